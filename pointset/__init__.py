@@ -1,0 +1,74 @@
+"""Set networks for 3D shapes: sample meshes into point sets, train and compare classifiers, look at attention.
+
+    import pointset
+
+    train = pointset.load_dataset("shapes10", split="train", points=128)
+    test = pointset.load_dataset("shapes10", split="test", points=128)
+    model = pointset.create_model("isab16-pma", classes=len(train.classes), dim=64)
+    pointset.fit(model, train)
+    print(pointset.evaluate(model, test).accuracy)
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pointset.attention_maps import AttentionMap, attention_maps
+
+if TYPE_CHECKING:
+    from pointset.checkpoints import load_run
+    from pointset.comparison import Comparison, compare
+    from pointset.configuration import DataOptions, ModelOptions, Recipe
+    from pointset.data.dataset import PointSets, load_dataset
+    from pointset.errors import PointsetError
+    from pointset.evaluation import Evaluation, evaluate
+    from pointset.symmetry import check_symmetry
+    from pointset.training import Fitted, fit
+    from pointset.zoo import create_model, list_models
+
+_HOMES = {
+    "checkpoints": ("load_run",),
+    "comparison": ("Comparison", "compare"),
+    "configuration": ("DataOptions", "ModelOptions", "Recipe"),
+    "data.dataset": ("PointSets", "load_dataset"),
+    "errors": ("PointsetError",),
+    "evaluation": ("Evaluation", "evaluate"),
+    "symmetry": ("check_symmetry",),
+    "training": ("Fitted", "fit"),
+    "zoo": ("create_model", "list_models"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AttentionMap",
+    "Comparison",
+    "DataOptions",
+    "Evaluation",
+    "Fitted",
+    "ModelOptions",
+    "PointSets",
+    "PointsetError",
+    "Recipe",
+    "attention_maps",
+    "check_symmetry",
+    "compare",
+    "create_model",
+    "evaluate",
+    "fit",
+    "list_models",
+    "load_dataset",
+    "load_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"pointset.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

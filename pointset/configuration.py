@@ -1,0 +1,185 @@
+"""What a run is made of, as data: frozen dataclasses that a flag or a file fills and that are saved beside results.
+
+Nothing heavy is imported here, so that `pointset --help` answers at once.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args, get_type_hints
+
+from pointset.errors import PointsetError
+
+Form = Literal["reference", "paper"]
+Scale = Literal["model", "head"]
+NormName = Literal["none", "layer", "set"]
+SeedSource = Literal["trained", "pooled"]
+InitialName = Literal["normal", "xavier"]
+
+
+class Checked:
+    """Base of the configurations: values of `Literal` fields are checked when the object is made."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            allowed = _literal_values(hints[field.name])
+            if allowed and value is not None and value not in allowed:
+                choices = ", ".join(map(repr, allowed))
+                raise PointsetError(f"{field.name}={value!r} is unknown: choose one of {choices}")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Build from a mapping; an unknown key is an error that lists the known ones."""
+        known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        for key in values:
+            if key not in known:
+                raise PointsetError(f"{key!r} is no option of {cls.__name__}: known are {', '.join(known)}")
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for JSON."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload,no-any-return]
+
+
+def _literal_values(hint: Any) -> tuple[Any, ...]:
+    """The values a `Literal`, or an optional one, allows; empty for other types."""
+    parts = [hint, *get_args(hint)]
+    return next((get_args(part) for part in parts if getattr(part, "__origin__", None) is Literal), ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Checked):
+    """How a zoo model is built, apart from its name and its classes. Defaults are the Set Transformer authors'."""
+
+    dim: int = 256
+    """Width d of every layer."""
+    heads: int = 4
+    """Attention heads h; they share the width, d / h each."""
+    layers: int | None = None
+    """Depth of the encoder; None takes the published one (rff 4, rffp 3, sab 2, isab 2)."""
+    form: Form = "reference"
+    """Which published MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
+    scale: Scale = "model"
+    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice)."""
+    norm: NormName | None = None
+    """"layer", "set" or "none"; None takes the form's own: "layer" for "paper", "none" for "reference"."""
+    prenorm: bool = False
+    """Normalise the inputs of each residual branch, not its sum."""
+    dropout: float = 0.5
+    """Rate between pooling and the last layers, as published."""
+    seeds: SeedSource = "trained"
+    """Where PMA takes its seeds: trained vectors, or computed from the mean of the set."""
+    initial: InitialName = "normal"
+    """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
+    weights: Literal["softmax"] = "softmax"
+    """What turns logits into attention weights."""
+    score: Literal["dot"] = "dot"
+    """What makes a logit of a query and a key."""
+    temperature: float = 1.0
+    """Attention logits are divided by this."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("dim", 1), ("heads", 1), ("layers", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise PointsetError(f"{name}={value} is too small: give at least {least}")
+        if self.dim % self.heads:
+            raise PointsetError(f"dim={self.dim} cannot be shared by heads={self.heads}: give a multiple of the heads")
+        if not 0.0 <= self.dropout < 1.0:
+            raise PointsetError(f"dropout={self.dropout} is no rate: give a number from 0 up to, not including, 1")
+        if not self.temperature > 0.0:
+            raise PointsetError(f"temperature={self.temperature} is not positive: give a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Checked):
+    """How a model is trained. Every row of a comparison shares one recipe."""
+
+    epochs: int = 50
+    """Passes over the training shapes."""
+    batch_size: int = 32
+    """Shapes per step."""
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    """AdamW decays weights directly; Adam adds no decay."""
+    learning_rate: float = 1e-3
+    """Peak learning rate."""
+    weight_decay: float = 1e-2
+    """AdamW's decay, on matrices only: norms, biases, inducing points and seeds are left alone."""
+    schedule: Literal["cosine", "step", "constant"] = "cosine"
+    """Learning rate after the warm-up: to zero along a cosine, by steps, or unchanged."""
+    warmup: float = 0.05
+    """Share of all steps in which the rate rises linearly from zero."""
+    step_every: int = 20_000
+    """Steps between the drops of schedule "step"."""
+    step_factor: float = 0.3
+    """What each drop multiplies the rate by."""
+    label_smoothing: float = 0.1
+    """Share of the target spread over all classes."""
+    clip_norm: float | None = 1.0
+    """Largest gradient norm; None does not clip."""
+    augment: tuple[str, ...] = ("scale", "jitter")
+    """Augmentations in order, by name."""
+    validation: float = 0.0
+    """Share of the training shapes, class by class, held out to watch and to stop on."""
+    patience: int | None = None
+    """Stop after so many epochs without a better validation accuracy, and keep the best; needs `validation`."""
+    device: str = "auto"
+    """"auto" takes a GPU where there is one; else a torch device name."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("epochs", 1), ("batch_size", 1), ("step_every", 1), ("patience", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise PointsetError(f"{name}={value} is too small: give at least {least}")
+        for name in ("validation", "warmup", "label_smoothing"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise PointsetError(f"{name}={getattr(self, name)} is no share: give a number from 0 up to 1")
+        if self.learning_rate <= 0.0:
+            raise PointsetError(f"learning_rate={self.learning_rate} is not positive: give a number above 0")
+        if self.patience is not None and self.validation == 0.0:
+            raise PointsetError("patience needs a validation split to watch: give validation, say 0.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions(Checked):
+    """Which point sets a run sees. Every row of a comparison shares them."""
+
+    points: int = 1024
+    """Points per set."""
+    pool_points: int = 2048
+    """Points sampled once per mesh, from which sets are drawn."""
+    normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
+    """What is done to each set."""
+    sampler: Literal["uniform", "fps", "poisson"] = "uniform"
+    """How a mesh becomes a pool of points."""
+    data_seed: int = 0
+    """Seeds pools, fixed test subsets, and the split of a folder that has none."""
+    up: Literal["y", "z"] | None = None
+    """Up axis; None takes the card's, or z for a folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickModel(ModelOptions):
+    """`ModelOptions` at a width that a laptop trains in seconds."""
+
+    dim: int = 64
+    dropout: float = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickData(DataOptions):
+    """`DataOptions` for small sets."""
+
+    points: int = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickRecipe(Recipe):
+    """`Recipe` for minutes, not hours."""
+
+    epochs: int = 30
+    learning_rate: float = 2e-3
+    augment: tuple[str, ...] = ("rotate-up", "scale", "jitter")

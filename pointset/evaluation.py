@@ -1,0 +1,96 @@
+"""Numbers from predictions: every test shape once, accuracy over shapes and not over batches."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch import nn
+
+from pointset.data.batches import fixed_batches
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Predictions of a model on a data set, and what follows from them."""
+
+    logits: Float[ndarray, "shapes classes"]
+    labels: Int[ndarray, " shapes"]
+    classes: list[str]
+
+    @property
+    def predictions(self) -> Int[ndarray, " shapes"]:
+        """The class of the largest logit."""
+        return self.logits.argmax(axis=1)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of all shapes that are right (overall accuracy)."""
+        return float((self.predictions == self.labels).mean())
+
+    @property
+    def per_class(self) -> dict[str, float]:
+        """Share of the shapes of each class that are right; classes without a shape are left out."""
+        from sklearn.metrics import recall_score
+
+        present = np.unique(self.labels)
+        recalls = recall_score(self.labels, self.predictions, labels=present, average=None, zero_division=0.0)
+        return {self.classes[label]: float(recall) for label, recall in zip(present, recalls, strict=True)}
+
+    @property
+    def mean_class_accuracy(self) -> float:
+        """Mean of `per_class`: every class counts the same."""
+        return float(np.mean(list(self.per_class.values())))
+
+    @property
+    def loss(self) -> float:
+        """Cross entropy in nats."""
+        from sklearn.metrics import log_loss
+
+        probabilities = torch.from_numpy(self.logits).double().softmax(dim=1).numpy()
+        return float(log_loss(self.labels, probabilities, labels=np.arange(len(self.classes))))
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as plain data, for JSON."""
+        return {
+            "shapes": len(self.labels),
+            "accuracy": self.accuracy,
+            "mean_class_accuracy": self.mean_class_accuracy,
+            "loss": self.loss,
+            "per_class": self.per_class,
+        }
+
+
+def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
+    """Run a classifier over the fixed subsets of a data set, on the model's own device.
+
+    Args:
+        model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; its training mode is left as it was.
+        data: every shape is used once.
+        batch_size: shapes per forward pass; does not change the result beyond rounding.
+
+    Raises:
+        PointsetError: the model has another number of classes than the data.
+    """
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            logits = [
+                model(batch.points.to(device), None if batch.mask is None else batch.mask.to(device)).float().cpu()
+                for batch in fixed_batches(data, batch_size)
+            ]
+    finally:
+        model.train(was_training)
+    stacked = torch.cat(logits).numpy()
+    if stacked.shape[1] != len(data.classes):
+        raise PointsetError(
+            f"the model tells {stacked.shape[1]} classes apart, {data.name} has {len(data.classes)}: "
+            "evaluate on the data set it was trained for"
+        )
+    return Evaluation(stacked, data.labels.numpy(), list(data.classes))

@@ -1,0 +1,23 @@
+"""Set networks as plain torch modules. They know nothing of data: rows in, rows out, masks True at real rows."""
+
+from pointset.nn.attention import Multihead, attention_weights
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
+from pointset.nn.deepsets import EquivariantLayer
+from pointset.nn.norms import LayerNorm, SetNorm
+from pointset.nn.pooling import MaxPool, MeanPool, SumPool
+
+__all__ = [
+    "ISAB",
+    "MAB",
+    "PMA",
+    "SAB",
+    "EquivariantLayer",
+    "LayerNorm",
+    "MaxPool",
+    "MeanPool",
+    "Multihead",
+    "SetNorm",
+    "SumPool",
+    "attention_weights",
+    "rff",
+]

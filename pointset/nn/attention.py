@@ -1,0 +1,125 @@
+"""Multihead attention from one set to another, with its weights as a value when somebody asks for them.
+
+Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
+rows of Y. Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer"
+(arXiv 1810.00825, eq. 2 to 4).
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.configuration import Scale
+from pointset.nn.masks import non_empty
+
+
+def attention_weights(
+    logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
+) -> Float[Tensor, "B h n m"]:
+    """Softmax over the real keys: rows sum to 1, padded keys get exactly 0, rows over an empty set are all 0."""
+    if mask is None:
+        return torch.softmax(logits, dim=-1)
+    keep = mask[:, None, None, :]
+    # The lowest finite number, not -inf: a row without any real key would be NaN, in the gradient too.
+    lowest = torch.finfo(logits.dtype).min
+    return torch.softmax(logits.masked_fill(~keep, lowest), dim=-1) * keep
+
+
+class Multihead(nn.Module):
+    """Multihead(X, Y, Y) = concat_j(softmax(Q_j K_j^T s) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
+
+    The scale s is 1 / sqrt(d) ("model") or 1 / sqrt(d / h) ("head"), divided by `temperature`. With `output=False`
+    there is no W^O, as in the Set Transformer authors' released code.
+
+    One value has up to three ways of being computed, equal to rounding: projected keys with
+    `scaled_dot_product_attention`; the same with explicit weights, taken while `record` is a list (the weights
+    [B, h, n, m] are appended to it); and *absorbed*, when the queries are few: by associativity
+    (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y is attended as it is and never projected.
+    """
+
+    def __init__(
+        self,
+        dim_query: int,
+        dim_key: int,
+        dim: int,
+        heads: int = 4,
+        scale: Scale = "model",
+        temperature: float = 1.0,
+        output: bool = True,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.scale = 1.0 / (math.sqrt(dim if scale == "model" else dim / heads) * temperature)
+        self.query = nn.Linear(dim_query, dim)
+        self.key = nn.Linear(dim_key, dim)
+        self.value = nn.Linear(dim_key, dim)
+        self.output = nn.Linear(dim, dim) if output else nn.Identity()
+        self.record: list[Tensor] | None = None
+
+    def forward(
+        self,
+        X: Float[Tensor, "_ n dim_query"],
+        Y: Float[Tensor, "B m dim_key"],
+        mask: Bool[Tensor, "B m"] | None = None,
+    ) -> Float[Tensor, "B n d"]:
+        """Return what each row of X reads from Y [B, n, d]; X may have a batch of one that serves all of Y."""
+        return self.output(self.attend(self.query(X), Y, mask))
+
+    def attend(
+        self,
+        Q: Float[Tensor, "_ n d"],
+        Y: Float[Tensor, "B m dim_key"],
+        mask: Bool[Tensor, "B m"] | None = None,
+    ) -> Float[Tensor, "B n d"]:
+        """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty."""
+        if self._absorbing_is_cheaper(Q.shape[1], Y.shape[1]):
+            attended = self._absorbed(Q, Y, mask)
+        elif self.record is not None:
+            attended = self._explicit(Q, Y, mask)
+        else:
+            attended = self._fused(Q, Y, mask)
+        return attended if mask is None else attended * non_empty(mask)
+
+    def _absorbing_is_cheaper(self, n: int, m: int) -> bool:
+        """Compare the multiply-adds of one set."""
+        dim, dim_key = self.key.weight.shape
+        projected = 2 * m * dim_key * dim + 2 * n * m * dim
+        absorbed = 2 * n * dim_key * dim + 2 * self.heads * n * m * dim_key
+        return absorbed < projected
+
+    def _absorbed(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        # The key bias adds one constant to each row of logits and cancels; the value bias passes, as rows sum to 1.
+        n, heads = Q.shape[1], self.heads
+        key = self.key.weight.unflatten(0, (heads, -1))  # [h, c, dim_key]
+        value = self.value.weight.unflatten(0, (heads, -1))
+        folded = torch.einsum("bnhc,hcy->bhny", Q.unflatten(-1, (heads, -1)), key).flatten(1, 2)
+        logits = torch.matmul(folded * self.scale, Y.mT).unflatten(1, (heads, n))  # [B, h, n, m]
+        weights = self._recorded(attention_weights(logits, mask))
+        read = torch.matmul(weights.flatten(1, 2), Y).unflatten(1, (heads, n))  # [B, h, n, dim_key]
+        return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + self.value.bias
+
+    def _explicit(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
+        weights = self._recorded(attention_weights(torch.matmul(queries * self.scale, keys.mT), mask))
+        return self._join(torch.matmul(weights, values))
+
+    def _fused(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
+        queries = queries.expand(keys.shape[0], -1, -1, -1)
+        # An empty set attends to its padding here, and `attend` sets the result to 0: a row of -inf would be NaN.
+        keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
+        return self._join(F.scaled_dot_product_attention(queries, keys, values, keep, scale=self.scale))
+
+    def _split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
+        return X.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def _join(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
+        return X.transpose(1, 2).flatten(2)
+
+    def _recorded(self, weights: Tensor) -> Tensor:
+        if self.record is not None:
+            self.record.append(weights)
+        return weights

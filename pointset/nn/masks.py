@@ -1,0 +1,44 @@
+"""What a mask means, once: mask [B, n] is True where a row is a real element, False where it is padding.
+
+`None` stands for "all rows are real". The result for an empty set (no True at all) is zero everywhere, never NaN.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def masked_max(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+    """Largest value of each feature over the real rows; 0 for an empty set."""
+    if mask is None:
+        return X.amax(dim=1, keepdim=True)
+    largest = X.masked_fill(~mask.unsqueeze(-1), float("-inf")).amax(dim=1, keepdim=True)
+    return largest.masked_fill(~non_empty(mask), 0.0)
+
+
+def masked_sum(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+    """Sum of each feature over the real rows; 0 for an empty set."""
+    return zero_padding(X, mask).sum(dim=1, keepdim=True)
+
+
+def masked_mean(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+    """Mean of each feature over the real rows; 0 for an empty set."""
+    if mask is None:
+        return X.mean(dim=1, keepdim=True)
+    count = mask.sum(dim=1).clamp(min=1).to(X.dtype)
+    return masked_sum(X, mask) / count[:, None, None]
+
+
+def zero_padding(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B n d"]:
+    """X with padded rows set to zero, whatever stood there (NaN included)."""
+    return X if mask is None else X.masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+def non_empty(mask: Bool[Tensor, "B n"]) -> Bool[Tensor, "B 1 1"]:
+    """True for each set that has a real element."""
+    return mask.any(dim=1)[:, None, None]
+
+
+def as_mask(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None) -> Bool[Tensor, "B n"]:
+    """The mask itself, or the all-True mask that `None` stands for."""
+    return torch.ones(X.shape[:2], dtype=torch.bool, device=X.device) if mask is None else mask

@@ -1,0 +1,57 @@
+"""Normalisations of sets of rows, by name: "layer", "set", "none". All are called as `norm(X, mask)`."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.configuration import NormName
+from pointset.nn.masks import as_mask, zero_padding
+
+
+class NoNorm(nn.Module):
+    """Leaves the rows as they are."""
+
+    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+        """Return X [B, n, d]."""
+        return X
+
+
+class LayerNorm(nn.LayerNorm):
+    """Normalises each row over its features (arXiv 1607.06450): every row on its own, so masks do not matter."""
+
+    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+        """Return the normalised X [B, n, d]."""
+        return super().forward(X)
+
+
+class SetNorm(nn.Module):
+    """Normalises each set over rows and features together, then scales and shifts each feature.
+
+        SN(X) = (X - mean(X)) / sqrt(var(X) + eps) * weight + bias
+
+    with mean and variance over all n * d numbers of the set, padding left out. Unlike layer norm it keeps the
+    differences of norm between the rows of a set. Source: Zhang et al., "Set Norm and Equivariant Skip
+    Connections" (arXiv 2206.11925), section 4.
+    """
+
+    def __init__(self, dim: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(dim))
+        self.bias = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+        """Return the normalised X [B, n, d]; `mask` is True at real rows."""
+        count = (as_mask(X, mask).sum(dim=1) * X.shape[-1]).clamp(min=1).to(X.dtype)[:, None, None]
+        mean = zero_padding(X, mask).sum(dim=(1, 2), keepdim=True) / count
+        centred = zero_padding(X - mean, mask)
+        variance = centred.square().sum(dim=(1, 2), keepdim=True) / count
+        return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+
+
+NORMS: dict[NormName, type[nn.Module]] = {"layer": LayerNorm, "set": SetNorm, "none": NoNorm}
+
+
+def make_norm(name: NormName, dim: int) -> nn.Module:
+    """The named normalisation for rows of width `dim`."""
+    return NoNorm() if name == "none" else NORMS[name](dim)

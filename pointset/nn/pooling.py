@@ -1,0 +1,36 @@
+"""From a set of rows to k rows: pooling by max, mean and sum. Pooling by attention is `PMA`, in blocks.py."""
+
+from collections.abc import Callable
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.nn.masks import masked_max, masked_mean, masked_sum
+
+
+class Pool(nn.Module):
+    """A symmetric function of the rows: Z [B, n, d], mask [B, n] -> [B, 1, d]; zeros for an empty set."""
+
+    pool: Callable[[Tensor, Tensor | None], Tensor]
+
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """Return one row per set."""
+        return type(self).pool(Z, mask)
+
+
+class MaxPool(Pool):
+    """Largest value of each feature."""
+
+    pool = staticmethod(masked_max)
+
+
+class MeanPool(Pool):
+    """Mean of each feature."""
+
+    pool = staticmethod(masked_mean)
+
+
+class SumPool(Pool):
+    """Sum of each feature: the one that can count."""
+
+    pool = staticmethod(masked_sum)

@@ -1,0 +1,263 @@
+"""One explicit training loop.
+
+Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
+generator, dropout from torch's generator, which is seeded for the epoch and put back after it. A run that was killed
+and resumed therefore gives the same numbers to the last bit as one that was not (on a CPU with the same threads).
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from pointset.checkpoints import Checkpoint, RunFolder, Weights, describe_model
+from pointset.configuration import Recipe
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import batches
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+from pointset.evaluation import evaluate
+from pointset.provenance import versions
+
+# Vectors that are trained as data, not as maps: pulling them to zero has no reason.
+UNDECAYED = ("inducing_points", "seeds")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training leaves."""
+
+    model: nn.Module
+    """The model that was given, now trained, in evaluation mode."""
+    history: list[dict[str, Any]]
+    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds, and validation_accuracy where there is one."""
+    best_epoch: int
+    """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in the epochs."""
+        return float(sum(row["seconds"] for row in self.history))
+
+
+def fit(
+    model: nn.Module,
+    train: PointSets,
+    recipe: Recipe | None = None,
+    *,
+    seed: int = 0,
+    run: str | Path | None = None,
+    progress: bool = True,
+) -> Fitted:
+    """Train a classifier of point sets.
+
+    Args:
+        model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; trained in place.
+        train: the training sets; the recipe's validation split is cut from them, class by class.
+        recipe: how; the defaults of `Recipe` when not given.
+        seed: of order, subsets, augmentation, dropout and the validation split.
+        run: folder for checkpoints and history. A run that was cut off there goes on, a finished one is loaded.
+        progress: show a bar, where the output is a terminal.
+
+    Raises:
+        PointsetError: the folder holds another run, the device is not there, or the loss stopped being finite.
+    """
+    recipe = recipe or Recipe()
+    device = find_device(recipe.device)
+    folder = None if run is None else RunFolder(Path(run))
+    if folder is not None:
+        folder.claim(describe(model, train, recipe, seed))
+        if folder.finished:
+            model.load_state_dict(folder.weights())
+            return _fitted(model.to(device), folder.history(), recipe)
+    return Training(model.to(device), train, recipe, seed, device, folder).run(progress)
+
+
+def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
+    """What a run is: enough to repeat it."""
+    return {
+        "model": describe_model(model),
+        "recipe": recipe.as_dict(),
+        "seed": seed,
+        "data": train.describe(),
+        "versions": versions(),
+    }
+
+
+class Training:
+    """The state of one run between its epochs."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        train: PointSets,
+        recipe: Recipe,
+        seed: int,
+        device: torch.device,
+        folder: RunFolder | None,
+    ) -> None:
+        self.model = model
+        self.recipe = recipe
+        self.seed = seed
+        self.device = device
+        self.folder = folder
+        self.validation: PointSets | None = None
+        if recipe.validation > 0.0:
+            train, self.validation = train.split_validation(recipe.validation, seed)
+        self.train = train
+        self.augment = augmentation_from_names(recipe.augment, train.up)
+        self.optimizer = make_optimizer(model, recipe)
+        self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+        self.history: list[dict[str, Any]] = []
+        self.best: Weights | None = None
+
+    def run(self, progress: bool) -> Fitted:
+        """Train from where the folder left off to the end."""
+        self._resume()
+        with tqdm(
+            total=self.recipe.epochs * self.steps_per_epoch,
+            initial=len(self.history) * self.steps_per_epoch,
+            desc="training",
+            unit="step",
+            leave=False,
+            disable=None if progress else True,  # None: only where the output is a terminal
+        ) as bar:
+            while len(self.history) < self.recipe.epochs and not self._stalled():
+                self._epoch(len(self.history), bar)
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+        if self.folder is not None:
+            self.folder.finish(self.model.state_dict())
+        return _fitted(self.model, self.history, self.recipe)
+
+    def _epoch(self, epoch: int, bar: Any) -> None:
+        start = time.perf_counter()
+        row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+        if self.validation is not None:
+            row["validation_accuracy"] = evaluate(self.model, self.validation).accuracy
+        row["seconds"] = round(time.perf_counter() - start, 3)
+        self.history.append(row)
+        if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
+            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        if self.folder is not None:
+            state = self.optimizer.state_dict()
+            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best))
+
+    def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
+        recipe, model = self.recipe, self.model.train()
+        total_loss = torch.zeros((), device=self.device)
+        correct = torch.zeros((), device=self.device)
+        seen, rate = 0, 0.0
+        source = batches(self.train, recipe.batch_size, seed=self.seed, epoch=epoch, augment=self.augment)
+        with seeded_dropout(self.seed, epoch, self.device):
+            for step, batch in enumerate(source, start=epoch * self.steps_per_epoch):
+                points, labels = batch.points.to(self.device), batch.labels.to(self.device)
+                mask = None if batch.mask is None else batch.mask.to(self.device)
+                rate = learning_rate(recipe, step, recipe.epochs * self.steps_per_epoch)
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate
+                logits = model(points, mask)
+                loss = F.cross_entropy(logits, labels, label_smoothing=recipe.label_smoothing)
+                self.optimizer.zero_grad()
+                loss.backward()
+                if recipe.clip_norm is not None:
+                    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+                self.optimizer.step()
+                seen += len(labels)
+                total_loss += loss.detach() * len(labels)
+                correct += (logits.detach().argmax(dim=1) == labels).sum()
+                bar.update()
+                if not bar.disable:
+                    bar.set_postfix_str(f"epoch {epoch + 1} loss {total_loss / seen:.3f} acc {correct / seen:.1%}")
+        return {
+            "loss": self._finite(total_loss, epoch) / seen,
+            "accuracy": float(correct) / seen,
+            "learning_rate": rate,
+        }
+
+    def _finite(self, total: Tensor, epoch: int) -> float:
+        value = float(total)
+        if not math.isfinite(value):
+            raise PointsetError(
+                f"the loss became {value} in epoch {epoch + 1}: lower learning_rate, or set clip_norm if it is off"
+            )
+        return value
+
+    def _stalled(self) -> bool:
+        patience = self.recipe.patience
+        return patience is not None and len(self.history) - best_epoch(self.history) >= patience
+
+    def _resume(self) -> None:
+        checkpoint = None if self.folder is None else self.folder.load()
+        if checkpoint is not None:
+            self.model.load_state_dict(checkpoint.weights)
+            self.optimizer.load_state_dict(checkpoint.optimizer)
+            self.history, self.best = checkpoint.history, checkpoint.best
+
+
+def _fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:
+    kept = len(history) if recipe.patience is None else best_epoch(history)
+    return Fitted(model.eval(), history, kept)
+
+
+def best_epoch(history: list[dict[str, Any]]) -> int:
+    """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
+    scores = [row["validation_accuracy"] for row in history]
+    return scores.index(max(scores)) + 1 if scores else 0
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name; "auto" is the GPU where there is one, else the CPU."""
+    if name == "auto":
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise PointsetError(f"device {name!r} is not to be had here: give auto or cpu") from error
+    return device
+
+
+def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam or AdamW; decay on matrices only, never on norms, biases, inducing points or seeds."""
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+    decayed: list[nn.Parameter] = []
+    rest: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
+        (decayed if matrix else rest).append(parameter)
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate)
+
+
+def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
+    """The rate of step `step` (from 0) of `steps`: a linear warm-up, then the recipe's schedule."""
+    warmup = int(recipe.warmup * steps)
+    if step < warmup:
+        return recipe.learning_rate * (step + 1) / warmup
+    if recipe.schedule == "constant":
+        return recipe.learning_rate
+    if recipe.schedule == "step":
+        return recipe.learning_rate * recipe.step_factor ** (step // recipe.step_every)
+    share = (step - warmup) / max(1, steps - warmup)
+    return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+@contextmanager
+def seeded_dropout(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
+    """Dropout draws from torch's global generators: seed them for this block only, from (seed, epoch)."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
+        state = np.random.SeedSequence((seed, epoch, 0xD0)).generate_state(1, np.uint64)
+        torch.manual_seed(int(state[0] >> np.uint64(1)))
+        yield

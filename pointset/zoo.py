@@ -1,0 +1,276 @@
+"""Named classifiers: `encoder-pooling`, every one `head(pool(encoder(X)))`.
+
+Encoders: `rff` (rows on their own), `rffp` (DeepSets' equivariant layers), `sab` and `isab<m>` (m inducing points).
+Poolings: `max`, `mean`, `sum`, `pma` and `pma<k>` (k seeds). `pointnet` and `dgcnn` stand beside them as context.
+"""
+
+import difflib
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.configuration import ModelOptions
+from pointset.errors import PointsetError
+from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
+from pointset.nn.context import DGCNN, PointNet
+from pointset.nn.deepsets import EquivariantLayer, Statistic
+from pointset.nn.masks import as_mask, zero_padding
+from pointset.nn.norms import make_norm
+from pointset.nn.pooling import MaxPool, MeanPool, SumPool
+
+NAMES = (
+    "rff-mean",
+    "rff-max",
+    "rff-sum",
+    "rff-pma",
+    "rffp-mean",
+    "rffp-max",
+    "sab-max",
+    "sab-pma",
+    "isab16-max",
+    "isab16-pma",
+    "pointnet",
+    "dgcnn",
+)
+CONTEXT = {"pointnet": PointNet, "dgcnn": DGCNN}
+PATTERN = re.compile(
+    r"(?P<encoder>rffp|rff|sab|isab(?P<inducing>[1-9]\d*))-(?P<pooling>max|mean|sum|pma(?P<seeds>[1-9]\d*)?)"
+)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All it takes to build a zoo model again; saved beside its weights."""
+
+    name: str
+    classes: int
+    inputs: int
+    seed: int
+    options: ModelOptions
+
+
+class Masked(nn.Module):
+    """A row-wise module in a place where modules are called with a mask."""
+
+    def __init__(self, *rowwise: nn.Module) -> None:
+        super().__init__()
+        self.rowwise = nn.Sequential(*rowwise)
+
+    def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+        """Return the rows [B, n, d], in the order of X."""
+        return self.rowwise(X)
+
+
+class SetClassifier(nn.Module):
+    """logits = head(pool(encoder(X))): invariant to the order of the rows, for sets of any size.
+
+    Attributes:
+        encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
+        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
+        head: from the k pooled rows to logits [B, classes].
+    """
+
+    def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.encoder = nn.ModuleList(encoder)
+        self.pool = pool
+        self.head = head
+
+    def forward(
+        self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "B classes"]:
+        """Return logits [B, classes].
+
+        `mask` is True at real points; what stands in padded rows has no effect. An empty set (n = 0, or no True in its
+        mask) pools to zeros and gets the logits that the head makes of them.
+
+        Raises:
+            ValueError: the points are not [B, n, inputs], or the mask is not [B, n].
+        """
+        points, mask = checked(points, mask, self.inputs)
+        return self.head(self.pool(self.encode(points, mask), mask))
+
+    def encode(
+        self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "B n d"]:
+        """Return the encoded rows [B, n, d], in the order of the points."""
+        for module in self.encoder:
+            points = module(points, mask)
+        return points
+
+
+class PackedClassifier(nn.Module):
+    """A context model behind the same face as `SetClassifier`."""
+
+    def __init__(self, model: nn.Module, inputs: int = 3) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.model = model
+
+    def forward(
+        self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "B classes"]:
+        """Return logits [B, classes]; see `SetClassifier.forward`."""
+        return self.model(*checked(points, mask, self.inputs))
+
+
+def checked(points: Tensor, mask: Tensor | None, inputs: int) -> tuple[Tensor, Tensor | None]:
+    """Points with nothing in their padded rows and at least one row, or an error that shows the shapes."""
+    if points.dim() != 3 or points.shape[2] != inputs:
+        raise ValueError(f"points must be [B, n, {inputs}], got {list(points.shape)}")
+    if mask is not None and (mask.shape != points.shape[:2] or mask.dtype != torch.bool):
+        expected = list(points.shape[:2])
+        raise ValueError(f"mask must be bool {expected}, True at real points; got {mask.dtype} {list(mask.shape)}")
+    if points.shape[1] == 0:
+        points = points.new_zeros(points.shape[0], 1, inputs)
+        mask = torch.zeros_like(as_mask(points, None))
+    return zero_padding(points, mask), mask
+
+
+def list_models() -> list[str]:
+    """The standard names; any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too."""
+    return list(NAMES)
+
+
+def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0, **options: Any) -> nn.Module:
+    """Build a classifier of point sets by name.
+
+    Args:
+        name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
+        classes: number of logits.
+        inputs: numbers per point.
+        seed: of the initial weights; global random state is neither used nor changed.
+        options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...).
+
+    Returns:
+        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`. Its `spec` says
+        how to build it again.
+
+    Raises:
+        PointsetError: the name is unknown (the nearest ones are given), or an option is.
+    """
+    return build_model(Spec(name, classes, inputs, seed, ModelOptions.from_dict(options)))
+
+
+def build_model(spec: Spec) -> nn.Module:
+    """Build what a `Spec` describes; see `create_model`."""
+    if spec.classes < 1:
+        raise PointsetError(f"classes={spec.classes} is too small: give at least 1")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(spec.seed)
+        model = _assemble(spec)
+    model.spec = spec  # type: ignore[assignment]
+    return model
+
+
+def _assemble(spec: Spec) -> nn.Module:
+    if spec.name in CONTEXT:
+        return PackedClassifier(CONTEXT[spec.name](spec.inputs, spec.classes, spec.options.dropout), spec.inputs)
+    match = PATTERN.fullmatch(spec.name)
+    if match is None:
+        raise PointsetError(_unknown(spec.name))
+    encoder, pooling = match["encoder"], match["pooling"]
+    layers = _encoder(encoder, pooling, int(match["inducing"] or 0), spec)
+    if pooling.startswith("pma"):
+        pool, head = _attention_decoder(int(match["seeds"] or 1), spec)
+    else:
+        pool, head = _statistic_decoder(pooling, nn.Tanh if encoder == "rffp" else nn.ReLU, spec)
+    return SetClassifier(layers, pool, head, spec.inputs)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, NAMES, n=3, cutoff=0.0)
+    return (
+        f"no model is called {name!r}: did you mean {', '.join(near)}? "
+        "Names are encoder-pooling, with rff, rffp, sab or isab16 and max, mean, sum or pma (any number of inducing "
+        "points or seeds), or pointnet or dgcnn"
+    )
+
+
+def _block_options(options: ModelOptions) -> MABOptions:
+    return MABOptions(
+        heads=options.heads,
+        form=options.form,
+        scale=options.scale,
+        norm=options.norm,
+        prenorm=options.prenorm,
+        temperature=options.temperature,
+    )
+
+
+def _encoder(encoder: str, pooling: str, inducing: int, spec: Spec) -> list[nn.Module]:
+    """Depths and widths: Set Transformer, appendix (point clouds); DeepSets, appendix H."""
+    options, dim = spec.options, spec.options.dim
+    if encoder == "rff":
+        return _rowwise(spec.inputs, options, layers=options.layers or 4)
+    if encoder == "rffp":
+        # Layers and pooling share their statistic, as in the papers' rFFp-max and rFFp-mean rows.
+        statistic: Statistic = "mean" if pooling == "mean" else "max"
+        widths = [spec.inputs, *[dim] * (options.layers or 3)]
+        return [EquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
+    shared = _block_options(options)
+    block: Callable[[int], nn.Module] = partial(SAB, dim=dim, **shared)
+    if encoder != "sab":
+        block = partial(ISAB, dim=dim, inducing=inducing, initial=options.initial, **shared)
+    # Form "paper" adds its input to its output, and a norm before the first block would erase raw coordinates.
+    embed = options.form == "paper" or options.prenorm
+    first: list[nn.Module] = [Masked(nn.Linear(spec.inputs, dim))] if embed else []
+    widths = [dim if embed else spec.inputs, *[dim] * ((options.layers or 2) - 1)]
+    return first + [block(width) for width in widths]
+
+
+def _rowwise(inputs: int, options: ModelOptions, layers: int) -> list[nn.Module]:
+    """Linear layers with ReLU between them and the chosen norm before each ReLU."""
+    modules: list[nn.Module] = [Masked(nn.Linear(inputs, options.dim))]
+    for _ in range(layers - 1):
+        modules.append(make_norm(options.norm or "none", options.dim))
+        modules.append(Masked(nn.ReLU(), nn.Linear(options.dim, options.dim)))
+    return modules
+
+
+def _statistic_decoder(pooling: str, activation: type[nn.Module], spec: Spec) -> tuple[nn.Module, nn.Module]:
+    """Pool, dropout, FC, activation, dropout, FC."""
+    dim, rate = spec.options.dim, spec.options.dropout
+    pool = {"max": MaxPool, "mean": MeanPool, "sum": SumPool}[pooling]()
+    head = nn.Sequential(
+        nn.Flatten(),
+        nn.Dropout(rate),
+        nn.Linear(dim, dim),
+        activation(),
+        nn.Dropout(rate),
+        nn.Linear(dim, spec.classes),
+    )
+    return pool, head
+
+
+class AttentionPool(nn.Module):
+    """Dropout on the rows, then PMA_k, then SAB if k > 1 (arXiv 1810.00825, eq. 14)."""
+
+    def __init__(self, seeds: int, options: ModelOptions) -> None:
+        super().__init__()
+        block = _block_options(options)
+        self.dropout = nn.Dropout(options.dropout)
+        self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **block)
+        self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
+
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B k d"]:
+        """Return one row per seed [B, k, d]."""
+        pooled = self.pma(self.dropout(Z), mask)
+        return pooled if self.sab is None else self.sab(pooled)
+
+
+def _attention_decoder(seeds: int, spec: Spec) -> tuple[nn.Module, nn.Module]:
+    """Dropout, PMA, dropout, FC; the rows of several seeds are laid side by side for the last layer."""
+    pool = AttentionPool(seeds, spec.options)
+    head = nn.Sequential(
+        nn.Flatten(), nn.Dropout(spec.options.dropout), nn.Linear(seeds * spec.options.dim, spec.classes)
+    )
+    return pool, head

@@ -1,0 +1,161 @@
+"""The blocks against straight-line float64 transcriptions of the published formulas, and their symmetries."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pointset.configuration import ModelOptions
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
+from pointset.symmetry import check_symmetry
+
+B, N, M, DIM, HEADS = 2, 5, 7, 12, 3
+
+
+def linear(layer: nn.Linear, rows: Tensor) -> Tensor:
+    return rows @ layer.weight.T + layer.bias
+
+
+def layer_norm(rows: Tensor) -> Tensor:
+    mean = rows.mean(-1, keepdim=True)
+    return (rows - mean) / ((rows - mean).square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def head_outputs(Q: Tensor, K: Tensor, V: Tensor, scale: float) -> list[tuple[Tensor, Tensor]]:
+    """(q_j, A_j v_j) of each head, for one set."""
+    width = DIM // HEADS
+    parts = [slice(j * width, (j + 1) * width) for j in range(HEADS)]
+    return [(Q[:, p], torch.softmax(Q[:, p] @ K[:, p].T * scale, dim=1) @ V[:, p]) for p in parts]
+
+
+def reference_mab(mab: MAB, x: Tensor, y: Tensor, scale: float) -> Tensor:
+    """Released code: the projected query is the residual, no W^O, O + ReLU(O W + b), no norm."""
+    heads = mab.multihead
+    per_head = head_outputs(linear(heads.query, x), linear(heads.key, y), linear(heads.value, y), scale)
+    O = torch.cat([q + read for q, read in per_head], dim=1)  # noqa: E741
+    return O + torch.relu(linear(mab.feed_forward[0], O))
+
+
+def paper_mab(mab: MAB, x: Tensor, y: Tensor, scale: float) -> Tensor:
+    """Eq. 6 and 7: LN(H + rFF(H)), H = LN(X + Multihead(X, Y, Y))."""
+    heads = mab.multihead
+    per_head = head_outputs(linear(heads.query, x), linear(heads.key, y), linear(heads.value, y), scale)
+    H = layer_norm(x + linear(heads.output, torch.cat([read for _, read in per_head], dim=1)))
+    return layer_norm(H + linear(mab.feed_forward[2], torch.relu(linear(mab.feed_forward[0], H))))
+
+
+TRANSCRIBED = {"reference": reference_mab, "paper": paper_mab}
+SCALES = {"model": 1 / math.sqrt(DIM), "head": 1 / math.sqrt(DIM / HEADS)}
+
+
+def rows(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        yield
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("form", TRANSCRIBED)
+@pytest.mark.parametrize("keys", [M, 200], ids=["few keys", "many keys"])
+def test_mab_is_its_formula(form, scale, keys):
+    mab = MAB(DIM, DIM, DIM, heads=HEADS, form=form, scale=scale).double()
+    X, Y = rows(B, N, DIM), rows(B, keys, DIM, seed=1)
+    expected = torch.stack([TRANSCRIBED[form](mab, x, y, SCALES[scale]) for x, y in zip(X, Y, strict=True)])
+    torch.testing.assert_close(mab(X, Y), expected)
+
+
+@pytest.mark.parametrize("form", TRANSCRIBED)
+def test_sab_isab_pma_are_their_formulas(form):
+    mab, scale = TRANSCRIBED[form], SCALES["model"]
+    X = rows(1, N, DIM)
+    sab = SAB(DIM, DIM, heads=HEADS, form=form).double()
+    torch.testing.assert_close(sab(X)[0], mab(sab.mab, X[0], X[0], scale))
+    isab = ISAB(DIM, DIM, 4, heads=HEADS, form=form).double()
+    H = mab(isab.reads, isab.inducing_points[0], X[0], scale)
+    torch.testing.assert_close(isab(X)[0], mab(isab.writes, X[0], H, scale))
+    pma = PMA(DIM, 2, heads=HEADS, form=form).double()
+    Z = X[0]
+    if form == "paper":
+        Z = linear(pma.feed_forward[2], torch.relu(linear(pma.feed_forward[0], Z)))
+    torch.testing.assert_close(pma(X)[0], mab(pma.mab, pma.seeds[0], Z, scale))
+
+
+def test_pma_with_pooled_seeds_takes_them_from_the_mean():
+    pma = PMA(DIM, 2, "pooled", heads=HEADS).double()
+    X = rows(1, N, DIM)
+    S = linear(pma.seeds_of_mean, X[0].mean(0)).reshape(2, DIM)
+    torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
+
+
+def test_agrees_with_torch_geometric():
+    """Its MultiheadAttentionBlock without layer norm: our paper form, scaled per head, with a one-layer rFF."""
+    geometric = pytest.importorskip("torch_geometric.nn.aggr.utils")
+    theirs = geometric.MultiheadAttentionBlock(DIM, HEADS, layer_norm=False).double().eval()
+    ours = MAB(DIM, DIM, DIM, heads=HEADS, form="paper", scale="head", norm="none").double()
+    ours.feed_forward = nn.Sequential(theirs.lin, nn.ReLU())
+    heads = ours.multihead
+    with torch.no_grad():
+        for part, weight, bias in zip(
+            (heads.query, heads.key, heads.value),
+            theirs.attn.in_proj_weight.chunk(3),
+            theirs.attn.in_proj_bias.chunk(3),
+            strict=True,
+        ):
+            part.weight.copy_(weight)
+            part.bias.copy_(bias)
+        heads.output.weight.copy_(theirs.attn.out_proj.weight)
+        heads.output.bias.copy_(theirs.attn.out_proj.bias)
+    X, Y = rows(B, N, DIM), rows(B, M, DIM, seed=1)
+    mask = torch.ones(B, M, dtype=torch.bool)
+    mask[1, 4:] = False
+    torch.testing.assert_close(ours(X, Y, mask), theirs(X, Y, y_mask=mask))
+
+
+@pytest.mark.parametrize("prenorm", [False, True])
+@pytest.mark.parametrize("norm", ["none", "layer", "set"])
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("block", [SAB, ISAB])
+def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenorm):
+    module = block(DIM, DIM, heads=HEADS, form=form, norm=norm, prenorm=prenorm).double()
+    found = check_symmetry(module, dim=DIM)
+    assert found.kind == "equivariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("block", [SAB, ISAB])
+def test_gradcheck_with_a_mask(block, form):
+    module = block(4, 4, heads=2, form=form).double()
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    X = rows(2, 3, 4).requires_grad_()
+    torch.autograd.gradcheck(lambda X: module(X, mask)[mask], (X,))
+    pma = PMA(4, 2, heads=2, form=form).double()
+    torch.autograd.gradcheck(lambda X: pma(X, mask), (X,))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"dim_query": 3, "dim_key": 3, "dim": 12, "form": "paper"}, "dim_query=3 must equal dim=12"),
+        ({"dim_query": 3, "dim_key": 3, "dim": 10, "heads": 4}, "dim=10 cannot be shared by heads=4"),
+    ],
+)
+def test_impossible_sizes_are_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        MAB(**arguments)
+
+
+def test_normal_rows_start_further_apart_than_the_released_ones():
+    spread = {name: torch.pdist(initial_rows(16, 256, name)[0]).mean() for name in ("normal", "xavier")}
+    assert spread["normal"] > 20 * spread["xavier"]
+    assert initial_rows(16, 256, "xavier").abs().max() <= math.sqrt(6 / (17 * 256))
+
+
+def test_the_default_initial_rows_are_those_of_the_options():
+    assert ModelOptions().initial == "normal"

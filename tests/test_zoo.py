@@ -1,0 +1,223 @@
+"""Every model of the zoo, by its name, under the same demands."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pointset
+from pointset.configuration import ModelOptions
+from pointset.errors import PointsetError
+from pointset.zoo import NAMES, SetClassifier, build_model
+
+ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma"]
+CLASSES = 7
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=CLASSES, dim=16, **options).double().eval()
+
+
+def clouds(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_invariant_to_order_and_padding(name):
+    found = pointset.check_symmetry(model_of(name))
+    assert found.kind == "invariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if isinstance(model_of(name), SetClassifier)])
+def test_every_encoder_is_equivariant(name):
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model_of(name)
+
+        def forward(self, points: Tensor, mask: Tensor) -> Tensor:
+            return self.model.encode(points, mask)
+
+    found = pointset.check_symmetry(Encoder())
+    assert found.kind == "equivariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_padding_changes_neither_logits_nor_gradients(name):
+    """Any length of padding, any garbage in it; in training mode, so that batch statistics are held to it too."""
+    model = model_of(name, dropout=0.0).train()
+    points, mask = clouds(3, 9, 3), torch.ones(3, 9, dtype=torch.bool)
+    mask[1, 4:] = False
+
+    def outcome(points: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        model.zero_grad()
+        logits = model(points, mask)
+        logits.square().sum().backward()
+        return logits, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    logits, gradients = outcome(points, mask)
+    assert gradients
+    for extra in (1, 50):
+        garbage = torch.full((3, extra, 3), float("nan"), dtype=torch.float64)
+        padded, padding = torch.cat([points, garbage], 1), torch.zeros(3, extra, dtype=torch.bool)
+        found, found_gradients = outcome(padded, torch.cat([mask, padding], 1))
+        torch.testing.assert_close(found, logits)
+        # The absorbed way leaves the key bias out, whose gradient is zero.
+        assert all("key.bias" in key for key in gradients.keys() ^ found_gradients.keys())
+        for key in gradients.keys() & found_gradients.keys():
+            torch.testing.assert_close(
+                found_gradients[key],
+                gradients[key],
+                atol=1e-9,
+                rtol=1e-7,
+                msg=lambda text, key=key: f"{key}: {text}",
+            )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_all_true_mask_is_no_mask(name):
+    model, points = model_of(name), clouds(2, 6, 3)
+    torch.testing.assert_close(model(points, torch.ones(2, 6, dtype=torch.bool)), model(points))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_batch_of_one_and_a_set_of_one(name):
+    """In both modes: the last batch of an epoch may hold a single shape."""
+    for model in (model_of(name), model_of(name).train()):
+        for size in (1, 6):
+            logits = model(clouds(1, size, 3))
+            assert logits.shape == (1, CLASSES)
+            assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_set_does_not_see_its_neighbours(name):
+    model, points = model_of(name), clouds(4, 6, 3)
+    torch.testing.assert_close(model(points)[2:3], model(points[2:3]))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_empty_set_gives_finite_logits_that_depend_on_nothing(name):
+    model, points = model_of(name), clouds(2, 5, 3)
+    mask = torch.tensor([[True] * 5, [False] * 5])
+    logits = model(points, mask)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(model(points[:, :0])[0], logits[1])
+    torch.testing.assert_close(model(points * 3, mask)[1], logits[1])
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", [name for name in ALL if name != "dgcnn"])
+def test_every_parameter_gets_a_gradient(name, form):
+    model = model_of(name, form=form).train()
+    model(clouds(4, 50, 3)).square().sum().backward()
+    # The key bias shifts all logits of a row alike and cancels, in the last layer of logits exactly.
+    idle = [n for n, p in model.named_parameters() if (p.grad is None or not p.grad.any()) and "key.bias" not in n]
+    assert idle == []
+
+
+@pytest.mark.parametrize("name", ["isab4-pma", "sab-max", "rff-pma2", "rff-max"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"form": "paper"},
+        {"form": "paper", "norm": "set", "prenorm": True},
+        {"norm": "layer"},
+        {"norm": "set", "prenorm": True},
+        {"scale": "head", "temperature": 0.5},
+        {"seeds": "pooled"},
+        {"initial": "xavier"},
+        {"layers": 3},
+    ],
+    ids=str,
+)
+def test_every_option_keeps_the_symmetries(name, options):
+    assert pointset.check_symmetry(model_of(name, **options)).worst < 1e-10
+
+
+def test_the_seed_decides_the_weights_and_global_state_does_not():
+    before = torch.random.get_rng_state()
+    first, again, other = (pointset.create_model("isab16-pma", dim=16, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    for (name, mine), theirs in zip(first.named_parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, theirs), name
+    assert not torch.equal(first.head[2].weight, other.head[2].weight)
+
+
+def test_a_spec_builds_the_model_again():
+    model = pointset.create_model("isab5-pma4", classes=9, dim=16, heads=2, form="paper", seed=3)
+    again = build_model(model.spec)
+    again.load_state_dict(model.state_dict())
+    points = torch.randn(2, 8, 3)
+    assert torch.equal(model.eval()(points), again.eval()(points))
+
+
+def test_the_defaults_are_the_authors_widths():
+    """Set Transformer, table 4: 256 wide, 4 heads, 16 inducing points, two ISABs."""
+    model = pointset.create_model("isab16-pma")
+    assert ModelOptions().dim == 256
+    assert [block.inducing_points.shape for block in model.encoder] == [(1, 16, 256)] * 2
+    assert model.encoder[0].reads.multihead.heads == 4
+    assert model.encoder[0].reads.multihead.scale == 1 / 16
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("isab16-pam", "did you mean isab16-pma"),
+        ("isab-max", "did you mean"),
+        ("isab0-max", "did you mean .*isab16-max"),
+        ("rff", "did you mean rff-"),
+        ("", "did you mean"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(name, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_model(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dim": 10}, "dim=10 cannot be shared by heads=4"),
+        ({"form": "papre"}, "form='papre' is unknown: choose one of 'reference', 'paper'"),
+        ({"norm": "batch"}, "norm='batch' is unknown"),
+        ({"width": 3}, "'width' is no option of ModelOptions: known are dim, heads"),
+        ({"dropout": 1.0}, "dropout=1.0 is no rate"),
+        ({"layers": 0}, "layers=0 is too small"),
+        ({"temperature": 0.0}, "temperature=0.0 is not positive"),
+        ({"classes": 0}, "classes=0 is too small"),
+    ],
+)
+def test_wrong_options_are_named(options, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_model("isab16-pma", **options)
+
+
+@pytest.mark.parametrize(
+    ("points", "mask", "words"),
+    [
+        (torch.zeros(5, 3), None, r"points must be \[B, n, 3\], got \[5, 3\]"),
+        (torch.zeros(2, 5, 4), None, r"points must be \[B, n, 3\], got \[2, 5, 4\]"),
+        (torch.zeros(2, 5, 3), torch.ones(2, 4, dtype=torch.bool), r"mask must be bool \[2, 5\]"),
+        (torch.zeros(2, 5, 3), torch.ones(2, 5), r"mask must be bool \[2, 5\]"),
+    ],
+)
+def test_wrong_shapes_are_shown(points, mask, words):
+    from pointset.zoo import checked
+
+    with pytest.raises(ValueError, match=words):
+        checked(points, mask, 3)
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = (
+        "import sys, pointset, pointset.cli; "
+        "print([m for m in ('torch', 'open3d', 'plotly', 'trimesh', 'torch_geometric', 'sklearn', 'matplotlib') "
+        "if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
