@@ -136,8 +136,9 @@ def train(
     """
     from pointset.comparison import load_split
     from pointset.training import fit
-    from pointset.zoo import create_model
+    from pointset.zoo import check_name, create_model
 
+    check_name(model)
     run = run or Path("runs") / model
     sets = load_split(data, "train", data_options)
     network = create_model(model, classes=len(sets.classes), seed=seed, **model_options.as_dict())
@@ -169,14 +170,12 @@ def evaluate(
         as_json: print JSON.
     """
     from pointset.checkpoints import load_run
-    from pointset.comparison import load_split
+    from pointset.comparison import load_like
     from pointset.evaluation import evaluate as evaluate_model
     from pointset.training import find_device
 
     network, description = load_run(run)
-    about = description["data"]
-    options = DataOptions.from_dict({key: about[key] for key in about if key in DataOptions.__dataclass_fields__})
-    sets = load_split(data or about["source"], split, options)
+    sets = load_like(description["data"], split, data)
     result = evaluate_model(network.to(find_device("auto")), sets).summary()
     if as_json:
         print(json.dumps(result, indent=2))

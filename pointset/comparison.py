@@ -16,12 +16,12 @@ from tqdm.auto import tqdm
 
 from pointset.checkpoints import read_json, write_atomically, write_json, write_text
 from pointset.configuration import DataOptions, ModelOptions, Recipe
-from pointset.data.dataset import PointSets, load_dataset
+from pointset.data.dataset import AS_RELEASED, PointSets, load_dataset
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.provenance import command, machine, versions
 from pointset.training import fit
-from pointset.zoo import create_model
+from pointset.zoo import check_name, create_model
 
 HEADERS = ("model", "accuracy %", "mean-class %", "parameters", "train s")
 
@@ -149,7 +149,7 @@ def compare(
 
     data_options, model_options = data_options or DataOptions(), model_options or ModelOptions()
     recipe, out = recipe or Recipe(), Path(out)
-    _check_names(models, seeds, model_options)
+    _check_names(models, seeds)
     load_sets(data, data_options)  # builds what is missing once, before the workers start, and fails early
     jobs = [
         delayed(run_cell)(name, seed, str(data), data_options, model_options, recipe, out / "cells", threads)
@@ -216,6 +216,20 @@ def load_sets(data: str | Path, options: DataOptions) -> tuple[PointSets, PointS
     return load_split(data, "train", options), load_split(data, "test", options)
 
 
+def load_like(description: dict[str, Any], split: str, data: str | Path | None = None) -> PointSets:
+    """Another split, or another data set, made into sets like those that `PointSets.describe` tells of."""
+    sampler = description["sampler"]
+    options = DataOptions(
+        points=description["points"],
+        pool_points=description["pool"],
+        normalize=description["normalize"],
+        sampler="uniform" if sampler == AS_RELEASED else sampler,
+        data_seed=description["seed"],
+        up=description["up"],
+    )
+    return load_split(data or description["source"], split, options)
+
+
 def load_split(data: str | Path, split: str, options: DataOptions) -> PointSets:
     """One split of a card or folder under the options."""
     return load_dataset(
@@ -230,13 +244,13 @@ def load_split(data: str | Path, split: str, options: DataOptions) -> PointSets:
     )
 
 
-def _check_names(models: Sequence[str], seeds: Sequence[int], options: ModelOptions) -> None:
+def _check_names(models: Sequence[str], seeds: Sequence[int]) -> None:
     if not models or not seeds:
         raise PointsetError("a comparison needs at least one model and one seed")
     if len(set(models)) < len(models) or len(set(seeds)) < len(seeds):
         raise PointsetError(f"a model or a seed is given twice: models {list(models)}, seeds {list(seeds)}")
     for name in models:
-        create_model(name, classes=2, **options.as_dict())
+        check_name(name)
 
 
 def _watched(cells: Iterator[Cell], total: int, progress: bool) -> Iterator[Cell]:

@@ -74,12 +74,13 @@ def fit(
     recipe = recipe or Recipe()
     device = find_device(recipe.device)
     folder = None if run is None else RunFolder(Path(run))
+    training = Training(model.to(device), train, recipe, seed, device, folder)  # finds mistakes in the recipe
     if folder is not None:
         folder.claim(describe(model, train, recipe, seed))
         if folder.finished:
             model.load_state_dict(folder.weights())
-            return _fitted(model.to(device), folder.history(), recipe)
-    return Training(model.to(device), train, recipe, seed, device, folder).run(progress)
+            return _fitted(model, folder.history(), recipe)
+    return training.run(progress)
 
 
 def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:

@@ -162,6 +162,7 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
 
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
+    check_name(spec.name)
     if spec.classes < 1:
         raise PointsetError(f"classes={spec.classes} is too small: give at least 1")
     with torch.random.fork_rng(devices=[]):
@@ -175,8 +176,7 @@ def _assemble(spec: Spec) -> nn.Module:
     if spec.name in CONTEXT:
         return PackedClassifier(CONTEXT[spec.name](spec.inputs, spec.classes, spec.options.dropout), spec.inputs)
     match = PATTERN.fullmatch(spec.name)
-    if match is None:
-        raise PointsetError(_unknown(spec.name))
+    assert match is not None, "check_name has seen to it"
     encoder, pooling = match["encoder"], match["pooling"]
     layers = _encoder(encoder, pooling, int(match["inducing"] or 0), spec)
     if pooling.startswith("pma"):
@@ -186,9 +186,12 @@ def _assemble(spec: Spec) -> nn.Module:
     return SetClassifier(layers, pool, head, spec.inputs)
 
 
-def _unknown(name: str) -> str:
+def check_name(name: str) -> None:
+    """Raise a PointsetError that gives the nearest names, unless a model has this name."""
+    if name in CONTEXT or PATTERN.fullmatch(name):
+        return
     near = difflib.get_close_matches(name, NAMES, n=3, cutoff=0.0)
-    return (
+    raise PointsetError(
         f"no model is called {name!r}: did you mean {', '.join(near)}? "
         "Names are encoder-pooling, with rff, rffp, sab or isab16 and max, mean, sum or pma (any number of inducing "
         "points or seeds), or pointnet or dgcnn"

@@ -3,8 +3,11 @@
 import os
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 from jaxtyping import install_import_hook
+from numpy.typing import NDArray
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
 install_import_hook(["pointset.nn", "pointset.zoo"], "beartype.beartype")
@@ -18,4 +21,32 @@ def real_data() -> Path:
     folder = Path(os.environ.get("POINTSET_TEST_DATA", CHECKOUT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set POINTSET_TEST_DATA to a folder that has it")
+    return folder
+
+
+CLASSES = ("ball", "box", "rod")
+
+
+def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Points on balls, boxes or rods of random proportions."""
+    X = rng.normal(size=(count, points, 3))
+    X /= np.linalg.norm(X, axis=2, keepdims=True) if label == 0 else np.abs(X).max(axis=2, keepdims=True)
+    stretch = rng.uniform(0.6, 1.4, size=(count, 1, 3))
+    if label == 2:
+        stretch[..., :2] *= 0.2
+    return (X * stretch).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small data set in the layout of ModelNet40's HDF5 release: 3 classes, 40 + 20 shapes each, 64 points."""
+    folder = tmp_path_factory.mktemp("clouds")
+    rng = np.random.default_rng(0)
+    (folder / "shape_names.txt").write_text("\n".join(CLASSES) + "\n")
+    for split, count in (("train", 40), ("test", 20)):
+        points = np.concatenate([clouds(label, count, 64, rng) for label in range(3)])
+        labels = np.repeat(np.arange(3, dtype=np.uint8), count)[:, None]
+        (folder / f"{split}_files.txt").write_text(f"elsewhere/ply_data_{split}0.h5\n")
+        with h5py.File(folder / f"ply_data_{split}0.h5", "w") as file:
+            file["data"], file["label"] = points, labels
     return folder

@@ -1,0 +1,211 @@
+"""Augmentations: small values that are called on a batch and compose.
+
+Every one is called as `augmentation(points [B, n, 3], generator, mask=None) -> points`. Random numbers come
+from the `torch.Generator` alone, one draw per cloud. The mask [B, n] is True at real points; padded rows come
+out as zeros. Distances are in the unit of the points: for clouds in the unit sphere, shares of its radius.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Generator, Tensor
+
+from pointset.errors import PointsetError
+
+Axis = Literal["y", "z"]
+
+
+class Augmentation(Protocol):
+    """What all of them are called like."""
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Return the changed points [B, n, 3]; the given ones are left alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code."""
+
+    low: float = 0.8
+    high: float = 1.25
+    anisotropic: bool = False
+    """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.low <= self.high:
+            raise PointsetError(f"Scale({self.low}, {self.high}) is no range of factors: give 0 < low <= high")
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Scale [B, n, 3] about the origin."""
+        factors = _uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
+        return _zero_padding(points * factors, mask)
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Add normal noise to every coordinate, clipped; defaults of PointNet (arXiv 1612.00593, section 5.1)."""
+
+    sigma: float = 0.01
+    clip: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.sigma < 0.0 or self.clip < 0.0:
+            raise PointsetError(f"Jitter({self.sigma}, {self.clip}) is no noise: give numbers from 0 up")
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Move every point of [B, n, 3] by up to `clip` along each axis."""
+        noise = _normal(points.shape, points, generator) * self.sigma
+        return _zero_padding(points + noise.clamp(-self.clip, self.clip), mask)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code."""
+
+    limit: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.limit < 0.0:
+            raise PointsetError(f"Shift({self.limit}) is no distance: give a number from 0 up")
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Shift [B, n, 3], one vector per cloud."""
+        offsets = _uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
+        return _zero_padding(points + offsets, mask)
+
+
+@dataclass(frozen=True)
+class RotateUp:
+    """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees]."""
+
+    up: Axis = "z"
+    degrees: float = 180.0
+
+    def __post_init__(self) -> None:
+        if self.up not in ("y", "z"):
+            raise PointsetError(f"up={self.up!r} is no up axis: choose y or z")
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Rotate [B, n, 3] about the origin; heights stay."""
+        limit = math.radians(self.degrees)
+        angles = _uniform((len(points), 1), -limit, limit, points, generator)
+        # (z, x) turn about y as (x, y) turn about z: both pairs are right-handed.
+        first, second, height = (0, 1, 2) if self.up == "z" else (2, 0, 1)
+        a, b, cosine, sine = points[..., first], points[..., second], angles.cos(), angles.sin()
+        turned = torch.empty_like(points)
+        turned[..., first] = cosine * a - sine * b
+        turned[..., second] = sine * a + cosine * b
+        turned[..., height] = points[..., height]
+        return _zero_padding(turned, mask)
+
+
+@dataclass(frozen=True)
+class RotateAny:
+    """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Rotate [B, n, 3] about the origin."""
+        quaternions = _normal((len(points), 4), points, generator)
+        return _zero_padding(points @ rotation_matrices(quaternions).transpose(1, 2), mask)
+
+
+@dataclass(frozen=True)
+class RandomSubset:
+    """Keep n points of each cloud, chosen uniformly without replacement.
+
+    With a mask the n points are real ones, so the result [B, n, 3] has no padding and needs no mask.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise PointsetError(f"RandomSubset({self.n}) keeps nothing: give at least 1")
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Choose rows of [B, m, 3].
+
+        Raises:
+            PointsetError: a cloud has fewer than n real points.
+        """
+        smallest = points.shape[1] if mask is None else int(mask.sum(1).min())
+        if smallest < self.n:
+            raise PointsetError(f"RandomSubset({self.n}) asks for more points than the smallest set has: {smallest}")
+        # The n largest of independent uniform keys are a uniform subset; double precision makes ties
+        # negligible.
+        keys = torch.rand(points.shape[:2], generator=generator, device=generator.device, dtype=torch.float64)
+        if mask is not None:
+            keys = keys.masked_fill(~mask.to(keys.device), -1.0)
+        rows = keys.topk(self.n, dim=1).indices.to(points.device)
+        return points.gather(1, rows.unsqueeze(2).expand(-1, -1, points.shape[2]))
+
+
+@dataclass(frozen=True)
+class Compose:
+    """Several augmentations, one after the other."""
+
+    steps: tuple[Augmentation, ...]
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Apply the steps in order to [B, n, 3]."""
+        for step in self.steps:
+            points = step(points, generator, mask)
+            if isinstance(step, RandomSubset):
+                mask = None
+        return points
+
+
+AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
+    "scale": lambda up: Scale(0.8, 1.25),
+    # Deep Sets' and the Set Transformer's released code: one factor per axis, and a turn of up to pi / 10.
+    "stretch": lambda up: Scale(0.8, 1.25, anisotropic=True),
+    "turn": lambda up: RotateUp(up, 18.0),
+    "jitter": lambda up: Jitter(0.01, 0.05),
+    "shift": lambda up: Shift(0.1),
+    "rotate-up": lambda up: RotateUp(up),
+    "rotate-any": lambda up: RotateAny(),
+}
+
+
+def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
+    """Augmentations with their published defaults, in the order of their names (keys of `AUGMENTATIONS`).
+
+    Args:
+        names: such as ("scale", "jitter", "rotate-up"); none at all leaves the points alone.
+        up: the axis that "turn" and "rotate-up" turn about.
+
+    Raises:
+        PointsetError: a name is unknown; the known ones are listed.
+    """
+    for name in names:
+        if name not in AUGMENTATIONS:
+            raise PointsetError(f"no augmentation is called {name!r}: choose from {', '.join(AUGMENTATIONS)}")
+    return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
+
+
+def rotation_matrices(quaternions: Tensor) -> Tensor:
+    """Rotations [B, 3, 3] of quaternions [B, 4] (w, x, y, z) of any length but zero."""
+    w, x, y, z = torch.nn.functional.normalize(quaternions, dim=1).unbind(1)
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
+
+
+def _uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
+    numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
+    return (low + (high - low) * numbers).to(like.device)
+
+
+def _normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
+    return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+
+
+def _zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
+    return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)

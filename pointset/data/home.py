@@ -1,0 +1,37 @@
+"""Where downloaded data, built data sets and caches live."""
+
+import os
+from pathlib import Path
+
+from pointset.errors import PointsetError
+
+
+def home() -> Path:
+    """The user's folder: `POINTSET_HOME`, else `~/.cache/pointset`. Whoever writes there creates it."""
+    chosen = os.environ.get("POINTSET_HOME")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
+
+
+def datasets_home() -> Path:
+    """Where a card's data is looked for, one folder per data set."""
+    return home() / "datasets"
+
+
+def pools_home() -> Path:
+    """Where the pools of sampled points are kept."""
+    return home() / "pools"
+
+
+def make_folder(folder: Path) -> Path:
+    """Create a folder and its parents where they are missing.
+
+    Raises:
+        PointsetError: it cannot be created; the message names the variable that chooses another place.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PointsetError(
+            f"cannot create {folder} ({error.strerror}): set POINTSET_HOME to a folder that you may write to"
+        ) from error
+    return folder

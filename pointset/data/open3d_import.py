@@ -1,0 +1,64 @@
+"""Importing Open3D, or saying in one sentence what it lacks on this machine.
+
+Its wheel is linked to the system's graphics and USB libraries, which a bare Debian 12 does not have, and cannot
+be imported at all without them.
+"""
+
+import ctypes
+import importlib
+import re
+from types import ModuleType
+
+from pointset.errors import PointsetError
+
+DEBIAN_PACKAGES = {
+    "libEGL.so.1": "libegl1",
+    "libGL.so.1": "libgl1",
+    "libX11.so.6": "libx11-6",
+    "libidn2.so.0": "libidn2-0",
+    "libudev.so.1": "libudev1",
+    "libusb-1.0.so.0": "libusb-1.0-0",
+}
+"""System libraries that Open3D 0.20 is linked to, beside those of C and C++, and the packages that have them."""
+
+
+def import_open3d() -> ModuleType:
+    """Import Open3D.
+
+    Returns:
+        The module `open3d`.
+
+    Raises:
+        PointsetError: Open3D is not installed, or libraries of the system that it needs are not; the message
+            names them all and what to install.
+    """
+    try:
+        return importlib.import_module("open3d")
+    except ModuleNotFoundError as error:
+        if error.name == "open3d":
+            raise PointsetError("Open3D is not installed: run `pip install open3d`") from error
+        raise PointsetError(
+            f"Open3D cannot be imported: it needs the Python module {error.name}, which is not installed"
+        ) from error
+    except (ImportError, OSError) as error:
+        raise PointsetError(f"Open3D cannot be imported: {_remedy(str(error))}") from error
+
+
+def _remedy(message: str) -> str:
+    """Turn the dynamic linker's message into what to install."""
+    named = re.search(r"([^\s/]+\.so[.\d]*): cannot open shared object file", message)
+    if named is None:
+        return " ".join(message.split())
+    # The linker names one library at a time; whoever reads this should have to install only once.
+    missing = sorted({named[1]} | {library for library in DEBIAN_PACKAGES if not _is_there(library)})
+    packages = [DEBIAN_PACKAGES[library] for library in missing if library in DEBIAN_PACKAGES]
+    fix = f"on Debian or Ubuntu run `apt-get install {' '.join(packages)}`" if packages else "install them"
+    return f"these libraries of the system are missing: {', '.join(missing)}; {fix}"
+
+
+def _is_there(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

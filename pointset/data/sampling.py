@@ -1,0 +1,190 @@
+"""From a mesh to points on its surface, the same for the same seed on any machine.
+
+The samplers: "uniform" draws points independently, uniform in area. "fps" and "poisson" choose n of a larger
+uniform draw so that they spread evenly: by farthest points, in the order in which they are found, or by Poisson
+disk, in random order. All random numbers come from a PCG64 generator made from the seed. What turns them into
+points is element-wise IEEE arithmetic, square roots and running sums, which no processor may round its own way.
+"""
+
+import hashlib
+from typing import Literal, overload
+
+import numpy as np
+
+from pointset.data.meshes import Mesh, MeshError
+from pointset.data.open3d_import import import_open3d
+from pointset.errors import PointsetError
+
+SAMPLERS = ("uniform", "fps", "poisson")
+CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
+"""Uniform points drawn for each one that a sampler returns."""
+
+FLOAT32 = np.finfo(np.float32)
+LEAST_STEPS = 2**8
+"""Steps of float32 along a mesh; fewer, because it is small and far from the origin, are no shape any more."""
+
+
+@overload
+def sample_points(
+    mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: Literal[False] = False
+) -> np.ndarray: ...
+@overload
+def sample_points(
+    mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: Literal[True]
+) -> tuple[np.ndarray, np.ndarray]: ...
+def sample_points(
+    mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: bool = False
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """Sample points on the surface of a mesh.
+
+    Geometry is float64, and only what is returned is rounded to float32. With "uniform" and one seed, the first
+    k of n points are the k points.
+
+    Args:
+        mesh: The mesh. Faces without area get no points.
+        n: Number of points, at least 1.
+        seed: Any integer that is not negative.
+        sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs Open3D).
+        normals: Also return the unit normal of each point's face, by the right-hand rule.
+
+    Returns:
+        Points, float32 [n, 3], in the mesh's units and axes; with `normals`, also the normals, float32 [n, 3].
+
+    Raises:
+        MeshError: The mesh has no area, or float32 cannot hold its points.
+        PointsetError: Another argument is wrong, or Open3D is missing.
+    """
+    if n < 1:
+        raise PointsetError(f"n must be at least 1 point, got {n}")
+    if seed < 0:
+        raise PointsetError(f"seed must not be negative, got {seed}")
+    if sampler not in SAMPLERS:
+        raise PointsetError(f"unknown sampler {sampler!r}: choose one of {', '.join(SAMPLERS)}")
+    corners = mesh.vertices[mesh.faces]  # [F, 3 corners, 3]
+    origin, size = _bounding_cube(corners)
+    crosses = _cross((corners - origin) / size)  # in a unit cube, so that no square can overflow or vanish
+    areas = _lengths(crosses) / 2
+    generator = np.random.Generator(np.random.PCG64(seed))
+    points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
+    if sampler == "fps":
+        chosen = farthest_points((points - origin) / size, n, start=int(generator.integers(len(points))))
+        points, faces = points[chosen], faces[chosen]
+    elif sampler == "poisson":
+        chosen = _poisson_disk((points - origin) / size, (corners - origin) / size, n)
+        points, faces = points[chosen], faces[chosen]
+    points = points.astype(np.float32)
+    return (points, _directions(crosses[faces]).astype(np.float32)) if normals else points
+
+
+def seed_for(seed: int, name: str) -> int:
+    """A seed for one shape, from the data set's seed and its name: the same on any machine, in any order."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
+
+
+def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
+    """Choose points one by one, each the farthest from those chosen before (Gonzalez 1985).
+
+    Args:
+        points: [N, 3].
+        n: How many to choose, at most N.
+        start: Index of the first one.
+
+    Returns:
+        Indices int64 [n], in the order of choice; of equally far points the one with the lowest index.
+    """
+    columns = np.ascontiguousarray(points.T)
+    chosen = np.empty(n, dtype=np.int64)
+    distances = np.full(len(points), np.inf)  # squared, to the nearest chosen point
+    candidate = start
+    for i in range(n):
+        chosen[i] = candidate
+        np.minimum(distances, _sum_of_squares(columns - columns[:, candidate, None]), out=distances)
+        distances[candidate] = -1.0  # so that copies of one point are chosen once each
+        candidate = int(distances.argmax())
+    return chosen
+
+
+def _bounding_cube(corners: np.ndarray) -> tuple[np.ndarray, float]:
+    """Lowest corner [3] and edge of a cube round the mesh, which float32 must be able to show."""
+    greatest = float(np.abs(corners).max())
+    if greatest > FLOAT32.max:
+        raise MeshError(f"the mesh has a coordinate of {greatest:.3g}, too large for float32: scale it down")
+    origin = corners.min(axis=(0, 1))
+    size = float((corners.max(axis=(0, 1)) - origin).max())
+    if size == 0:
+        raise MeshError(f"the mesh has no area to sample: its {len(corners)} faces are all one point")
+    if size < FLOAT32.tiny:
+        raise MeshError(f"the mesh is {size:.3g} long, too small for float32: scale it up")
+    if size < LEAST_STEPS * FLOAT32.eps * greatest:
+        raise MeshError(
+            f"the mesh is {size:.3g} long and {greatest:.3g} away from the origin, where float32 cannot show its "
+            "shape: move it to the origin"
+        )
+    return origin, size
+
+
+def _cross(corners: np.ndarray) -> np.ndarray:
+    """Cross product [F, 3] of each triangle's edges from its first corner: the normal, twice the area long."""
+    x, y, z = np.moveaxis(corners[:, 1] - corners[:, 0], 1, 0)
+    u, v, w = np.moveaxis(corners[:, 2] - corners[:, 0], 1, 0)
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=1)
+
+
+def _draw_uniform(
+    corners: np.ndarray, areas: np.ndarray, n: int, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw points [n, 3] and their faces [n]: faces by area, then uniformly within each.
+
+    P = (1 - sqrt(r1)) A + sqrt(r1) (1 - r2) B + sqrt(r1) r2 C (Osada et al., Shape Distributions, ACM
+    Transactions on Graphics 21(4), 2002, section 4.1).
+    """
+    cumulative = areas.cumsum()
+    if cumulative[-1] == 0:
+        raise MeshError(f"the mesh has no area to sample: its {len(areas)} faces are all degenerate")
+    r0, r1, r2 = generator.random((n, 3)).T
+    # The first face whose running sum lies above the number: one without area adds nothing and is never first.
+    faces = cumulative.searchsorted(r0 * cumulative[-1], side="right")
+    root = np.sqrt(r1)
+    weights = np.stack([1 - root, root * (1 - r2), root * r2], axis=1)[:, :, None]
+    a, b, c = np.moveaxis(corners[faces] * weights, 1, 0)
+    return a + b + c, faces
+
+
+def _poisson_disk(candidates: np.ndarray, corners: np.ndarray, n: int) -> np.ndarray:
+    """Indices [n] of the candidates that are left when those too close to others are eliminated one by one.
+
+    Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics Forum 34(2), 2015, as
+    Open3D does it. Nothing in that is random once the candidates are given.
+
+    Args:
+        candidates: [N, 3] points on the surface.
+        corners: [F, 3, 3], the triangles that they were drawn on.
+        n: How many to keep.
+    """
+    open3d = import_open3d()
+    vector3d = open3d.utility.Vector3dVector
+    cloud = open3d.geometry.PointCloud(vector3d(candidates))
+    # Open3D returns the points that are left but not which: each carries its index where its normal would be.
+    cloud.normals = vector3d(np.repeat(np.arange(len(candidates), dtype=np.float64), 3).reshape(-1, 3))
+    triangles = open3d.utility.Vector3iVector(np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3))
+    mesh = open3d.geometry.TriangleMesh(vector3d(corners.reshape(-1, 3)), triangles)
+    left = np.asarray(mesh.sample_points_poisson_disk(n, pcl=cloud).normals)[:, 0].astype(np.int64)
+    if len(left) != n:
+        raise PointsetError(f"Open3D's Poisson-disk sampling gave {len(left)} points instead of {n}: use sampler 'fps'")
+    return left
+
+
+def _directions(vectors: np.ndarray) -> np.ndarray:
+    """Unit vectors [N, 3]; each is scaled by its largest part first, since the square of a small one vanishes."""
+    scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
+    return scaled / _lengths(scaled)[:, None]
+
+
+def _lengths(vectors: np.ndarray) -> np.ndarray:
+    return np.sqrt(_sum_of_squares(vectors.T))
+
+
+def _sum_of_squares(columns: np.ndarray) -> np.ndarray:
+    """Squared lengths [N] of columns [3, N], term by term: a dot product may be fused and rounded differently."""
+    x, y, z = columns
+    return x * x + y * y + z * z

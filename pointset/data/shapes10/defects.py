@@ -1,0 +1,77 @@
+"""What happens to a thing in the world: no two copies are alike, and few are whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.random import Generator
+
+from pointset.data.meshes import Mesh
+
+if TYPE_CHECKING:
+    from trimesh import Trimesh
+
+
+def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
+    """Join the parts of one object, worn and bent, turned about the up axis and scaled, as a mesh."""
+    parts = _without_some(parts, rng)
+    for part in parts:
+        if rng.random() < 0.08:
+            _knock(part, rng)
+    vertices = np.concatenate([part.vertices for part in parts])
+    starts = np.cumsum([0, *[len(part.vertices) for part in parts]])
+    faces = np.concatenate([part.faces + start for part, start in zip(parts, starts[:-1], strict=True)])
+    vertices = _sheared(_dented(vertices, rng), rng)
+    return Mesh(_placed(vertices, rng), _with_holes(vertices, faces, rng))
+
+
+def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:
+    """Lose one or two of many parts; never the first, which is the body."""
+    lost = rng.choice([0, 1, 2], p=[0.75, 0.17, 0.08])
+    if len(parts) < 5 or not lost:
+        return parts
+    gone = set(rng.choice(np.arange(1, len(parts)), size=lost, replace=False).tolist())
+    return [part for index, part in enumerate(parts) if index not in gone]
+
+
+def _knock(part: Trimesh, rng: Generator) -> None:
+    """Tilt and shift one part a little."""
+    from trimesh.transformations import rotation_matrix
+
+    size = float(part.extents.max())
+    part.apply_transform(rotation_matrix(rng.normal(0.0, 0.12), rng.normal(size=3), part.centroid))
+    part.apply_translation(rng.normal(0.0, 0.03 * size, 3))
+
+
+def _dented(vertices: np.ndarray, rng: Generator) -> np.ndarray:
+    """Add a smooth random field of displacements: a few long waves."""
+    size = np.ptp(vertices, axis=0).max()
+    waves = rng.normal(0.0, 4.0, (4, 3)) / size
+    phases, heights = rng.uniform(0, 2 * np.pi, 4), rng.normal(0.0, 0.008 * size, (4, 3))
+    return vertices + np.sin(vertices @ waves.T + phases) @ heights
+
+
+def _sheared(vertices: np.ndarray, rng: Generator) -> np.ndarray:
+    """Stretch the axes and lean, mildly."""
+    matrix = np.diag(rng.uniform(0.88, 1.14, 3))
+    matrix[:2, 2] = rng.normal(0.0, 0.04, 2)
+    return vertices @ matrix.T
+
+
+def _placed(vertices: np.ndarray, rng: Generator) -> np.ndarray:
+    """Turn about z, scale to CAD units of any kind, and put anywhere, as ModelNet's meshes are."""
+    angle, scale = rng.uniform(0, 2 * np.pi), np.exp(rng.uniform(np.log(5.0), np.log(500.0)))
+    cosine, sine = np.cos(angle), np.sin(angle)
+    turn = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+    return scale * (vertices @ turn.T + rng.normal(0.0, 0.2, 3))
+
+
+def _with_holes(vertices: np.ndarray, faces: np.ndarray, rng: Generator) -> np.ndarray:
+    """Drop a few faces around one point, at times, but never more than a fifth of them."""
+    if rng.random() < 0.6:
+        return faces
+    centres = vertices[faces].mean(axis=1)
+    distance = np.linalg.norm(centres - centres[rng.integers(len(centres))], axis=1)
+    count = int(rng.uniform(0.0, 0.2) * len(faces))
+    return faces[np.sort(np.argsort(distance, kind="stable")[count:])]

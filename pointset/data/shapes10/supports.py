@@ -1,0 +1,89 @@
+"""What furniture stands on: shared by the kinds, so that legs alone never tell a kind."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.random import Generator
+
+from pointset.data.shapes10.solids import board, disc, rod, turned
+
+if TYPE_CHECKING:
+    from trimesh import Trimesh
+
+STYLES = ("legs", "round legs", "splayed", "panels", "sled", "pedestal")
+
+
+def support(
+    rng: Generator, width: float, depth: float, height: float, styles: tuple[str, ...] = STYLES
+) -> list[Trimesh]:
+    """A random support under a rectangle of this size, `height` high."""
+    style = rng.choice(styles)
+    if style == "panels":
+        return panels(rng, width, depth, height)
+    if style == "sled":
+        return sled(rng, width, depth, height)
+    if style == "pedestal":
+        return pedestal(rng, min(width, depth), height)
+    return legs(rng, width, depth, height, square=style == "legs", splay=0.12 if style == "splayed" else 0.0)
+
+
+def legs(
+    rng: Generator, width: float, depth: float, height: float, square: bool, splay: float, count: int = 4
+) -> list[Trimesh]:
+    """Four legs at the corners (or `count` on an ellipse), with stretchers between them at times."""
+    radius = rng.uniform(0.012, 0.04) * (0.6 + 0.4 * max(width, depth))
+    inset = radius + rng.uniform(0.0, 0.08) * min(width, depth)
+    x, y = width / 2 - inset, depth / 2 - inset
+    if count == 4:
+        tops = np.array([(-x, -y), (x, -y), (x, y), (-x, y)])
+    else:
+        angles = 2 * np.pi * np.arange(count) / count + 0.3
+        tops = np.stack([x * np.cos(angles), y * np.sin(angles)], axis=1)
+    spread = 1 + splay * rng.uniform(0.5, 1.5) * height / min(width, depth)
+    parts = [rod((*(top * spread), 0.0), (*top, height), radius, square) for top in tops]
+    if rng.random() < 0.3:
+        level = rng.uniform(0.15, 0.5) * height
+        share = spread + (1 - spread) * level / height
+        ring = [(*(top * share), level) for top in tops]
+        parts += [rod(a, b, 0.6 * radius, square) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
+    return parts
+
+
+def panels(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
+    """Two upright boards, joined by a rail at times."""
+    thickness = rng.uniform(0.02, 0.06)
+    x = width / 2 - thickness / 2 - rng.uniform(0.0, 0.12) * width
+    parts = [board(thickness, depth * rng.uniform(0.7, 1.0), height, side * x) for side in (-1, 1)]
+    if rng.random() < 0.5:
+        parts.append(board(2 * x, 0.03, height * rng.uniform(0.1, 0.4), z=height * rng.uniform(0.1, 0.6)))
+    return parts
+
+
+def sled(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
+    """Two frames of rods that lie on the floor along the depth."""
+    radius = rng.uniform(0.012, 0.025)
+    x, y = width / 2 - radius - 0.05 * width, depth / 2 - radius
+    parts = []
+    for side in (-x, x):
+        corners = [(side, -y, height), (side, -y, radius), (side, y, radius), (side, y, height)]
+        parts += [rod(a, b, radius) for a, b in itertools.pairwise(corners)]
+    return parts
+
+
+def pedestal(rng: Generator, size: float, height: float) -> list[Trimesh]:
+    """One column on a disc, a cone or a star of feet."""
+    radius = rng.uniform(0.02, 0.06) * (0.5 + size)
+    reach = size * rng.uniform(0.28, 0.48)
+    column = rod((0, 0, 0.02), (0, 0, height), radius)
+    form = rng.choice(["disc", "cone", "star"])
+    if form == "disc":
+        return [column, disc(reach, rng.uniform(0.015, 0.04))]
+    if form == "cone":
+        return [column, turned([(0, 0), (reach, 0), (reach, 0.015), (radius, height * rng.uniform(0.15, 0.4))])]
+    count = int(rng.integers(3, 6))
+    feet = 2 * np.pi * np.arange(count) / count
+    lift = height * rng.uniform(0.03, 0.2)
+    return [column, *[rod((0, 0, lift), (reach * np.cos(a), reach * np.sin(a), 0.015), 0.6 * radius) for a in feet]]

@@ -1,0 +1,99 @@
+"""Batches: nothing lost, nothing twice, the same epoch again to the last bit; padding."""
+
+import numpy as np
+import pytest
+import torch
+
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import batches, epoch_generator, fixed_batches, pad_sets
+from pointset.data.point_sets import PointSets, Pool
+from pointset.errors import PointsetError
+
+
+def numbered(shapes: int = 23) -> PointSets:
+    """Shape i has label i, and all its points on one plane x = i."""
+    points = np.random.default_rng(0).standard_normal((shapes, 11, 3)).astype(np.float32)
+    points[..., 0] = np.arange(shapes)[:, None]
+    names = [f"shape{row}" for row in range(shapes)]
+    return PointSets(Pool(points, names, np.arange(shapes), names, "uniform"), 5, normalize="none")
+
+
+def test_an_epoch_has_every_shape_once_with_its_label_and_a_short_last_batch() -> None:
+    seen = list(batches(numbered(), 5, seed=0, epoch=0))
+    assert [len(batch.labels) for batch in seen] == [5, 5, 5, 5, 3]
+    labels = torch.cat([batch.labels for batch in seen])
+    assert sorted(labels.tolist()) == list(range(23))
+    assert labels.tolist() != list(range(23))
+    for batch in seen:
+        assert batch.points.shape == (len(batch.labels), 5, 3)
+        assert batch.mask is None
+        torch.testing.assert_close(batch.points[..., 0], batch.labels[:, None].expand(-1, 5).float())
+
+
+def epoch(seed: int, number: int) -> torch.Tensor:
+    augment = augmentation_from_names(("scale", "jitter", "rotate-up"))
+    return torch.cat([b.points for b in batches(numbered(), 5, seed=seed, epoch=number, augment=augment)])
+
+
+def test_the_same_epoch_is_the_same_to_the_last_bit_and_others_are_not() -> None:
+    first = epoch(0, 3)
+    torch.manual_seed(99)  # global state has no say
+    assert torch.equal(first, epoch(0, 3))
+    for other in ((0, 4), (1, 3), (3, 0)):
+        assert not torch.equal(first, epoch(*other))
+
+
+def test_epochs_mix_seed_and_number_the_same_way_on_every_machine() -> None:
+    draws = torch.randint(2**31, (2,), generator=epoch_generator(1, 2)).tolist()
+    assert draws == torch.randint(2**31, (2,), generator=epoch_generator(1, 2)).tolist()
+    generators = {epoch_generator(seed, number).initial_seed() for seed in range(20) for number in range(20)}
+    assert len(generators) == 400
+    assert epoch_generator(1, 2).initial_seed() == 7764949442709860949
+
+
+def test_the_augmentation_is_applied_to_the_drawn_points() -> None:
+    plain = next(batches(numbered(), 23, seed=0, epoch=0))
+    doubled = next(batches(numbered(), 23, seed=0, epoch=0, augment=lambda points, generator, mask=None: points * 2))
+    torch.testing.assert_close(doubled.points, plain.points * 2)
+
+
+def test_fixed_batches_are_the_evaluation_view_in_order() -> None:
+    data = numbered()
+    seen = list(fixed_batches(data, 10))
+    assert [len(batch.labels) for batch in seen] == [10, 10, 3]
+    assert torch.equal(torch.cat([batch.points for batch in seen]), data.points)
+    assert torch.equal(torch.cat([batch.labels for batch in seen]), data.labels)
+
+
+@pytest.mark.parametrize("make", [lambda d: batches(d, 0, seed=0, epoch=0), lambda d: fixed_batches(d, 0)])
+def test_a_batch_of_nothing_is_refused(make) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(PointsetError, match="batch_size=0"):
+        next(make(numbered()))
+
+
+def test_sets_of_several_sizes_are_padded_with_zeros_and_masked() -> None:
+    sets = [torch.full((size, 3), float(size)) for size in (2, 5, 0, 3)]
+    points, mask = pad_sets(sets)
+    assert points.shape == (4, 5, 3)
+    assert mask is not None
+    assert mask.dtype == torch.bool
+    assert mask.sum(1).tolist() == [2, 5, 0, 3]
+    assert (points[~mask] == 0).all()
+    for row, one in enumerate(sets):
+        torch.testing.assert_close(points[row, : len(one)], one)
+        assert mask[row, : len(one)].all()
+
+
+def test_sets_of_one_size_need_no_mask() -> None:
+    points, mask = pad_sets([torch.ones(4, 3), torch.zeros(4, 3)])
+    assert points.shape == (2, 4, 3)
+    assert mask is None
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [([], "at least one"), ([torch.ones(4, 3), torch.ones(4)], r"set 1 must be \[n, 3\], got \[4\]")],
+)
+def test_what_is_no_list_of_sets_is_refused(sets: list[torch.Tensor], words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        pad_sets(sets)

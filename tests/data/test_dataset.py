@@ -1,0 +1,323 @@
+"""From a name or a folder to sets: views of the pool, seeds, splits, and what wrong requests are told."""
+
+import dataclasses
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from pointset.data import dataset as loading
+from pointset.data.cards import load_card
+from pointset.data.dataset import PointSets, load_dataset
+from pointset.data.normalize import normalize_points
+from pointset.data.point_sets import Pool
+from pointset.errors import PointsetError
+
+P = 23
+
+
+def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> Pool:
+    rng = np.random.default_rng(seed)
+    return Pool(
+        rng.standard_normal((shapes, points, 3)).astype(np.float32),
+        [f"shape{row}" for row in range(shapes)],
+        np.arange(shapes) % classes,
+        [f"class{label}" for label in range(classes)],
+        "uniform",
+    )
+
+
+def sets(**options: Any) -> PointSets:
+    return PointSets(pool(), options.pop("size", 5), **{"normalize": "none", **options})
+
+
+def rows_in_pool(points: torch.Tensor, pool_points: np.ndarray) -> list[int]:
+    """Which pool point each point is; every one must be one."""
+    equal = (points.numpy()[:, None, :] == pool_points[None]).all(2)
+    assert (equal.sum(1) == 1).all()
+    return equal.argmax(1).tolist()
+
+
+def release(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
+    """A small folder in the HDF5 release's layout."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "shape_names.txt").write_text("".join(f"class{label}\n" for label in range(classes)))
+    for split, count in (("train", train), ("test", test)):
+        (folder / f"{split}_files.txt").write_text(f"somewhere/ply_data_{split}0.h5\n")
+        with h5py.File(folder / f"ply_data_{split}0.h5", "w") as file:
+            file["data"] = pool(count, classes, seed=count).points
+            file["label"] = (np.arange(count) % classes)[:, None].astype(np.uint8)
+    return folder
+
+
+# The evaluation view
+
+
+def test_the_evaluation_view_holds_different_points_of_the_pool() -> None:
+    data = sets()
+    assert data.points.shape == (30, 5, 3)
+    assert data.points.dtype == torch.float32
+    for row in range(30):
+        assert len(set(rows_in_pool(data.points[row], data.pool[row]))) == 5
+
+
+def test_items_are_points_and_labels() -> None:
+    data = sets()
+    assert len(data) == 30
+    points, label = data[7]
+    torch.testing.assert_close(points, data.points[7])
+    assert (label, type(label)) == (1, int)
+    assert data.labels.dtype == torch.int64
+    assert len(list(torch.utils.data.DataLoader(data, batch_size=8))) == 4
+
+
+def test_the_fixed_subset_depends_on_seed_and_name_only() -> None:
+    data = sets()
+    torch.testing.assert_close(data.points, sets().points, rtol=0, atol=0)
+    assert not torch.equal(data.points, sets(seed=1).points)
+    picked = data.subset([20, 3])
+    torch.testing.assert_close(picked.points, data.points[[20, 3]], rtol=0, atol=0)
+    same_cloud = pool(2)
+    same_cloud.points[1] = same_cloud.points[0]
+    twins = PointSets(same_cloud, 5, normalize="none")
+    assert not torch.equal(twins.points[0], twins.points[1])
+
+
+def test_fewer_points_are_a_subset_of_more() -> None:
+    torch.testing.assert_close(sets(size=11).points[:, :5], sets(size=5).points, rtol=0, atol=0)
+
+
+def test_normalisation_sees_the_subset_and_not_the_pool() -> None:
+    expected = normalize_points(sets().points, "standardize")
+    torch.testing.assert_close(sets(normalize="standardize").points, expected)
+
+
+# The training view
+
+
+def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
+    data = sets()
+    generator = torch.Generator().manual_seed(0)
+    first, second = data.draw([4, 17], generator), data.draw([4, 17], generator)
+    assert first.shape == (2, 5, 3)
+    assert not torch.equal(first, second)
+    for points in (first, second):
+        for row, cloud in zip((4, 17), points, strict=True):
+            assert len(set(rows_in_pool(cloud, data.pool[row]))) == 5
+    again = data.draw(torch.tensor([4, 17]), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(first, again, rtol=0, atol=0)
+
+
+def test_draws_are_uniform_over_all_subsets() -> None:
+    points = np.arange(6, dtype=np.float32)[None, :, None].repeat(3, 2)
+    data = PointSets(Pool(points, ["one"], np.array([0]), ["a"], "uniform"), 3, normalize="none")
+    draws = data.draw([0] * 12_000, torch.Generator().manual_seed(0))[..., 0].int()
+    counts = dict.fromkeys(itertools.combinations(range(6), 3), 0)
+    for row in draws.tolist():
+        counts[tuple(sorted(row))] += 1
+    expected = 12_000 / len(counts)
+    chi_squared = sum((count - expected) ** 2 / expected for count in counts.values())
+    assert chi_squared < 43.8  # 0.1 % level at 19 degrees of freedom
+
+
+def test_the_whole_pool_can_be_drawn() -> None:
+    data = sets(size=P)
+    drawn = data.draw([2], torch.Generator().manual_seed(0))[0]
+    assert sorted(rows_in_pool(drawn, data.pool[2])) == list(range(P))
+
+
+def test_draws_are_normalised() -> None:
+    data = sets(normalize="unit-sphere")
+    drawn = data.draw(range(30), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(drawn.norm(dim=2).amax(1), torch.ones(30))
+
+
+def test_drawing_a_batch_is_fast() -> None:
+    data = PointSets(pool(shapes=200, points=2048), 128)
+    indices, generator = torch.arange(64), torch.Generator().manual_seed(0)
+    seconds = []
+    for _ in range(20):
+        start = time.perf_counter()
+        data.draw(indices, generator)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.005  # about 0.7 ms on an idle core
+
+
+# Views and splits
+
+
+def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
+    data = sets(up="y", name="x", seed=3)
+    part = data.subset([9, 4, 29]).subset([2, 0])
+    assert part.pool is data.pool
+    assert part.names == ["shape29", "shape9"]
+    assert part.labels.tolist() == [2, 0]
+    assert (part.up, part.name, part.seed, part.size, part.classes) == ("y", "x", 3, 5, data.classes)
+    drawn = part.draw([0], torch.Generator().manual_seed(0))
+    rows_in_pool(drawn[0], data.pool[29])
+
+
+def test_validation_is_cut_class_by_class_and_shares_nothing_with_training() -> None:
+    labels = np.array([0] * 20 + [1] * 10 + [2] * 2 + [3])
+    whole = pool(33, 4)
+    data = PointSets(Pool(whole.points, whole.names, labels, whole.classes, "uniform"), 5)
+    train, validation = data.split_validation(0.2, seed=0)
+    assert torch.bincount(validation.labels, minlength=4).tolist() == [4, 2, 0, 0]
+    assert torch.bincount(train.labels, minlength=4).tolist() == [16, 8, 2, 1]
+    assert set(train.names) | set(validation.names) == set(data.names)
+    assert len(train) + len(validation) == 33
+    assert validation.split == "validation"
+    assert data.split_validation(0.2, seed=0)[1].names == validation.names
+    assert data.split_validation(0.2, seed=1)[1].names != validation.names
+
+
+def test_even_a_large_validation_share_leaves_a_shape_of_every_class() -> None:
+    train, _ = sets().split_validation(0.99, seed=0)
+    assert torch.bincount(train.labels, minlength=3).tolist() == [1, 1, 1]
+
+
+def test_the_description_is_plain_data() -> None:
+    described = json.loads(json.dumps(sets(name="x", seed=4).describe()))
+    expected = {"name": "x", "split": "train", "shapes": 30, "classes": 3, "points": 5, "pool": P, "seed": 4}
+    assert expected.items() <= described.items()
+    assert {"normalize", "sampler", "up"} <= described.keys()
+
+
+@pytest.mark.parametrize(
+    ("request_it", "words"),
+    [
+        (lambda: PointSets(pool(), 24, name="x"), "points=24 is more than the 23 that x holds"),
+        (lambda: PointSets(pool(), 0), "points=0.*at least 1"),
+        (lambda: PointSets(pool(), 5, normalize="box"), "'box'.*unit-sphere"),
+        (lambda: sets().split_validation(1.0, 0), "fraction=1.0.*between 0 and 1"),
+        (lambda: sets().split_validation(0.0, 0), "fraction=0.0.*between 0 and 1"),
+        (lambda: sets().split_validation(0.01, 0), "fraction=0.01 of 30 shapes.*larger"),
+    ],
+)
+def test_wrong_requests_say_what_is_possible(request_it: Any, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        request_it()
+
+
+# Loading
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
+    data = load_dataset(folder, "test", points=7)
+    assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
+    assert data.points.shape == (6, 7, 3)
+    assert load_dataset(str(folder), points=7, up="y").up == "y"
+    np.testing.assert_array_equal(data.pool, pool(6, 3, seed=6).points)
+
+
+def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
+    data = load_dataset(folder, points=7, classes=["class2", "class0"])
+    assert data.classes == ["class2", "class0"]
+    assert data.labels.tolist() == [1, 0] * 4
+    assert data.names[:2] == ["ply_data_train0/0", "ply_data_train0/2"]
+    whole = load_dataset(folder, points=7)
+    torch.testing.assert_close(data.points, whole.points[whole.labels != 1], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"points": 99}, "points=99 is more than the 23 that release holds"),
+        ({"split": "validation"}, "validation_files.txt is missing"),
+        ({"up": "x"}, "up='x'.*y or z"),
+        ({"normalize": "box"}, "'box'"),
+        ({"sampler": "poisson"}, "sampled points already.*'poisson'"),
+        ({"classes": ["class9"]}, "'class9'.*class0, class1, class2"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        load_dataset(release(tmp_path / "release"), **{"points": 7, **options})
+
+
+def test_what_is_neither_folder_nor_card_gets_the_nearest_cards(own_home: Path) -> None:
+    with pytest.raises(PointsetError, match=r"'modelnet41' is neither a folder nor.*modelnet40"):
+        load_dataset("modelnet41")
+    with pytest.raises(PointsetError, match="neither a folder nor"):
+        load_dataset(own_home / "nowhere")
+    with pytest.raises(PointsetError, match="'modelnet40' is neither"):
+        load_dataset(Path("modelnet40"))  # a path is never a card
+
+
+@pytest.mark.parametrize("name", ["modelnet10", "modelnet40", "modelnet40-hdf5"])
+def test_absent_data_is_told_where_to_get_and_to_put_it(own_home: Path, name: str) -> None:
+    with pytest.raises(PointsetError, match=r"https?://\S+\.zip") as caught:
+        load_dataset(name)
+    assert str(own_home / "datasets") in str(caught.value)
+
+
+def test_a_cards_data_is_found_under_the_archives_name_and_checked(own_home: Path) -> None:
+    release(own_home / "datasets" / "modelnet40_ply_hdf5_2048")
+    with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
+        load_dataset("modelnet40-hdf5", points=7)
+
+
+def test_a_copy_that_lacks_shapes_is_refused(own_home: Path) -> None:
+    folder = release(own_home / "datasets" / "modelnet40-hdf5", classes=40)
+    names = loading.load_card("modelnet40-hdf5").classes
+    (folder / "shape_names.txt").write_text("\n".join(names))
+    with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
+        load_dataset("modelnet40-hdf5", points=7)
+
+
+TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A generated data set of two classes, and the folders that it was built in."""
+    folders: list[Path] = []
+
+    def build(folder: Path, *, progress: bool = True) -> None:
+        folders.append(folder)
+        for name in ("a/train/1", "a/train/2", "b/train/1", "a/test/1", "b/test/1"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).with_suffix(".off").write_text(TRIANGLE)
+
+    card = dataclasses.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
+    monkeypatch.setattr(loading, "load_card", lambda name: card)
+    monkeypatch.setitem(sys.modules, "pointset.data.shapes10", SimpleNamespace(build_shapes10=build))
+    return folders
+
+
+def test_the_embedded_data_set_is_built_at_first_use(own_home: Path, builds: list[Path]) -> None:
+    data = load_dataset("shapes10", points=7, pool_points=9)
+    assert (len(data), data.classes, data.up, data.name) == (3, ["a", "b"], "y", "shapes10")
+    assert len(load_dataset("shapes10", "test", points=7, pool_points=9)) == 2
+    assert builds == [own_home / "datasets" / "shapes10"]
+
+
+def test_a_damaged_embedded_data_set_says_what_to_delete(own_home: Path, builds: list[Path]) -> None:
+    load_dataset("shapes10", points=7, pool_points=9)
+    (own_home / "datasets" / "shapes10" / "a" / "train" / "2.off").unlink()
+    with pytest.raises(PointsetError, match=r"has 2 train shapes where shapes10 has 3: delete that folder"):
+        load_dataset("shapes10", points=7, pool_points=9)
+
+
+def test_the_real_clouds(real_data: Path) -> None:
+    start = time.perf_counter()
+    data = load_dataset(real_data / "modelnet40_ply_hdf5_1024", "test", points=100)
+    assert data.points.shape == (2468, 100, 3)
+    assert time.perf_counter() - start < 10
+    torch.testing.assert_close(data.points.norm(dim=2).amax(1), torch.ones(2468))

@@ -1,0 +1,103 @@
+"""The embedded data set: the same bytes for the same seed, no two shapes alike, and shapes that are what they claim."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pointset.data.meshes import read_mesh
+from pointset.data.sampling import sample_points
+from pointset.data.shapes10 import KINDS, build_shapes10, make_shape
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("shapes") / "shapes10"
+    build_shapes10(folder, train=4, test=2, progress=False)
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(folder.rglob("*.off"))
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_the_layout_is_modelnets(built):
+    assert sorted(path.name for path in built.iterdir()) == sorted(KINDS)
+    assert sorted(path.name for path in (built / "chair" / "train").iterdir()) == [
+        f"chair_{number:04d}.off" for number in range(1, 5)
+    ]
+    assert [path.name for path in sorted((built / "chair" / "test").iterdir())] == ["chair_0005.off", "chair_0006.off"]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(built, tmp_path):
+    build_shapes10(tmp_path / "again", train=4, test=2, progress=False)
+    build_shapes10(tmp_path / "other", seed=1, train=4, test=2, progress=False)
+    first, again, other = digests(built), digests(tmp_path / "again"), digests(tmp_path / "other")
+    assert first == again
+    assert not set(first.values()) & set(other.values())
+
+
+def test_a_shape_does_not_depend_on_how_many_there_are(built, tmp_path):
+    build_shapes10(tmp_path / "few", train=1, test=1, progress=False)
+    few, many = digests(tmp_path / "few"), digests(built)
+    assert few["mug/train/mug_0001.off"] == many["mug/train/mug_0001.off"]
+    assert few["mug/test/mug_0002.off"] == many["mug/test/mug_0005.off"]
+
+
+def test_a_finished_folder_is_left_alone(built):
+    before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
+    build_shapes10(built, seed=9, train=1, test=1, progress=False)
+    assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    from pointset.data.shapes10 import build
+
+    def break_down(path, mesh):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "write_off", break_down)
+    with pytest.raises(KeyboardInterrupt):
+        build_shapes10(tmp_path / "shapes10", train=1, test=1, progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_shape_can_be_sampled_and_no_two_are_alike(kind):
+    sizes = set()
+    for number in range(25):
+        mesh = make_shape(kind, "train", number)
+        points = sample_points(mesh, 64, seed=0)
+        assert np.isfinite(points).all()
+        sizes.add(tuple(np.ptp(mesh.vertices, axis=0).round(6)))
+    assert len(sizes) == 25
+
+
+def test_what_is_written_is_read_back(built):
+    mesh, written = read_mesh(built / "desk" / "train" / "desk_0001.off"), make_shape("desk", "train", 0)
+    np.testing.assert_allclose(mesh.vertices, written.vertices, atol=1e-6)
+    np.testing.assert_array_equal(mesh.faces, written.faces)
+
+
+def heights(kind: str, count: int = 40) -> list[np.ndarray]:
+    """Heights of sampled points, from 0 (lowest) to 1, one row per shape."""
+    clouds = [sample_points(make_shape(kind, "train", number), 500, seed=0)[:, 2] for number in range(count)]
+    return [(z - z.min()) / np.ptp(z) for z in clouds]
+
+
+def test_z_is_up_and_a_chair_rises_above_its_seat():
+    """A stool ends at its seat: much of its surface is at the top. A chair's seat is in the middle."""
+    at_the_top = {kind: np.mean([(z > 0.9).mean() for z in heights(kind)]) for kind in ("stool", "chair", "table")}
+    assert at_the_top["table"] > 3 * at_the_top["chair"]
+    assert at_the_top["stool"] > 2 * at_the_top["chair"]
+
+
+def test_bookshelves_are_tall_and_benches_are_long():
+    def slenderness(kind: str) -> float:
+        extents = [np.ptp(make_shape(kind, "train", number).vertices, axis=0) for number in range(40)]
+        return float(np.median([size[2] / np.hypot(*size[:2]) for size in extents]))
+
+    assert slenderness("bookshelf") > 1.0
+    assert slenderness("bench") < 0.7

@@ -1,0 +1,99 @@
+"""One table from many runs: the same figures for any number of workers, across a restart, and nothing dropped."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+import pointset
+from pointset.comparison import Cell, Comparison
+from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.errors import PointsetError
+
+PROTOCOL = {
+    "data_options": DataOptions(points=24),
+    "model_options": ModelOptions(dim=16),
+    "recipe": Recipe(epochs=2, batch_size=16),
+    "progress": False,
+}
+
+
+def run(folder, data, **changes) -> Comparison:
+    return pointset.compare(["isab4-pma", "rff-max"], data, out=folder, **{"seeds": [0, 1], **PROTOCOL, **changes})
+
+
+def figures(comparison: Comparison) -> list[Cell]:
+    return [replace(cell, seconds=0.0) for cell in comparison.cells]
+
+
+@pytest.fixture(scope="module")
+def done(clouds_folder, tmp_path_factory) -> tuple:
+    folder = tmp_path_factory.mktemp("compare")
+    return folder, run(folder, clouds_folder, workers=1)
+
+
+def test_every_model_and_seed_is_there_in_the_given_order(done):
+    _, comparison = done
+    cells = [(cell.model, cell.seed) for cell in comparison.cells]
+    assert cells == [("isab4-pma", 0), ("isab4-pma", 1), ("rff-max", 0), ("rff-max", 1)]
+    assert [row.model for row in comparison.rows] == ["isab4-pma", "rff-max"]
+    assert all(cell.shapes == 60 and cell.epochs == 2 for cell in comparison.cells)
+
+
+def test_workers_change_no_figure(done, clouds_folder, tmp_path):
+    assert figures(run(tmp_path, clouds_folder, workers=2)) == figures(done[1])
+
+
+def test_what_is_finished_is_not_done_again(done, clouds_folder):
+    folder, comparison = done
+    written = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/*")}
+    assert run(folder, clouds_folder, workers=1).cells == comparison.cells
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/*")} == written
+
+
+def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
+    with pytest.raises(PointsetError, match="recipe.epochs is 2 there and 3 here"):
+        run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
+
+
+def test_the_files_hold_every_cell_and_the_protocol(done):
+    folder, comparison = done
+    saved = json.loads((folder / "results.json").read_text())
+    assert saved["configuration"]["recipe"]["epochs"] == 2
+    assert saved["configuration"]["data_options"]["points"] == 24
+    assert saved["versions"]["torch"].startswith("2.")
+    assert [Cell(**cell) for cell in saved["cells"]] == comparison.cells
+    with (folder / "results.csv").open() as file:
+        assert [row["accuracy"] for row in csv.DictReader(file)] == [str(cell.accuracy) for cell in comparison.cells]
+    assert (folder / "table.md").read_text().count("\n") == 4
+
+
+def cell(model: str, accuracy: float) -> Cell:
+    return Cell(model, int(accuracy * 100), accuracy, accuracy / 2, 1234, 3.0, 2, 60)
+
+
+def test_rows_are_means_with_sample_deviations():
+    comparison = Comparison([cell("a", 0.5), cell("a", 0.6), cell("a", 0.7), cell("b", 0.9)], {})
+    first, second = comparison.rows
+    assert first.accuracy == pytest.approx(0.6)
+    assert first.accuracy_std == pytest.approx(0.1)  # divided by 2, not by 3
+    assert second.accuracy_std is None
+    table = comparison.table()
+    assert "60.0 ± 10.0" in table
+    assert "1,234" in table
+    assert "±" not in table.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("models", "seeds", "words"),
+    [
+        (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
+        (["rff-max", "rff-max"], [0], "given twice"),
+        (["rff-max"], [], "at least one model and one seed"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clouds_folder, tmp_path):
+    with pytest.raises(PointsetError, match=words):
+        pointset.compare(models, clouds_folder, seeds=seeds, out=tmp_path / "out", **PROTOCOL)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,44 @@
+"""Figures from predictions, by hand and against the plain definitions."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.evaluation import Evaluation
+
+
+def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:
+    return Evaluation(np.eye(classes, dtype=np.float32)[predicted] * 3, np.array(labels), list("abcd"[:classes]))
+
+
+def test_accuracy_counts_shapes_and_mean_class_accuracy_counts_classes():
+    found = evaluation(predicted=[0, 0, 0, 1, 1, 0], labels=[0, 0, 0, 0, 1, 1])
+    assert found.accuracy == pytest.approx(4 / 6)
+    assert found.per_class == {"a": 0.75, "b": 0.5}  # c and d have no shape
+    assert found.mean_class_accuracy == pytest.approx(0.625)
+
+
+def test_loss_is_the_cross_entropy():
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(30, 4)).astype(np.float32), rng.integers(4, size=30)
+    expected = nn.functional.cross_entropy(torch.from_numpy(logits), torch.from_numpy(labels))
+    assert Evaluation(logits, labels, list("abcd")).loss == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_every_shape_is_used_once_and_the_batch_size_does_not_matter(clouds_folder):
+    test = pointset.load_dataset(clouds_folder, "test", 32)
+    model = pointset.create_model("isab4-pma", classes=3, dim=16).train()
+    results = [pointset.evaluate(model, test, batch_size=size) for size in (1, 7, 1000)]
+    assert model.training  # left as it was
+    for found in results:
+        assert found.logits.shape == (60, 3)
+        np.testing.assert_allclose(found.logits, results[0].logits, atol=1e-5)
+        np.testing.assert_array_equal(found.labels, test.labels)
+
+
+def test_a_model_for_other_classes_is_refused(clouds_folder):
+    test = pointset.load_dataset(clouds_folder, "test", 32)
+    with pytest.raises(pointset.PointsetError, match="tells 5 classes apart, .* has 3"):
+        pointset.evaluate(pointset.create_model("rff-max", classes=5, dim=16), test)

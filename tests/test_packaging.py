@@ -1,0 +1,96 @@
+"""The wheel: what is in it, and that it works away from the checkout; what importing the package loads."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pointset.data.cards import list_cards, load_card
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Standard output of a command that must succeed, away from this process's Python settings."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from a source archive built from the checkout, so that both are seen to be whole."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT, cwd=folder)
+    return next(folder.glob("pointset-*.whl"))
+
+
+def test_the_wheel_holds_the_package_and_the_cards_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"pointset/cards/{name}.toml" for name in list_cards()} <= names
+    assert {"pointset/py.typed", "pointset/cards/README.md", "pointset/data/cards.py", "pointset/cli.py"} <= names
+    modules = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "pointset").rglob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == modules
+    assert {name.split("/")[0] for name in names} == {"pointset", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
+
+
+def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False, symlinks=True)
+    python = environment / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    # The dependencies are those of the running environment: a path in a .pth file shows its packages, and not the
+    # editable pointset, which is a .pth file itself.
+    site = Path(run(python, "-Ic", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    code = (
+        "import json, pointset; from pointset.data.cards import list_cards, load_card; "
+        "print(json.dumps([pointset.__file__, {name: load_card(name).citation for name in list_cards()}]))"
+    )
+    file, cards = json.loads(run(python, "-Ic", code, cwd=tmp_path))
+    assert Path(file).resolve().is_relative_to(environment.resolve())
+    assert cards == {name: load_card(name).citation for name in list_cards()}
+    listed = json.loads(run(environment / "bin" / "pointset", "data", "list", "--json", cwd=tmp_path))
+    assert [card["name"] for card in listed] == list_cards()
+
+
+def test_no_python_file_lies_under_datasets() -> None:
+    assert not list((CHECKOUT / "datasets").rglob("*.py"))
+
+
+HEAVY = ("open3d", "plotly", "trimesh", "torch_geometric", "matplotlib", "sklearn", "h5py", "joblib")
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import pointset", (*HEAVY, "torch")),
+        ("import pointset.data", (*HEAVY, "torch")),
+        ("import pointset; pointset.load_dataset, pointset.create_model", HEAVY),
+        ("from pointset.data import read_mesh, Mesh, MeshError, sample_points, load_dataset, list_cards", HEAVY),
+    ],
+)
+def test_importing_the_package_stays_light(statement: str, absent: tuple[str, ...], tmp_path: Path) -> None:
+    code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(run(sys.executable, "-c", code, cwd=tmp_path))
+    assert not set(absent) & set(loaded)
+
+
+def test_the_names_of_the_data_package_are_those_it_lists() -> None:
+    import pointset.data as package
+
+    for name in package.__all__:
+        assert getattr(package, name).__name__ == name
+    assert set(dir(package)) == set(package.__all__) == set(package._MODULES)
+    with pytest.raises(AttributeError, match="'read_meshes'"):
+        package.read_meshes  # noqa: B018
