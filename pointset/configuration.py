@@ -39,7 +39,7 @@ class Checked:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
-        return dataclasses.asdict(self)  # type: ignore[call-overload,no-any-return]
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
 
 
 def _literal_values(hint: Any) -> tuple[Any, ...]:

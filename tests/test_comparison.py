@@ -53,7 +53,7 @@ def test_what_is_finished_is_not_done_again(done, clouds_folder):
 
 
 def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
-    with pytest.raises(PointsetError, match="recipe.epochs is 2 there and 3 here"):
+    with pytest.raises(PointsetError, match=r"recipe\.epochs is 2 there and 3 here"):
         run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
 
 

@@ -42,7 +42,9 @@ def numbers(history: list[dict]) -> list[dict]:
 
 
 def same_weights(first: nn.Module, second: nn.Module) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True))
+    return all(
+        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["rff-max", "isab4-pma"])
@@ -104,7 +106,7 @@ def wait_for_epochs(run: Path, epochs: int, process: subprocess.Popen) -> None:
     time.sleep(0.02)
 
 
-class Stop(Exception):
+class StopError(Exception):
     pass
 
 
@@ -113,7 +115,7 @@ def stop_after(monkeypatch, epochs: int) -> None:
 
     def epoch(self, number, bar):
         if number >= epochs:
-            raise Stop
+            raise StopError
         original(self, number, bar)
 
     monkeypatch.setattr(Training, "_epoch", epoch)
@@ -128,9 +130,10 @@ def test_early_stopping_keeps_the_best_epoch_also_across_a_resume(train, tmp_pat
     held_out = train.split_validation(0.2, 0)[1]
     assert pointset.evaluate(whole.model, held_out).accuracy == whole.history[best - 1]["validation_accuracy"]
 
-    with monkeypatch.context() as patch, pytest.raises(Stop):
+    with monkeypatch.context() as patch:
         stop_after(patch, best + 1)
-        pointset.fit(small(), train, recipe, run=tmp_path)
+        with pytest.raises(StopError):
+            pointset.fit(small(), train, recipe, run=tmp_path)
     resumed = pointset.fit(small(), train, recipe, run=tmp_path)
     assert numbers(resumed.history) == numbers(whole.history)
     assert same_weights(resumed.model, whole.model)
@@ -188,7 +191,7 @@ def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypa
     with pytest.raises(PointsetError, match="is no run"):
         load_run(tmp_path)
     stop_after(monkeypatch, 1)
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         pointset.fit(small(), train, SHORT, run=tmp_path)
     with pytest.raises(PointsetError, match="is not finished"):
         load_run(tmp_path)
@@ -206,7 +209,7 @@ def test_an_absent_device_is_reported(train):
 
 def test_checkpoints_need_no_pickle(train, tmp_path, monkeypatch):
     stop_after(monkeypatch, 2)
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         pointset.fit(small(), train, SHORT, run=tmp_path)
     (checkpoint,) = tmp_path.glob("checkpoint-*")
     assert checkpoint.name == "checkpoint-0002"
