@@ -7,6 +7,7 @@ be imported at all without them.
 import ctypes
 import importlib
 import re
+import sys
 from types import ModuleType
 
 from pointset.errors import PointsetError
@@ -44,13 +45,22 @@ def import_open3d() -> ModuleType:
         raise PointsetError(f"Open3D cannot be imported: {_remedy(str(error))}") from error
 
 
+def missing_packages() -> list[str]:
+    """The Debian packages of the libraries that Open3D needs and this machine lacks; none but on Linux."""
+    return [DEBIAN_PACKAGES[library] for library in _missing_libraries()] if sys.platform == "linux" else []
+
+
+def _missing_libraries() -> list[str]:
+    return [library for library in DEBIAN_PACKAGES if not _is_there(library)]
+
+
 def _remedy(message: str) -> str:
     """Turn the dynamic linker's message into what to install."""
     named = re.search(r"([^\s/]+\.so[.\d]*): cannot open shared object file", message)
     if named is None:
         return " ".join(message.split())
     # The linker names one library at a time; whoever reads this should have to install only once.
-    missing = sorted({named[1]} | {library for library in DEBIAN_PACKAGES if not _is_there(library)})
+    missing = sorted({named[1], *_missing_libraries()})
     packages = [DEBIAN_PACKAGES[library] for library in missing if library in DEBIAN_PACKAGES]
     fix = f"on Debian or Ubuntu run `apt-get install {' '.join(packages)}`" if packages else "install them"
     return f"these libraries of the system are missing: {', '.join(missing)}; {fix}"

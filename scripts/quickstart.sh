@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Set up .venv, then train DeepSets and Set Transformers on the embedded data set and compare them in one table.
+#
+#   bash scripts/quickstart.sh                     the main job: minutes on 2 cores
+#   bash scripts/quickstart.sh --help              arguments go to `pointset compare`
+#
+# PYTHON=/path/to/python chooses the interpreter; see scripts/setup.sh.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bash scripts/setup.sh
+
+echo "quickstart: pointset compare $*"
+exec .venv/bin/pointset compare "$@"

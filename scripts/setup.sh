@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Make .venv in the checkout and install pointset into it, with the exact versions of scripts/constraints.txt.
+#
+#   bash scripts/setup.sh          what it takes to use pointset
+#   bash scripts/setup.sh test     and what it takes to test it
+#
+# It can be run again: nothing is installed twice while pyproject.toml and constraints.txt stay as they are.
+# PYTHON=/path/to/python chooses the interpreter (3.11 or newer). pip's own settings apply: on a machine without a
+# GPU, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu takes the smaller build of torch.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+extra="${1:-}"
+venv_python=.venv/bin/python
+
+say() { echo "setup: $*"; }
+fail() { echo "setup: $*" >&2; exit 2; }
+
+is_recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+# The interpreter that PYTHON names, else 3.11, which the constraints were made with, else the first recent one.
+find_python() {
+    local candidate
+    if [ -n "${PYTHON:-}" ]; then
+        is_recent "$PYTHON" || fail "PYTHON=$PYTHON does not run or is older than Python 3.11: name another one"
+        echo "$PYTHON"
+        return
+    fi
+    for candidate in python3.11 python3.12 python3.13 python3.14 python3 python; do
+        if is_recent "$candidate"; then echo "$candidate"; return; fi
+    done
+    fail "no Python 3.11 or newer found: install one (Debian: apt-get install python3 python3-venv) or set PYTHON"
+}
+
+make_venv() {
+    if [ -z "${PYTHON:-}" ] && is_recent "$venv_python"; then return; fi
+    local python version='import sys; print(sys.version)'
+    python="$(find_python)"
+    if is_recent "$venv_python" && [ "$("$python" -c "$version")" = "$("$venv_python" -c "$version")" ]; then return; fi
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        fail "$python has no venv module: install it (Debian: apt-get install python3-venv) or set PYTHON"
+    say "making .venv with $("$python" --version)"
+    "$python" -m venv --clear .venv
+}
+
+# Everything that decides what is installed, so that a change of any of it installs again.
+wanted() {
+    { echo "$PWD"; "$venv_python" --version; cat pyproject.toml scripts/constraints.txt; } | cksum
+}
+
+is_installed() { [ "$(cat ".venv/installed$1" 2>/dev/null)" = "$(wanted)" ]; }
+
+install_pointset() {
+    if is_installed "-test" || { [ -z "$extra" ] && is_installed ""; }; then
+        say ".venv is up to date"
+        return
+    fi
+    say "installing pointset${extra:+ with what its tests need} into .venv (some minutes and gigabytes the first time)"
+    "$venv_python" -m pip install --disable-pip-version-check --quiet -c scripts/constraints.txt -e ".${extra:+[$extra]}"
+    wanted > ".venv/installed${extra:+-$extra}"
+}
+
+# Debian's packages with the system libraries that Open3D's wheel loads and this machine lacks.
+missing_packages() {
+    "$venv_python" -c 'from pointset.data.open3d_import import missing_packages; print(*missing_packages())'
+}
+
+install_system_libraries() {
+    local packages
+    packages="$(missing_packages)"
+    if [ -z "$packages" ]; then return; fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "installing the system libraries that Open3D needs: $packages"
+        # shellcheck disable=SC2086  # one word per package
+        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $packages; } \
+            >/dev/null || true
+        packages="$(missing_packages)"
+        if [ -z "$packages" ]; then return; fi
+    fi
+    say "warning: Open3D lacks system libraries and will not load; the rest works (Debian: apt-get install $packages)"
+}
+
+make_venv
+install_pointset
+install_system_libraries
