@@ -68,9 +68,11 @@ def data_show(name: str, *, as_json: Annotated[bool, Parameter(name="--json")] =
     if as_json:
         print(json.dumps(card, indent=2))
         return
+    card["download"] = {key: value for key, value in card["download"].items() if value is not None}
     width = max(map(len, card))
     for key, value in card.items():
-        print(f"{key:{width}}  {_in_words(value)}")
+        if value:
+            print(f"{key:{width}}  {_in_words(value, separator=chr(10) + ' ' * (width + 2))}")
 
 
 @data_app.command(name="build")
@@ -243,12 +245,14 @@ def _print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
     print(json.dumps(rows, indent=2) if as_json else tabulate(rows, headers="keys", intfmt=","))
 
 
-def _in_words(value: Any) -> str:
+def _in_words(value: Any, separator: str) -> str:
+    """Plain text; the separator stands between sentences, a comma between words."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_in_words(part)}" for key, part in value.items())
+        return ", ".join(f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_in_words, value))
-    return "not given" if value is None else str(value)
+        sentences = any(len(part) > 30 for part in value)
+        return (separator if sentences else ", ").join(value)
+    return str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

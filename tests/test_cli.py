@@ -57,7 +57,7 @@ def test_data_list_and_show(capsys):
     assert {"shapes10", "modelnet10", "modelnet40", "modelnet40-hdf5"} <= set(names)
     card = json.loads(succeed(capsys, "data", "show", "modelnet40", "--json"))
     assert card["splits"] == {"train": 9843, "test": 2468}
-    assert "9843" in succeed(capsys, "data", "show", "modelnet40")
+    assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
 
 
 def test_the_main_job_is_made_of_zoo_models():
