@@ -180,6 +180,6 @@ class QuickData(DataOptions):
 class QuickRecipe(Recipe):
     """`Recipe` for minutes, not hours."""
 
-    epochs: int = 30
+    epochs: int = 50
     learning_rate: float = 2e-3
     augment: tuple[str, ...] = ("rotate-up", "scale", "jitter")
