@@ -1,6 +1,7 @@
 """A triangle mesh as two arrays, and reading one from a file."""
 
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,9 @@ def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
     if suffix == ".obj":  # its textures may well be missing, and its unused vertices must not be dropped
         options = {"skip_materials": True, "maintain_order": True}
     try:
-        scene = trimesh.load_scene(path, process=False, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of texture coordinates that not every face has
+            scene = trimesh.load_scene(path, process=False, **options)
         parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh) and len(part.faces)]
     except Exception as error:  # trimesh fails in a different way for each kind of broken file
         reason = " ".join(f"{type(error).__name__}: {error}".split())

@@ -26,7 +26,8 @@ from pointset.data.meshes import Mesh, MeshError
 from pointset.data.off_lines import LineReader
 
 _USUAL_HEADER = re.compile(rb"\s*OFF\s*(\d{1,9})[ \t]+(\d{1,9})(?:[ \t]+\d+)?[ \t]*\r?\n")
-_COMMENTS_AND_BLANK_LINES = re.compile(rb"(?:[ \t]*(?:#[^\r\n]*)?\r?\n)+")
+_COMMENT = re.compile(rb"#[^\r\n]*")
+_BLANK_LINES = re.compile(rb"\n\s+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -46,7 +47,7 @@ def parse_off(content: bytes, name: str) -> Mesh:
     content = content.removeprefix(_BYTE_ORDER_MARK)
     mesh = _read_usual(content)
     if mesh is None:
-        mesh = _read_usual(_COMMENTS_AND_BLANK_LINES.sub(b"\n", content))
+        mesh = _read_usual(_BLANK_LINES.sub(b"\n", _COMMENT.sub(b"", content)))
     return LineReader(content, name).read() if mesh is None else mesh
 
 
@@ -62,13 +63,13 @@ def write_off(path: str | Path, mesh: Mesh, decimals: int | None = 6) -> None:
         MeshError: The file cannot be written.
     """
     number = "%r" if decimals is None else f"%.{decimals}f"
-    vertices = mesh.vertices if decimals is None else mesh.vertices.round(decimals)
-    coordinates = (vertices + 0.0).ravel().tolist()  # + 0.0 turns -0.0, which would print as -0.000000, into 0.0
-    text = (
-        f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n"
-        + f"{number} {number} {number}\n" * len(mesh.vertices) % tuple(coordinates)
-        + "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
-    )
+    coordinates = (mesh.vertices + 0.0).ravel().tolist()  # + 0.0 makes -0.0 into 0.0
+    vertices = f"{number} {number} {number}\n" * len(mesh.vertices) % tuple(coordinates)
+    if decimals is not None:
+        zero = number % 0.0
+        vertices = vertices.replace(f"-{zero}", zero)  # what small negative numbers are rounded to
+    faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
+    text = f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n{vertices}{faces}"
     try:
         Path(path).write_bytes(text.encode("ascii"))
     except OSError as error:

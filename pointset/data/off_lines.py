@@ -37,6 +37,7 @@ class LineReader:
             if (words := line.partition(b"#")[0].split())
         ]
         self._next = 0  # which of `_lines` is read next
+        self._underscores = b"_" in text  # Python reads 1_000 as a number, OFF does not
 
     def read(self) -> Mesh:
         """Read the whole file.
@@ -90,16 +91,15 @@ class LineReader:
         sizes = {3}
         for prefix in prefixes:
             sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
-        positions = []
+        coordinates: list[float] = []
         for index in range(count):
-            expected = f"{_either(sizes)} numbers for vertex {index} of {count}"
-            words = self._words(expected)
+            words = self._words("vertex {} of {}", index, count)
             if len(words) not in sizes:
-                raise self._error(f"expected {expected}")
+                raise self._error(f"expected {_either(sizes)} numbers for vertex {index} of {count}")
             sizes = {len(words)}  # all lines like the first one, or a lost coordinate could pass for a short colour
-            positions.append(self._position(self._numbers(words), homogeneous=b"4" in prefixes))
+            coordinates += self._position(self._numbers(words), homogeneous=b"4" in prefixes)
             self._next += 1
-        return np.array(positions, dtype=np.float64)
+        return np.array(coordinates, dtype=np.float64).reshape(-1, 3)
 
     def _position(self, numbers: list[float], homogeneous: bool) -> list[float]:
         position = numbers[:3]
@@ -113,49 +113,54 @@ class LineReader:
         return position
 
     def _read_faces(self, count: int, vertex_count: int) -> np.ndarray:
-        triangles = []
+        triangles: list[int] = []
         for index in range(count):
-            corners = self._read_face(f"face {index} of {count}", vertex_count)
-            triangles += [(corners[0], *edge) for edge in pairwise(corners[1:])]
-        return np.array(triangles, dtype=np.int64)
+            first, *others = self._read_face(index, count, vertex_count)
+            for second, third in pairwise(others):
+                triangles += (first, second, third)
+        return np.array(triangles, dtype=np.int64).reshape(-1, 3)
 
-    def _read_face(self, face: str, vertex_count: int) -> list[int]:
+    def _read_face(self, index: int, count: int, vertex_count: int) -> list[int]:
         """Read one polygon's vertex indices and past its colour."""
-        words = self._words(face)
-        size = self._integer(words[0])
+        words = self._words("face {} of {}", index, count)
+        (size,) = self._integers(words[:1])
         if size < 3:
-            raise self._error(f"expected at least 3 vertices in {face}")
+            raise self._error(f"expected at least 3 vertices in face {index} of {count}")
         if len(words) - 1 < size:
-            raise self._error(f"expected {size} vertex indices in {face}")
-        if len(words) - 1 - size not in _FACE_COLOUR_SIZES:
-            raise self._error(f"expected {face} to end after {size} indices and a colour of 1, 3 or 4 numbers or none")
-        corners = [self._integer(word) for word in words[1 : size + 1]]
+            raise self._error(f"expected {size} vertex indices in face {index} of {count}")
+        colour = words[size + 1 :]
+        if len(colour) not in _FACE_COLOUR_SIZES:
+            raise self._error(
+                f"expected face {index} of {count} to end after {size} indices and a colour of 0, 1, 3 or 4 numbers"
+            )
+        corners = self._integers(words[1 : size + 1])
         if min(corners) < 0 or max(corners) >= vertex_count:
-            raise self._error(f"expected vertex indices from 0 to {vertex_count - 1} in {face}")
-        self._numbers(words[size + 1 :])
+            raise self._error(f"expected vertex indices from 0 to {vertex_count - 1} in face {index} of {count}")
+        self._numbers(colour)
         self._next += 1
         return corners
 
-    def _words(self, expected: str) -> list[bytes]:
+    def _words(self, expected: str, *details: int) -> list[bytes]:
         """Words of the line to be read next, which must exist."""
         if self._next < len(self._lines):
             return self._lines[self._next][1]
+        expected = expected.format(*details)
         if not self._lines:
             raise MeshError(f"{self._name}: expected {expected}, found an empty file")
         last = self._lines[-1][0]
         raise MeshError(f"{self._name}, line {last}: expected {expected} after this line, found the end of the file")
 
-    def _integer(self, word: bytes) -> int:
-        if len(word) > 19 or b"_" in word:  # Python's int takes both 1_000 and thousands of digits
-            raise self._error(f"expected an integer instead of {_excerpt(word)}")
+    def _integers(self, words: list[bytes]) -> list[int]:
         try:
-            return int(word)
+            if self._underscores and any(b"_" in word for word in words):
+                raise ValueError
+            return [int(word) for word in words]
         except ValueError:
-            raise self._error(f"expected an integer instead of {_excerpt(word)}") from None
+            raise self._error("expected whole numbers") from None
 
     def _numbers(self, words: list[bytes]) -> list[float]:
         try:
-            if any(b"_" in word for word in words):  # Python's float takes 1_000
+            if self._underscores and any(b"_" in word for word in words):
                 raise ValueError
             return [float(word) for word in words]
         except ValueError:
