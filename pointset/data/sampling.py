@@ -61,16 +61,15 @@ def sample_points(
     if sampler not in SAMPLERS:
         raise PointsetError(f"unknown sampler {sampler!r}: choose one of {', '.join(SAMPLERS)}")
     corners = mesh.vertices[mesh.faces]  # [F, 3 corners, 3]
-    origin, size = _bounding_cube(corners)
-    crosses = _cross((corners - origin) / size)  # in a unit cube, so that no square can overflow or vanish
-    areas = _lengths(crosses) / 2
+    _require_float32_shows(corners)
+    crosses = _cross_products(corners)
     generator = np.random.Generator(np.random.PCG64(seed))
-    points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
+    points, faces = _draw_uniform(corners, _lengths(crosses), CANDIDATES[sampler] * n, generator)
     if sampler == "fps":
-        chosen = farthest_points((points - origin) / size, n, start=int(generator.integers(len(points))))
+        chosen = farthest_points(points, n, start=int(generator.integers(len(points))))
         points, faces = points[chosen], faces[chosen]
     elif sampler == "poisson":
-        chosen = _poisson_disk((points - origin) / size, (corners - origin) / size, n)
+        chosen = _poisson_disk(points, corners, n)
         points, faces = points[chosen], faces[chosen]
     points = points.astype(np.float32)
     return (points, _directions(crosses[faces]).astype(np.float32)) if normals else points
@@ -104,29 +103,28 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     return chosen
 
 
-def _bounding_cube(corners: np.ndarray) -> tuple[np.ndarray, float]:
-    """Lowest corner [3] and edge of a cube round the mesh, which float32 must be able to show."""
+def _require_float32_shows(corners: np.ndarray) -> None:
+    """Refuse a mesh whose points would overflow or fall together when they are rounded to float32."""
     greatest = float(np.abs(corners).max())
-    if greatest > FLOAT32.max:
+    if greatest > float(FLOAT32.max):
         raise MeshError(f"the mesh has a coordinate of {greatest:.3g}, too large for float32: scale it down")
-    origin = corners.min(axis=(0, 1))
-    size = float((corners.max(axis=(0, 1)) - origin).max())
-    if size == 0:
-        raise MeshError(f"the mesh has no area to sample: its {len(corners)} faces are all one point")
-    if size < FLOAT32.tiny:
+    size = float((corners.max(axis=(0, 1)) - corners.min(axis=(0, 1))).max())
+    if 0 < size < float(FLOAT32.tiny):
         raise MeshError(f"the mesh is {size:.3g} long, too small for float32: scale it up")
-    if size < LEAST_STEPS * FLOAT32.eps * greatest:
+    if 0 < size < LEAST_STEPS * float(FLOAT32.eps) * greatest:
         raise MeshError(
             f"the mesh is {size:.3g} long and {greatest:.3g} away from the origin, where float32 cannot show its "
             "shape: move it to the origin"
         )
-    return origin, size
 
 
-def _cross(corners: np.ndarray) -> np.ndarray:
-    """Cross product [F, 3] of each triangle's edges from its first corner: the normal, twice the area long."""
-    x, y, z = np.moveaxis(corners[:, 1] - corners[:, 0], 1, 0)
-    u, v, w = np.moveaxis(corners[:, 2] - corners[:, 0], 1, 0)
+def _cross_products(corners: np.ndarray) -> np.ndarray:
+    """Cross products [F, 3] of each face's edges from its first corner: its normal, twice its area long.
+
+    No square of them overflows or vanishes: a mesh that float32 shows is between 1e-38 and 1e39 long.
+    """
+    x, y, z = (corners[:, 1] - corners[:, 0]).T
+    u, v, w = (corners[:, 2] - corners[:, 0]).T
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=1)
 
 
@@ -136,11 +134,11 @@ def _draw_uniform(
     """Draw points [n, 3] and their faces [n]: faces by area, then uniformly within each.
 
     P = (1 - sqrt(r1)) A + sqrt(r1) (1 - r2) B + sqrt(r1) r2 C (Osada et al., Shape Distributions, ACM
-    Transactions on Graphics 21(4), 2002, section 4.1).
+    Transactions on Graphics 21(4), 2002).
     """
     cumulative = areas.cumsum()
     if cumulative[-1] == 0:
-        raise MeshError(f"the mesh has no area to sample: its {len(areas)} faces are all degenerate")
+        raise MeshError(f"the mesh has no area to sample: each of its {len(areas)} faces is degenerate")
     r0, r1, r2 = generator.random((n, 3)).T
     # The first face whose running sum lies above the number: one without area adds nothing and is never first.
     faces = cumulative.searchsorted(r0 * cumulative[-1], side="right")

@@ -1,0 +1,300 @@
+"""Samplers by property: on the surface, by area, repeatable, and at any scale that float32 can hold."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from pointset.data.meshes import Mesh, MeshError
+from pointset.data.open3d_import import import_open3d
+from pointset.data.sampling import SAMPLERS, _draw_uniform, farthest_points, sample_points, seed_for
+from pointset.errors import PointsetError
+
+TETRAHEDRON = Mesh(
+    np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]),
+    np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),  # each seen from outside turns left
+)
+
+
+@pytest.fixture(params=SAMPLERS)
+def sampler(request: pytest.FixtureRequest) -> str:
+    if request.param == "poisson":
+        _require_open3d()
+    return request.param
+
+
+def _require_open3d() -> None:
+    try:
+        import_open3d()
+    except PointsetError as error:
+        pytest.skip(str(error))
+
+
+def distance_to_surface(points: np.ndarray, mesh: Mesh) -> np.ndarray:
+    """Distance [n] of each point to the nearest triangle's plane, infinite where it is beside the triangle."""
+    a, b, c = (mesh.vertices[mesh.faces[:, i]] for i in range(3))
+    nearest = np.full(len(points), np.inf)
+    for i in range(len(mesh.faces)):
+        edges = np.stack([b[i] - a[i], c[i] - a[i]], axis=1)
+        weights = (points - a[i]) @ np.linalg.pinv(edges).T
+        inside = (weights > -1e-5).all(axis=1) & (weights.sum(axis=1) < 1 + 1e-5)
+        distance = np.linalg.norm(points - a[i] - weights @ edges.T, axis=1)
+        nearest = np.where(inside, np.minimum(nearest, distance), nearest)
+    return nearest
+
+
+def least_distance(points: np.ndarray) -> float:
+    """Between any two of the points."""
+    return min(float(np.linalg.norm(p - q)) for p, q in itertools.combinations(points.astype(np.float64), 2))
+
+
+def test_points_lie_on_the_surface(sampler: str) -> None:
+    points = sample_points(TETRAHEDRON, 500, seed=1, sampler=sampler)
+    assert (points.shape, points.dtype) == ((500, 3), np.float32)
+    assert distance_to_surface(points, TETRAHEDRON).max() < 1e-6
+
+
+def test_normals_are_unit_and_point_out_of_the_sampled_face(sampler: str) -> None:
+    points, normals = sample_points(TETRAHEDRON, 400, seed=2, sampler=sampler, normals=True)
+    assert (normals.shape, normals.dtype) == ((400, 3), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(normals, axis=1), 1, atol=1e-6)
+    outward = {(0, 0, -1): 0.0, (0, -1, 0): 0.0, (-1, 0, 0): 0.0, (6 / 7, 3 / 7, 2 / 7): 6 / 7}  # plane: normal, offset
+    fits = np.zeros(len(points), dtype=bool)
+    for normal, offset in outward.items():
+        same = np.abs(normals - np.array(normal)).max(axis=1) < 1e-6
+        assert same.any()
+        np.testing.assert_allclose(points[same] @ np.array(normal), offset, atol=1e-6)
+        fits |= same
+    assert fits.all()
+    np.testing.assert_array_equal(points, sample_points(TETRAHEDRON, 400, seed=2, sampler=sampler))
+
+
+def test_a_seed_gives_one_cloud_and_another_seed_another(sampler: str) -> None:
+    clouds = [sample_points(TETRAHEDRON, 64, seed=seed, sampler=sampler) for seed in (7, 7, 8)]
+    np.testing.assert_array_equal(clouds[0], clouds[1])
+    assert not np.isin(clouds[0], clouds[2]).all(axis=1).any()
+
+
+def test_global_random_state_is_neither_used_nor_changed(sampler: str) -> None:
+    np.random.seed(0)  # noqa: NPY002
+    first = sample_points(TETRAHEDRON, 16, seed=3, sampler=sampler)
+    second = sample_points(TETRAHEDRON, 16, seed=3, sampler=sampler)
+    np.testing.assert_array_equal(first, second)
+    assert np.random.random() == np.random.RandomState(0).random_sample()  # noqa: NPY002
+
+
+def test_the_same_points_on_any_machine() -> None:
+    """Stored once; how the uniform ones follow from the seed is written out in the next test."""
+    uniform = [
+        [0.0, 0.16531428694725037, 1.789262056350708],
+        [0.0, 0.09165029972791672, 1.78151273727417],
+        [0.6892930269241333, 0.6076549291610718, 0.0],
+    ]
+    farthest = [
+        [0.25767388939857483, 1.2856169939041138, 0.29855290055274963],
+        [0.0, 0.15992531180381775, 2.6350982189178467],
+        [0.0, 0.02848217636346817, 0.76972895860672],
+    ]
+    np.testing.assert_array_equal(sample_points(TETRAHEDRON, 3, seed=20), np.array(uniform, np.float32))
+    np.testing.assert_array_equal(sample_points(TETRAHEDRON, 3, seed=20, sampler="fps"), np.array(farthest, np.float32))
+
+
+def test_uniform_points_against_the_formula() -> None:
+    points = sample_points(TETRAHEDRON, 200, seed=21)
+    for point, (r0, r1, r2) in zip(points, np.random.Generator(np.random.PCG64(21)).random((200, 3)), strict=True):
+        face = sum(r0 * 9 > sum_of_areas for sum_of_areas in (1, 2.5, 5.5))  # areas 1, 1.5, 3 and 3.5
+        a, b, c = TETRAHEDRON.vertices[TETRAHEDRON.faces[face]]
+        expected = (1 - r1**0.5) * a + r1**0.5 * (1 - r2) * b + r1**0.5 * r2 * c
+        np.testing.assert_allclose(point, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_fewer_uniform_points_are_the_first_of_more() -> None:
+    more = sample_points(TETRAHEDRON, 100, seed=4)
+    np.testing.assert_array_equal(sample_points(TETRAHEDRON, 9, seed=4), more[:9])
+
+
+@pytest.mark.parametrize("power", [-100, -37, 36, 100])
+def test_scale_changes_nothing_but_the_scale(sampler: str, power: int) -> None:
+    """Powers of two, so that every rounding is the same: 2^-37 is about 1e-11, 2^36 about 1e11."""
+    scaled = Mesh(np.ldexp(TETRAHEDRON.vertices, power), TETRAHEDRON.faces)
+    points, normals = sample_points(TETRAHEDRON, 50, seed=5, sampler=sampler, normals=True)
+    scaled_points, scaled_normals = sample_points(scaled, 50, seed=5, sampler=sampler, normals=True)
+    np.testing.assert_array_equal(scaled_points, np.ldexp(points, power))
+    np.testing.assert_array_equal(scaled_normals, normals)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_faces_are_chosen_by_area(seed: int) -> None:
+    """Five right triangles at x = 0, 10, ..., of areas 1, 4, 9, 16 and 25."""
+    heights = np.arange(1, 6)
+    corner = np.stack([10.0 * np.arange(5), np.zeros(5), np.zeros(5)], axis=1)
+    vertices = np.stack(
+        [corner, corner + heights[:, None] * [1, 0, 0], corner + 2 * heights[:, None] * [0, 1, 0]], axis=1
+    )
+    mesh = Mesh(vertices.reshape(-1, 3), np.arange(15).reshape(5, 3))
+    counts = np.bincount((sample_points(mesh, 20_000, seed=seed)[:, 0] / 10).astype(int), minlength=5)
+    assert chisquare(counts, 20_000 * heights**2 / (heights**2).sum()).pvalue > 1e-3
+
+
+def test_points_are_uniform_within_a_face() -> None:
+    """The square on one side of the diagonal, in a 10 x 10 grid of cells whole and cut."""
+    mesh = Mesh(np.array([[0.0, 0, 0], [10, 0, 0], [0, 10, 0]]), np.array([[0, 1, 2]]))
+    x, y, _ = sample_points(mesh, 50_000, seed=0).T.astype(int)
+    column, row = np.meshgrid(np.arange(10), np.arange(10))
+    share = np.where(column + row < 9, 1.0, np.where(column + row == 9, 0.5, 0.0))
+    counts = np.bincount(x + 10 * y, minlength=100).reshape(10, 10)
+    assert counts[share == 0].sum() == 0
+    assert chisquare(counts[share > 0], 50_000 * share[share > 0] / share.sum()).pvalue > 1e-3
+
+
+def test_faces_without_area_get_no_points(sampler: str) -> None:
+    """A point, a segment and a flat triangle, before, between and after two faces of area; they alone reach x > 1."""
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [5, 5, 5], [7, 7, 7], [1e20, 1e20, 1e20]], float)
+    faces = np.array([[4, 4, 4], [4, 5, 6], [0, 1, 2], [4, 5, 5], [1, 3, 2], [6, 5, 4], [5, 5, 5]])
+    points, normals = sample_points(Mesh(vertices, faces), 1000, seed=0, sampler=sampler, normals=True)
+    assert points.max() <= 1
+    np.testing.assert_array_equal(normals, np.tile(np.float32([0, 0, 1]), (1000, 1)))
+
+
+def test_the_smallest_random_number_does_not_fall_on_a_face_without_area() -> None:
+    class Zeros(np.random.Generator):
+        def random(self, size: tuple[int, int]) -> np.ndarray:  # type: ignore[override]
+            return np.zeros(size)
+
+    corners = TETRAHEDRON.vertices[np.array([[0, 0, 1], [0, 1, 2]])]
+    assert _draw_uniform(corners, np.array([0.0, 1.0]), 1, Zeros(np.random.PCG64(0)))[1].tolist() == [1]
+
+
+def test_one_face_may_be_vastly_larger_than_another() -> None:
+    vertices = np.array([[0, 0, 0], [1e11, 0, 0], [0, 1e11, 0], [1, 0, 0], [0, 1, 0]])
+    points, normals = sample_points(Mesh(vertices, np.array([[0, 3, 4], [0, 1, 2]])), 200, seed=0, normals=True)
+    assert np.isfinite(points).all()
+    assert np.linalg.norm(points, axis=1).min() > 1e8
+    np.testing.assert_array_equal(normals, np.tile(np.float32([0, 0, 1]), (200, 1)))
+
+
+def test_the_normal_of_a_needle_is_unit() -> None:
+    needle = Mesh(np.array([[0, 0, 0], [1, 0, 0], [1, 1e-160, 0]]), np.array([[0, 1, 2]]))
+    np.testing.assert_array_equal(sample_points(needle, 2, seed=0, normals=True)[1], [[0, 0, 1], [0, 0, 1]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.floats(-30, 30), st.integers(1, 40))
+def test_any_soup_of_triangles_is_sampled_on_its_surface(seed: int, exponent: float, n: int) -> None:
+    scale = 10.0**exponent
+    soup = Mesh(np.random.default_rng(seed).normal(size=(9, 3)) * scale, np.arange(9).reshape(3, 3))
+    points, normals = sample_points(soup, n, seed=seed, normals=True)
+    unit = Mesh(soup.vertices / scale, soup.faces)
+    assert distance_to_surface(points / scale, unit).max() < 1e-5
+    assert np.abs(np.linalg.norm(normals, axis=1) - 1).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["fps", "poisson"])
+def test_even_samplers_keep_points_apart(name: str) -> None:
+    if name == "poisson":
+        _require_open3d()
+    apart = least_distance(sample_points(TETRAHEDRON, 100, seed=0, sampler=name))
+    assert apart > 5 * least_distance(sample_points(TETRAHEDRON, 100, seed=0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 37])
+def test_exactly_as_many_points_as_asked(sampler: str, n: int) -> None:
+    points = sample_points(TETRAHEDRON, n, seed=0, sampler=sampler)
+    assert points.shape == (n, 3)
+    assert len(np.unique(points, axis=0)) == n
+
+
+def test_poisson_disk_does_not_depend_on_open3ds_own_seed() -> None:
+    _require_open3d()
+    clouds = []
+    for open3d_seed in (0, 1):
+        import_open3d().utility.random.seed(open3d_seed)
+        clouds.append(sample_points(TETRAHEDRON, 30, seed=6, sampler="poisson"))
+    np.testing.assert_array_equal(clouds[0], clouds[1])
+
+
+def test_farthest_points_against_the_definition() -> None:
+    points = np.random.default_rng(0).normal(size=(60, 3))
+    chosen = [11]
+    while len(chosen) < 20:
+        chosen.append(max(range(60), key=lambda i: min(np.linalg.norm(points[i] - points[j]) for j in chosen)))
+    np.testing.assert_array_equal(farthest_points(points, 20, start=11), chosen)
+
+
+def test_farthest_points_of_copies_are_chosen_once_each() -> None:
+    points = np.repeat(np.eye(3), 2, axis=0)
+    assert sorted(farthest_points(points, 6, start=3).tolist()) == list(range(6))
+
+
+TRIANGLE = np.eye(3)
+ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    "no points": (lambda: sample_points(TETRAHEDRON, 0, seed=0), PointsetError, "n must be at least 1 point, got 0"),
+    "negative n": (lambda: sample_points(TETRAHEDRON, -3, seed=0), PointsetError, "got -3"),
+    "negative seed": (
+        lambda: sample_points(TETRAHEDRON, 1, seed=-1),
+        PointsetError,
+        "seed must not be negative, got -1",
+    ),
+    "unknown sampler": (
+        lambda: sample_points(TETRAHEDRON, 1, seed=0, sampler="even"),
+        PointsetError,
+        "unknown sampler 'even': choose one of uniform, fps, poisson",
+    ),
+    "all on a line": (
+        lambda: sample_points(Mesh(np.outer([0, 1, 3], [1, 2, 3]), np.array([[0, 1, 2], [0, 0, 1]])), 5, seed=0),
+        MeshError,
+        "no area to sample: each of its 2 faces is degenerate",
+    ),
+    "all one point": (
+        lambda: sample_points(Mesh(np.ones((3, 3)), np.array([[0, 1, 2]])), 5, seed=0),
+        MeshError,
+        "no area to sample: each of its 1 faces is degenerate",
+    ),
+    "too large": (
+        lambda: sample_points(Mesh(TRIANGLE * 1e39, np.array([[0, 1, 2]])), 5, seed=0),
+        MeshError,
+        "a coordinate of 1e+39, too large for float32: scale it down",
+    ),
+    "too small": (
+        lambda: sample_points(Mesh(TRIANGLE * 1e-39, np.array([[0, 1, 2]])), 5, seed=0),
+        MeshError,
+        "1e-39 long, too small for float32: scale it up",
+    ),
+    "far too small": (
+        lambda: sample_points(Mesh(TRIANGLE * 1e-200, np.array([[0, 1, 2]])), 5, seed=0),
+        MeshError,
+        "1e-200 long, too small for float32",
+    ),
+    "far too large": (
+        lambda: sample_points(Mesh((TRIANGLE - 0.5) * 1.5e308, np.array([[0, 1, 2]])), 5, seed=0),
+        MeshError,
+        "a coordinate of 7.5e+307, too large for float32",
+    ),
+    "too far away": (
+        lambda: sample_points(Mesh(TRIANGLE + 1e11, np.array([[0, 1, 2]])), 5, seed=0),
+        MeshError,
+        "1 long and 1e+11 away from the origin, where float32 cannot show its shape: move it to the origin",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), ERRORS.values(), ids=ERRORS)
+def test_errors_say_what_is_wrong(call: Callable[[], object], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_vertices_of_no_face_do_not_matter() -> None:
+    stray = Mesh(np.vstack([TETRAHEDRON.vertices, [[1e300, 0, 0]]]), TETRAHEDRON.faces)
+    np.testing.assert_array_equal(sample_points(stray, 9, seed=0), sample_points(TETRAHEDRON, 9, seed=0))
+
+
+def test_a_shapes_seed_depends_on_its_name_and_never_changes() -> None:
+    assert seed_for(0, "chair/train/chair_0001") == 4308994711990826577
+    assert seed_for(1, "chair/train/chair_0001") == 5332006886341711187
+    assert len({seed_for(seed, name) for seed in range(3) for name in "abc"}) == 9
