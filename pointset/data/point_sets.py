@@ -30,6 +30,10 @@ class Pool:
     classes: list[str]
     sampler: str
     """How the points were chosen on the surfaces."""
+    normals: NDArray[np.float32] | None = None
+    """[M, P, 3], unit normals of the surface at the points, if they were kept."""
+    skipped: tuple[str, ...] = ()
+    """Names of shapes that the data set has and the pool lacks, because their meshes could not be used."""
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):

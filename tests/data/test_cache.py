@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.data import cache
+from pointset.data import manifest, sources, spread
 from pointset.data.cache import mesh_pool
 from pointset.data.dataset import load_dataset
 from pointset.data.folders import list_shapes
 from pointset.data.point_sets import Pool
+from pointset.data.shape_jobs import Job, Sampled, Sampling
 from pointset.errors import PointsetError
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
@@ -49,13 +50,13 @@ def pools(home: Path) -> list[Path]:
 def sampled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the shapes that are sampled from here on."""
     names: list[str] = []
-    sample = cache._sample
+    sample = spread.sample_shape
 
-    def record(shape, manifest):  # type: ignore[no-untyped-def]
-        names.append(shape.name)
-        return sample(shape, manifest)
+    def record(job: Job, sampling: Sampling) -> Sampled:
+        names.append(job.name)
+        return sample(job, sampling)
 
-    monkeypatch.setattr(cache, "_sample", record)
+    monkeypatch.setattr(spread, "sample_shape", record)
     return names
 
 
@@ -95,62 +96,96 @@ def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, mesh
     assert not np.array_equal(first, twin)
 
 
+def test_shapes_in_any_order_make_one_pool(home: Path, meshes: Path) -> None:
+    shapes, classes = list_shapes(meshes, "train")
+    pool = mesh_pool("meshes", shapes, classes, points=11)
+    backwards = mesh_pool("meshes", shapes[::-1], classes, points=11)
+    assert backwards.names == pool.names == [shape.name for shape in shapes]
+    assert len(pools(home)) == 1
+
+
+def test_normals_come_with_the_same_points(home: Path, meshes: Path) -> None:
+    plain, pool = pool_of(meshes), pool_of(meshes, normals=True)
+    assert plain.normals is None
+    assert pool.normals is not None
+    assert pool.normals.shape == (6, 11, 3)
+    np.testing.assert_array_equal(pool.points, plain.points)
+    # Three faces lie in the coordinate planes; on the fourth, x + y + z is the tetrahedron's size.
+    for name, points, normals in zip(pool.names, pool.points, pool.normals, strict=True):
+        size = int(name[-5]) + 1
+        for point, normal in zip(points, np.abs(normals), strict=True):
+            axis = int(np.argmin(point))
+            expected = np.eye(3)[axis] if point[axis] < size - point.sum() else np.full(3, 3**-0.5)
+            np.testing.assert_allclose(normal, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda folder: (folder / "class0/train/shape0.off").write_text(TETRAHEDRON.format(size=99)),
-        lambda folder: os.utime(folder / "class0/train/shape0.off", (1, 1)),
         lambda folder: (folder / "class1/train/shape1.off").unlink(),
         lambda folder: (folder / "class0/train/shape0.off").rename(folder / "class0/train/other.off"),
     ],
-    ids=["content", "time", "removed", "renamed"],
+    ids=["removed", "renamed"],
 )
-def test_changed_sources_make_another_pool(home: Path, meshes: Path, change) -> None:  # type: ignore[no-untyped-def]
+def test_other_shapes_make_another_pool(home: Path, meshes: Path, change) -> None:  # type: ignore[no-untyped-def]
     pool_of(meshes)
     change(meshes)
     pool_of(meshes)
     assert len(pools(home)) == 2
 
 
-def test_other_parameters_make_another_pool(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for options in ({}, {"points": 12}, {"seed": 1}):
-        pool_of(meshes, **options)  # type: ignore[arg-type]
-    assert len(pools(home)) == 3
-    monkeypatch.setattr(cache, "FORMAT", cache.FORMAT + 1)
+@pytest.mark.parametrize("same_time", [False, True], ids=["other time and contents", "other size"])
+def test_a_changed_mesh_is_named_with_the_command_that_helps(home: Path, meshes: Path, same_time: bool) -> None:
     pool_of(meshes)
-    assert len(pools(home)) == 4
+    path = meshes / "class0" / "train" / "shape2.off"
+    facts = path.stat()
+    path.write_text(TETRAHEDRON.format(size=99 if same_time else 9))
+    assert (path.stat().st_size != facts.st_size) == same_time
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + (0 if same_time else 1)))
+    with pytest.raises(PointsetError, match=r"shape2.off has changed since .*pointset data build .*--rebuild"):
+        pool_of(meshes)
 
 
-def test_a_stopped_run_leaves_its_shapes_to_the_next(
+def test_a_mesh_with_another_time_alone_is_read_once(
     home: Path, meshes: Path, sampled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = np.array(pool_of(meshes).points)
-    shutil.rmtree(home)
-    sampled.clear()
-    read = cache.read_mesh
-
-    def stop_at_the_fourth(path: Path):  # type: ignore[no-untyped-def]
-        if len(sampled) == 4:
-            raise KeyboardInterrupt
-        return read(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cache, "read_mesh", stop_at_the_fourth)
-        with pytest.raises(KeyboardInterrupt):
-            pool_of(meshes)
-    assert [path.suffix for path in pools(home)] == [".partial"]
-    sampled.clear()
-    np.testing.assert_array_equal(pool_of(meshes).points, whole)
-    assert len(sampled) == 3
-    assert [path.suffix for path in pools(home)] == [""]
+    pool_of(meshes)
+    os.utime(meshes / "class0" / "train" / "shape0.off", (1, 1))
+    read: list[Path] = []
+    hash_source = sources.hash_source
+    monkeypatch.setattr(sources, "hash_source", lambda path: read.append(path) or hash_source(path))  # type: ignore[func-returns-value]
+    for _ in range(3):
+        pool_of(meshes)
+    assert [path.name for path in read] == ["shape0.off"]
+    assert len(sampled) == 6
 
 
-def test_a_broken_partial_pool_is_started_again(home: Path, meshes: Path) -> None:
-    whole = np.array(pool_of(meshes).points)
-    folder = pools(home)[0]
-    folder.rename(folder.with_name(folder.name + ".partial"))
-    (folder.with_name(folder.name + ".partial") / "points.npy").write_bytes(b"half a head")
-    np.testing.assert_array_equal(pool_of(meshes).points, whole)
+def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "part.gltf").write_text('{"buffers": [{"uri": "part.bin"}, {"uri": "data:,abc"}]}')
+    (tmp_path / "part.bin").write_bytes(b"1234")
+    source = sources.describe_source(tmp_path / "part.gltf")
+    assert sources.recheck(tmp_path / "part.gltf", source) is source
+    (tmp_path / "part.bin").write_bytes(b"12345")
+    assert sources.recheck(tmp_path / "part.gltf", source) is None
+
+
+def test_other_parameters_make_another_pool(home: Path, meshes: Path) -> None:
+    for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
+        pool_of(meshes, **options)  # type: ignore[arg-type]
+    assert len(pools(home)) == 5
+
+
+def test_another_format_is_refused_and_another_version_is_not(
+    home: Path, meshes: Path, sampled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool_of(meshes)
+    path = pools(home)[0] / "manifest.json"
+    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
+    pool_of(meshes)
+    assert len(sampled) == 6
+    monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
+    with pytest.raises(PointsetError, match=rf"format {manifest.FORMAT - 1}.*reads {manifest.FORMAT}.*--rebuild"):
+        pool_of(meshes)
 
 
 def truncate(path: Path) -> None:
@@ -173,17 +208,17 @@ def truncate(path: Path) -> None:
 def test_a_damaged_pool_names_the_folder_to_delete(home: Path, meshes: Path, damage) -> None:  # type: ignore[no-untyped-def]
     pool_of(meshes)
     damage(pools(home)[0])
-    with pytest.raises(PointsetError, match=r"is damaged .*delete that folder") as caught:
+    with pytest.raises(PointsetError, match=r"cannot be used: .*(damaged|missing|cannot be read).*--rebuild") as caught:
         pool_of(meshes)
     assert str(pools(home)[0]) in str(caught.value)
 
 
 def test_the_manifest_says_what_the_pool_is_made_of(home: Path, meshes: Path) -> None:
     pool_of(meshes)
-    manifest = json.loads((pools(home)[0] / "manifest.json").read_text())
-    assert {"format", "version", "sampler", "points", "seed", "classes"} <= manifest.keys()
-    assert manifest["shapes"][0]["name"] == "class0/train/shape0.off"
-    assert manifest["shapes"][0]["bytes"] == (meshes / "class0/train/shape0.off").stat().st_size
+    content = json.loads((pools(home)[0] / "manifest.json").read_text())
+    assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
+    assert content["shapes"][0]["name"] == "class0/train/shape0.off"
+    assert content["shapes"][0]["source"]["bytes"] == (meshes / "class0/train/shape0.off").stat().st_size
 
 
 def test_a_mesh_that_cannot_be_read_is_named(home: Path, meshes: Path) -> None:

@@ -1,0 +1,75 @@
+"""Whether a mesh file is still the one that was sampled: its size and time at a glance, its hash to be sure."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Source:
+    """What tells a mesh file from another version of it."""
+
+    bytes: int
+    """Its size; with the buffers beside it, if it is a .gltf file."""
+    modified_ns: int
+    """The latest modification."""
+    blake2b: str | None
+    """Of the contents; None if they could not be read."""
+
+
+def describe_source(path: Path) -> Source:
+    """The facts of a file as it is now.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+    """
+    size, modified = _glance(path)
+    return Source(size, modified, hash_source(path))
+
+
+def hash_source(path: Path) -> str:
+    """BLAKE2b of the contents, 32 hexadecimal digits.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for file in _files(path):
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def recheck(path: Path, source: Source) -> Source | None:
+    """Compare a file with what it was; its contents are read only if its size or time is another.
+
+    Returns:
+        What it is now: `source` itself, or one with another time (a copy, say); None if its contents have changed.
+    """
+    try:
+        size, modified = _glance(path)
+        if (size, modified) == (source.bytes, source.modified_ns):
+            return source
+        same = hash_source(path) == source.blake2b
+        return Source(size, modified, source.blake2b) if same else None
+    except OSError:
+        return source if source.blake2b is None else None  # it could not be read then either
+
+
+def _glance(path: Path) -> tuple[int, int]:
+    facts = [file.stat() for file in _files(path)]
+    return sum(fact.st_size for fact in facts), max(fact.st_mtime_ns for fact in facts)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file and, of .gltf, the buffers that it refers to."""
+    if path.suffix.lower() != ".gltf":
+        return [path]
+    try:
+        buffers = [buffer.get("uri", "data:") for buffer in json.loads(path.read_bytes()).get("buffers", [])]
+        named = [path.parent / uri for uri in buffers if not uri.startswith("data:")]
+    except (ValueError, AttributeError, TypeError):
+        return [path]
+    return [path, *(file for file in named if file.is_file())]
