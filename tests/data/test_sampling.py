@@ -165,7 +165,7 @@ def test_the_smallest_random_number_does_not_fall_on_a_face_without_area() -> No
         def random(self, size: tuple[int, int]) -> np.ndarray:  # type: ignore[override]
             return np.zeros(size)
 
-    corners = TETRAHEDRON.vertices[np.array([[0, 0, 1], [0, 1, 2]])]
+    corners = np.moveaxis(TETRAHEDRON.vertices[np.array([[0, 0, 1], [0, 1, 2]])], 0, 2)
     assert _draw_uniform(corners, np.array([0.0, 1.0]), 1, Zeros(np.random.PCG64(0)))[1].tolist() == [1]
 
 
