@@ -1,0 +1,205 @@
+"""How fast the data layer is, as ratios: reading OFF, mesh to 10,000 points, and batches while training.
+
+    .venv/bin/python scripts/bench_data.py                                   # on the embedded shapes10
+    .venv/bin/python scripts/bench_data.py --folders path/to/ModelNet10 path/to/parts
+
+One process, one thread (two for the training step), the same files for everybody, calls interleaved, medians of several
+rounds. A file that a library cannot read, or reads to another number of triangles, is left out of the comparison with
+that library, and counted. The floor of reading is the time to read the bytes and to convert the numbers in them with
+numpy, knowing already what they are.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import cyclopts
+import numpy as np
+import torch
+from tabulate import tabulate
+
+from pointset.data import load_dataset, read_mesh, sample_points
+
+Task = Callable[[Path], Any]
+Times = dict[str, list[float]]
+
+OURS = "pointset"
+
+
+class Floor:
+    """Bytes from the disk (from its cache, after the first round), and numbers from the bytes."""
+
+    def __init__(self) -> None:
+        self.cuts: dict[Path, tuple[int, int]] = {}
+
+    def __call__(self, path: Path) -> None:
+        """Convert the vertices' numbers to float64 and the faces' to int64."""
+        start, cut = self.cuts.get(path) or self._cut(path)
+        content = path.read_bytes()
+        np.fromstring(content[start:cut], np.float64, sep=" ")
+        np.fromstring(content[cut:], np.int64, sep=" ")
+
+    def _cut(self, path: Path) -> tuple[int, int]:
+        """Where the vertices begin and end, found once and not timed: knowing it is no part of the floor."""
+        content, vertices = path.read_bytes(), len(read_mesh(path).vertices)
+        start = re.match(rb"OFF\s*\d+\s+\d+\s+\d+\s*", content).end()
+        ends = np.flatnonzero(np.frombuffer(content[start:], np.uint8) == ord("\n"))
+        self.cuts[path] = (start, start + int(ends[vertices - 1]) + 1)
+        return self.cuts[path]
+
+
+def readers() -> dict[str, Task]:
+    """Who reads OFF: a function from the file to something with faces."""
+    import open3d
+    import trimesh
+    from torch_geometric.io import read_off
+
+    open3d.utility.set_verbosity_level(open3d.utility.VerbosityLevel.Error)  # it returns an empty mesh, and says so
+    return {
+        OURS: lambda path: len(read_mesh(path).faces),
+        "torch-geometric": lambda path: read_off(str(path)).face.shape[1],
+        "trimesh": lambda path: len(trimesh.load_mesh(str(path), process=False).faces),
+        "open3d": lambda path: len(open3d.io.read_triangle_mesh(str(path)).triangles),
+        "floor": Floor(),
+    }
+
+
+def samplers(points: int) -> dict[str, Task]:
+    """From the file to points on the surface."""
+    from torch_geometric.io import read_off
+    from torch_geometric.transforms import SamplePoints
+
+    sample = SamplePoints(points)
+    return {
+        OURS: lambda path: sample_points(read_mesh(path), points, seed=0),
+        "torch-geometric": lambda path: sample(read_off(str(path))).pos,
+    }
+
+
+def readable(task: Task, ours: Task, files: Sequence[Path]) -> list[Path]:
+    """The files that a task can do and, where both count faces, does as we do."""
+    kept = []
+    for path in files:
+        try:
+            found, expected = task(path), ours(path)
+        except Exception:
+            continue
+        if not isinstance(found, int) or found == expected:
+            kept.append(path)
+    return kept
+
+
+def interleaved(first: Task, second: Task, files: Sequence[Path], rounds: int) -> tuple[list[float], list[float]]:
+    """Median seconds per file of two tasks that take turns."""
+    medians: tuple[list[float], list[float]] = ([], [])
+    for path in files:
+        seconds: tuple[list[float], list[float]] = ([], [])
+        for _ in range(rounds):
+            for task, spent in zip((first, second), seconds, strict=True):
+                started = perf_counter()
+                task(path)
+                spent.append(perf_counter() - started)
+        for kept, spent in zip(medians, seconds, strict=True):
+            kept.append(median(spent))
+    return medians
+
+
+def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[tuple[str, ...]]:
+    """One line per library: files, milliseconds per file of both, ratio of the totals, median ratio of a file."""
+    lines = []
+    for name in [name for name in tasks if name != OURS]:
+        common = readable(tasks[name], tasks[OURS], files)
+        if not common:
+            lines.append((name, f"0 of {len(files)}", "", "", "", ""))
+            continue
+        theirs, ours = interleaved(tasks[name], tasks[OURS], common, rounds)
+        ratios = [slow / fast for slow, fast in zip(theirs, ours, strict=True)]
+        lines.append(
+            (
+                name,
+                f"{len(common)} of {len(files)}",
+                f"{1e3 * sum(theirs) / len(common):.2f}",
+                f"{1e3 * sum(ours) / len(common):.2f}",
+                f"{sum(theirs) / sum(ours):.1f}",
+                f"{median(ratios):.1f}",
+            )
+        )
+    return lines
+
+
+def off_files(folder: Path, most: int) -> list[Path]:
+    """Up to `most` OFF files, evenly spread over the sorted list."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".off")
+    if not files:
+        raise SystemExit(f"bench_data: {folder} holds no OFF file: give a folder that does, such as ModelNet10")
+    step = max(1, len(files) // most)
+    return files[::step][:most]
+
+
+def shapes10_folder() -> Path:
+    """The embedded data set, built if it is not there."""
+    from pointset.data.locate import locate_data
+
+    return locate_data("shapes10", progress=True)[1]
+
+
+def loading(points: int, pool_points: int, rounds: int) -> list[tuple[str, ...]]:
+    """A batch of fresh subsets, augmented, against one training step of rff-max on two cores."""
+    from pointset import create_model
+    from pointset.data.augment import augmentation_from_names
+
+    train = load_dataset("shapes10", "train", points, pool_points=pool_points)
+    augment = augmentation_from_names(("scale", "jitter"), train.up)
+    model = create_model("rff-max", classes=40).train()
+    generator, rows = torch.Generator().manual_seed(0), torch.arange(32)
+    batch = train.draw(rows, generator)
+
+    def draw(_: Path) -> None:
+        order = torch.randint(len(train), (32,), generator=generator)
+        augment(train.draw(order, generator), generator)
+
+    def step(_: Path) -> None:
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(model(batch, None), rows).backward()
+
+    torch.set_num_threads(2)
+    (drawing,), (stepping,) = interleaved(draw, step, [Path()], 4 * rounds)
+    torch.set_num_threads(1)
+    share = f"{100 * drawing / stepping:.1f} %"
+    return [(f"{pool_points:,}", f"{points:,}", f"{1e3 * drawing:.1f}", f"{1e3 * stepping:.1f}", share)]
+
+
+def bench(
+    *, folders: Sequence[Path] = (), points: int = 10_000, rounds: int = 5, most: int = 60, loading_too: bool = True
+) -> None:
+    """Print three tables.
+
+    Args:
+        folders: where OFF files are, at any depth; shapes10 when not given.
+        points: points per mesh.
+        rounds: times each task is done; medians count.
+        most: files per folder, evenly spread.
+        loading_too: measure batches while training as well (samples shapes10 once).
+    """
+    torch.set_num_threads(1)
+    for folder in [Path(folder) for folder in folders] or [shapes10_folder()]:
+        files = off_files(folder, most)
+        megabytes = sum(path.stat().st_size for path in files) / 1e6
+        print(f"{folder.name}: {len(files)} files, {megabytes:.1f} MB")
+        head = ["files", "theirs ms", "ours ms", "ratio of totals", "median ratio"]
+        print(tabulate(compare(readers(), files, rounds), ["reading OFF", *head], colalign=["left"] + ["right"] * 5))
+        lines = compare(samplers(points), files, rounds)
+        print(tabulate(lines, [f"mesh to {points:,} points", *head], colalign=["left"] + ["right"] * 5))
+        print()
+    if loading_too:
+        head = ["pool", "points", "draw and augment ms", "step of rff-max ms", "share"]
+        print(tabulate(loading(1000, 10_000, rounds), head, colalign=["right"] * 5))
+
+
+if __name__ == "__main__":
+    app = cyclopts.App(default_parameter=cyclopts.Parameter(consume_multiple=True))
+    app.default(bench)
+    app()
