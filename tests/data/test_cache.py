@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from building import TETRAHEDRON
 
 from pointset.data import manifest, sources, spread
 from pointset.data.cache import mesh_pool
@@ -17,14 +18,6 @@ from pointset.data.folders import list_shapes
 from pointset.data.point_sets import Pool
 from pointset.data.shape_jobs import Job, Sampled, Sampling
 from pointset.errors import PointsetError
-
-TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 @pytest.fixture

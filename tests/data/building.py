@@ -1,0 +1,46 @@
+"""A small data set of meshes, and builds of it, for the tests of builds."""
+
+from pathlib import Path
+from typing import Any
+
+from pointset.data.build import BuildReport, build_dataset
+from pointset.data.folders import list_shapes
+from pointset.data.manifest import Plan
+from pointset.data.shape_jobs import Sampling
+
+TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
+COUNT = 60
+CHILD = """
+import sys
+from pathlib import Path
+from pointset.data import spread
+from pointset.data.cache import build_pool
+from pointset.data.folders import list_shapes
+from pointset.data.manifest import Plan
+from pointset.data.shape_jobs import Sampling
+shapes, classes = list_shapes(Path(sys.argv[1]), "train")
+spread.GRACE_SECONDS = 0
+plan = Plan.of("killed", shapes, classes, Sampling(400, "fps", normals=True))
+print(build_pool(plan, spread.Workers(int(sys.argv[2])), progress=False).sampled)
+"""
+
+
+def build(folder: Path, **options: Any) -> BuildReport:
+    return build_dataset(folder, **{"points": 50, "normals": True, "progress": False} | options)
+
+
+def plan_of(folder: Path, split: str = "train", **options: Any) -> Plan:
+    shapes, classes = list_shapes(folder, split)
+    return Plan.of(f"{folder.name}-{split}", shapes, classes, Sampling(**{"points": 50, "normals": True} | options))
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.suffix in (".npy", ".json")
+    }
+
+
+def break_mesh(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("OFF\n3 1 0\n0 0 0\n")
+    return path
