@@ -5,58 +5,32 @@
     checkpoint-0007/    everything needed to go on after epoch 7 (one folder at a time)
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
-Files are written beside their place and renamed into it.
+Files are written beside their place, flushed to the disk and renamed into it.
 """
 
 import json
-import os
+import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from pointset.atomic import read_json, sync, sync_folder, write_atomically, write_text
+from pointset.claims import claim
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.zoo import Spec, build_model
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then rename it: readers see the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text atomically."""
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON atomically."""
-    write_text(path, json.dumps(value, indent=2) + "\n")
-
-
-def read_json(path: Path) -> Any:
-    """Read JSON; a file that is none is an error that names it."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise PointsetError(f"{path} is no valid JSON ({error}): restore it or delete its folder") from error
+T = TypeVar("T")
 
 
 @dataclass
@@ -81,22 +55,40 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training in this folder.
+
+        Raises:
+            PointsetError: one is at it.
+        """
+        from filelock import FileLock, Timeout
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".lock", blocking=False)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise PointsetError(
+                f"another process is training in {self.path}: wait for it, or give another folder"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
     def claim(self, description: dict[str, Any]) -> None:
         """Write run.json, or check that the one there describes the same run.
+
+        A description without a finished epoch beside it has nothing to lose and is replaced.
 
         Raises:
             PointsetError: the folder holds a run with other settings; the first difference is named.
         """
         file = self.path / "run.json"
-        mine = json.loads(json.dumps(description))  # as JSON gives it back: lists for tuples
-        if not file.exists():
-            write_json(file, mine)
-            return
-        theirs = read_json(file)
-        for part in ("model", "data", "recipe", "seed"):
-            if theirs.get(part) != mine.get(part):
-                difference = _first_difference(theirs.get(part), mine.get(part), part)
-                raise PointsetError(f"{self.path} holds another run ({difference}): give another folder or delete it")
+        if not self.finished and not self._checkpoints():
+            file.unlink(missing_ok=True)
+        claim(file, description, ("model", "data", "recipe", "seed"), "run")
 
     @property
     def finished(self) -> bool:
@@ -105,8 +97,7 @@ class RunFolder:
 
     def history(self) -> list[Row]:
         """The finished epochs."""
-        lines = (self.path / "history.jsonl").read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        return _intact(self.path / "history.jsonl", _read_lines)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint, then drop the ones before it."""
@@ -119,22 +110,28 @@ class RunFolder:
         (temporary / "history.json").write_text(json.dumps(checkpoint.history), encoding="utf-8")
         if checkpoint.best is not None:
             save_weights(checkpoint.best, temporary / "best.safetensors")
+        sync_folder(temporary)
         temporary.replace(target)
+        sync(self.path)
         self._write_history(checkpoint.history)
         self._drop_checkpoints(keep=target)
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint, or None when there is none."""
+        """The newest checkpoint, or None when there is none.
+
+        Raises:
+            PointsetError: a file of it is damaged; it is named.
+        """
         folders = self._checkpoints()
         if not folders:
             return None
         newest = folders[-1]
         best = newest / "best.safetensors"
         checkpoint = Checkpoint(
-            weights=load_file(newest / "weights.safetensors"),
-            optimizer=torch.load(newest / "optimizer.pt", map_location="cpu", weights_only=True),
+            weights=_intact(newest / "weights.safetensors", load_file),
+            optimizer=_intact(newest / "optimizer.pt", _load_optimizer),
             history=read_json(newest / "history.json"),
-            best=load_file(best) if best.exists() else None,
+            best=_intact(best, load_file) if best.exists() else None,
         )
         self._write_history(checkpoint.history)
         return checkpoint
@@ -148,16 +145,18 @@ class RunFolder:
         """The trained weights.
 
         Raises:
-            PointsetError: the folder is no run, or the run is not finished.
+            PointsetError: the folder is no run, or the run is not finished, or its weights are damaged.
         """
         if not (self.path / "run.json").exists():
             raise PointsetError(f"{self.path} is no run: give a folder that `pointset train` wrote (it has a run.json)")
         if not self.finished:
             raise PointsetError(f"{self.path} is not finished: start the same training again and it goes on")
-        return load_file(self.path / "model.safetensors")
+        return _intact(self.path / "model.safetensors", load_file)
 
     def _checkpoints(self) -> list[Path]:
-        return sorted(self.path.glob("checkpoint-*"))
+        """Oldest first."""
+        numbers = {path: path.name.removeprefix("checkpoint-") for path in self.path.glob("checkpoint-*")}
+        return sorted((path for path, number in numbers.items() if number.isdecimal()), key=lambda p: int(numbers[p]))
 
     def _drop_checkpoints(self, keep: Path | None = None) -> None:
         for folder in [*self._checkpoints(), *self.path.glob(".checkpoint-*.tmp")]:
@@ -166,6 +165,25 @@ class RunFolder:
 
     def _write_history(self, history: list[Row]) -> None:
         write_text(self.path / "history.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+
+
+def _intact(path: Path, read: Callable[[Path], T]) -> T:
+    """What `read` makes of a file; a damaged or missing one is an error that names it."""
+    try:
+        return read(path)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError, SafetensorError) as error:
+        raise PointsetError(f"{path} is damaged ({error}): delete its folder and start the training again") from error
+
+
+def _read_lines(path: Path) -> list[Row]:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if not rows:
+        raise ValueError("it has no epoch")
+    return rows
+
+
+def _load_optimizer(path: Path) -> dict[str, Any]:
+    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def save_weights(weights: Weights, path: Path) -> None:
@@ -199,6 +217,8 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     folder = RunFolder(Path(path))
     weights = folder.weights()
     description = read_json(folder.path / "run.json")
+    if not isinstance(description, dict) or not {"model", "data", "recipe"} <= set(description):
+        raise PointsetError(f"{folder.path / 'run.json'} describes no run: restore it or train again")
     model = description["model"]
     if "name" not in model:
         raise PointsetError(
@@ -206,13 +226,14 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         )
     options = ModelOptions.from_dict(model["options"])
     built = build_model(Spec(model["name"], model["classes"], model["inputs"], model["seed"], options))
-    built.load_state_dict(weights)
+    _fill(built, weights, folder.path)
     return built.eval(), description
 
 
-def _first_difference(theirs: Any, mine: Any, where: str) -> str:
-    if isinstance(theirs, dict) and isinstance(mine, dict):
-        for key in [*theirs, *mine]:
-            if theirs.get(key) != mine.get(key):
-                return _first_difference(theirs.get(key), mine.get(key), f"{where}.{key}")
-    return f"{where} is {theirs!r} there and {mine!r} here"
+def _fill(model: nn.Module, weights: Weights, path: Path) -> None:
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise PointsetError(
+            f"{path}: model.safetensors does not fit the model that run.json describes: restore the two as they were"
+        ) from error

@@ -5,7 +5,6 @@ cell trains with the same number of threads whatever the number of workers, so t
 """
 
 import csv
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,33 +13,16 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from pointset.checkpoints import read_json, write_atomically, write_json, write_text
-from pointset.configuration import DataOptions, ModelOptions, Recipe
-from pointset.data.dataset import AS_RELEASED, PointSets, load_dataset
+from pointset.atomic import write_atomically, write_json, write_text
+from pointset.cells import Cell, Job, run_jobs
+from pointset.claims import claim
+from pointset.configuration import DataOptions, ModelOptions, Recipe, check_seed
 from pointset.errors import PointsetError
-from pointset.evaluation import evaluate
+from pointset.loading import load_sets
 from pointset.provenance import command, machine, versions
-from pointset.training import fit
-from pointset.zoo import check_name, create_model
+from pointset.zoo import check_name
 
 HEADERS = ("model", "accuracy %", "mean-class %", "parameters", "train s")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One trained and tested model."""
-
-    model: str
-    seed: int
-    accuracy: float
-    """Share of all test shapes that are right."""
-    mean_class_accuracy: float
-    parameters: int
-    seconds: float
-    """Training time, data included, validation and start-up not."""
-    epochs: int
-    shapes: int
-    """Test shapes."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +73,21 @@ class Comparison:
         align = ("left", *["right"] * (len(HEADERS) - 1))
         return tabulate(lines, HEADERS, tablefmt=style, colalign=align, disable_numparse=True)
 
+    def caption(self) -> str:
+        """What the table's figures are, in one sentence."""
+        data, recipe = self.configuration["data_options"], self.configuration["recipe"]
+        model, seeds = self.configuration["model_options"], self.configuration["seeds"]
+        epoch = "last epoch" if recipe["patience"] is None else "best validation epoch"
+        spread = ", mean ± standard deviation over seeds" if len(seeds) > 1 else ""
+        return (
+            f"{self.configuration['data']}, {data['points']} points, {len(seeds)} seed{'s' * (len(seeds) > 1)}, "
+            f"{recipe['epochs']} epochs, width {model['dim']}, form {model['form']}; every test shape, {epoch}{spread}"
+        )
+
     def save(self, folder: Path) -> None:
         """Write results.csv (a line per cell), table.md (a line per model) and results.json (everything)."""
         write_atomically(folder / "results.csv", self._write_csv)
-        write_text(folder / "table.md", self.table("github") + "\n")
+        write_text(folder / "table.md", f"{self.table('github')}\n\n{self.caption()}\n")
         content = {
             "rows": [asdict(row) for row in self.rows],
             "cells": [asdict(cell) for cell in self.cells],
@@ -145,108 +138,39 @@ def compare(
     Raises:
         PointsetError: a model or data set is unknown, or `out` holds a comparison under another protocol.
     """
-    from joblib import Parallel, delayed, parallel_config
-
     data_options, model_options = data_options or DataOptions(), model_options or ModelOptions()
     recipe, out = recipe or Recipe(), Path(out)
-    _check_names(models, seeds)
-    load_sets(data, data_options)  # builds what is missing once, before the workers start, and fails early
-    jobs = [
-        delayed(run_cell)(name, seed, str(data), data_options, model_options, recipe, out / "cells", threads)
-        for seed in seeds
-        for name in models
-    ]
-    workers = workers or max(1, (os.cpu_count() or 1) // threads)
-    with parallel_config("loky", n_jobs=min(workers, len(jobs)), inner_max_num_threads=threads):
-        results = Parallel(return_as="generator_unordered")(jobs)
-        done = list(_watched(results, len(jobs), progress))
-    order = {(name, seed): place for place, (name, seed) in enumerate((m, s) for m in models for s in seeds)}
-    cells = sorted(done, key=lambda cell: order[cell.model, cell.seed])
-    configuration = {
-        "models": list(models),
-        "seeds": list(seeds),
+    _check_choice(models, seeds, workers, threads)
+    protocol = {
         "data": str(data),
         "data_options": data_options.as_dict(),
         "model_options": model_options.as_dict(),
         "recipe": recipe.as_dict(),
         "threads": threads,
     }
-    comparison = Comparison(cells, configuration)
+    # Builds pools that are missing once, before the workers start, and fails early.
+    described = {f"{sets.split}_sets": sets.describe() for sets in load_sets(data, data_options)}
+    claim(out / "protocol.json", {**protocol, **described}, [*protocol, *described], "comparison")
+    jobs = [
+        Job(name, seed, str(data), data_options, model_options, recipe, threads, out / "cells" / f"{name}-seed{seed}")
+        for seed in seeds
+        for name in models
+    ]
+    done = list(_watched(run_jobs(jobs, workers), len(jobs), progress))
+    order = {(name, seed): place for place, (name, seed) in enumerate((m, s) for m in models for s in seeds)}
+    cells = sorted(done, key=lambda cell: order[cell.model, cell.seed])
+    comparison = Comparison(cells, {"models": list(models), "seeds": list(seeds), **protocol})
     comparison.save(out)
     return comparison
 
 
-def run_cell(
-    name: str,
-    seed: int,
-    data: str,
-    data_options: DataOptions,
-    model_options: ModelOptions,
-    recipe: Recipe,
-    folder: Path,
-    threads: int,
-) -> Cell:
-    """Train and test one model with one seed in its own folder, or read the result that is there."""
-    import torch
-
-    torch.set_num_threads(threads)
-    train, test = load_sets(data, data_options)
-    model = create_model(name, classes=len(train.classes), seed=seed, **model_options.as_dict())
-    run = folder / f"{name}-seed{seed}"
-    fitted = fit(model, train, recipe, seed=seed, run=run, progress=False)
-    result = run / "result.json"
-    if not result.exists():
-        evaluation = evaluate(fitted.model, test)
-        cell = Cell(
-            model=name,
-            seed=seed,
-            accuracy=evaluation.accuracy,
-            mean_class_accuracy=evaluation.mean_class_accuracy,
-            parameters=sum(parameter.numel() for parameter in model.parameters()),
-            seconds=round(fitted.seconds, 1),
-            epochs=len(fitted.history),
-            shapes=len(test),
-        )
-        write_json(result, asdict(cell))
-    return Cell(**read_json(result))
-
-
-def load_sets(data: str | Path, options: DataOptions) -> tuple[PointSets, PointSets]:
-    """The training and the test sets that the options describe."""
-    return load_split(data, "train", options), load_split(data, "test", options)
-
-
-def load_like(description: dict[str, Any], split: str, data: str | Path | None = None) -> PointSets:
-    """Another split, or another data set, made into sets like those that `PointSets.describe` tells of."""
-    sampler = description["sampler"]
-    options = DataOptions(
-        points=description["points"],
-        pool_points=description["pool"],
-        normalize=description["normalize"],
-        sampler="uniform" if sampler == AS_RELEASED else sampler,
-        data_seed=description["seed"],
-        up=description["up"],
-    )
-    return load_split(data or description["source"], split, options)
-
-
-def load_split(data: str | Path, split: str, options: DataOptions) -> PointSets:
-    """One split of a card or folder under the options."""
-    return load_dataset(
-        data,
-        split,
-        options.points,
-        pool_points=options.pool_points,
-        normalize=options.normalize,
-        sampler=options.sampler,
-        seed=options.data_seed,
-        up=options.up,
-    )
-
-
-def _check_names(models: Sequence[str], seeds: Sequence[int]) -> None:
+def _check_choice(models: Sequence[str], seeds: Sequence[int], workers: int | None, threads: int) -> None:
     if not models or not seeds:
         raise PointsetError("a comparison needs at least one model and one seed")
+    if threads < 1 or (workers is not None and workers < 1):
+        raise PointsetError(f"workers={workers} and threads={threads}: give at least 1 of each")
+    for seed in seeds:
+        check_seed(seed)
     if len(set(models)) < len(models) or len(set(seeds)) < len(seeds):
         raise PointsetError(f"a model or a seed is given twice: models {list(models)}, seeds {list(seeds)}")
     for name in models:

@@ -20,16 +20,14 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pointset.checkpoints import Checkpoint, RunFolder, Weights, describe_model
-from pointset.configuration import Recipe
+from pointset.configuration import Recipe, check_seed
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
+from pointset.optimization import learning_rate, make_optimizer
 from pointset.provenance import versions
-
-# Vectors that are trained as data, not as maps: pulling them to zero has no reason.
-UNDECAYED = ("inducing_points", "seeds")
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,8 @@ class Fitted:
     model: nn.Module
     """The model that was given, now trained, in evaluation mode."""
     history: list[dict[str, Any]]
-    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds, and validation_accuracy where there is one."""
+    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, data included, validation not),
+    and validation_accuracy where there is one."""
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
 
@@ -69,18 +68,22 @@ def fit(
         progress: show a bar, where the output is a terminal.
 
     Raises:
-        PointsetError: the folder holds another run, the device is not there, or the loss stopped being finite.
+        PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
+            there, or the loss stopped being finite.
     """
     recipe = recipe or Recipe()
+    check_seed(seed)
     device = find_device(recipe.device)
     folder = None if run is None else RunFolder(Path(run))
     training = Training(model.to(device), train, recipe, seed, device, folder)  # finds mistakes in the recipe
-    if folder is not None:
+    if folder is None:
+        return training.run(progress)
+    with folder.locked():
         folder.claim(describe(model, train, recipe, seed))
         if folder.finished:
             model.load_state_dict(folder.weights())
             return _fitted(model, folder.history(), recipe)
-    return training.run(progress)
+        return training.run(progress)
 
 
 def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
@@ -143,9 +146,9 @@ class Training:
     def _epoch(self, epoch: int, bar: Any) -> None:
         start = time.perf_counter()
         row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+        row["seconds"] = round(time.perf_counter() - start, 3)
         if self.validation is not None:
             row["validation_accuracy"] = evaluate(self.model, self.validation).accuracy
-        row["seconds"] = round(time.perf_counter() - start, 3)
         self.history.append(row)
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
             self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
@@ -226,32 +229,6 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PointsetError(f"device {name!r} is not to be had here: give auto or cpu") from error
     return device
-
-
-def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Adam or AdamW; decay on matrices only, never on norms, biases, inducing points or seeds."""
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
-    decayed: list[nn.Parameter] = []
-    rest: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
-        (decayed if matrix else rest).append(parameter)
-    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": rest, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate)
-
-
-def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """The rate of step `step` (from 0) of `steps`: a linear warm-up, then the recipe's schedule."""
-    warmup = int(recipe.warmup * steps)
-    if step < warmup:
-        return recipe.learning_rate * (step + 1) / warmup
-    if recipe.schedule == "constant":
-        return recipe.learning_rate
-    if recipe.schedule == "step":
-        return recipe.learning_rate * recipe.step_factor ** (step // recipe.step_every)
-    share = (step - warmup) / max(1, steps - warmup)
-    return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
 
 
 @contextmanager

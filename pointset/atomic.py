@@ -1,0 +1,55 @@
+"""Files that are whole at every moment: written beside their place, flushed to the disk, renamed into it."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pointset.errors import PointsetError
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, then rename it: readers see the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        sync(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON atomically."""
+    write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; a file that is none is an error that names it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise PointsetError(f"{path} is no valid JSON ({error}): restore it or delete its folder") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder and the files in it, so that a rename that survives a power cut has its content too."""
+    for file in folder.iterdir():
+        sync(file)
+    sync(folder)
+
+
+def sync(path: Path) -> None:
+    """Flush one file, or the list of names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,10 @@
+"""Groups of flags that several commands share: the fields of the configurations."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+DataFlags = Parameter(name="*", group="Data")
+ModelFlags = Parameter(name="*", group="Model")
+RecipeFlags = Parameter(name="*", group="Recipe")
+Json = Annotated[bool, Parameter(name="--json")]

@@ -1,0 +1,29 @@
+"""Results on the terminal: tables for people, JSON for programs."""
+
+import json
+from typing import Any
+
+
+def print_json(value: Any) -> None:
+    """Print indented JSON."""
+    print(json.dumps(value, indent=2))
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
+    """Print a table with the keys as its head, or the rows as JSON."""
+    from tabulate import tabulate
+
+    if as_json:
+        print_json(rows)
+    else:
+        print(tabulate(rows, headers="keys", intfmt=","))
+
+
+def in_words(value: Any, separator: str) -> str:
+    """Plain text; the separator stands between sentences, a comma between words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        sentences = any(len(part) > 30 for part in value)
+        return (separator if sentences else ", ").join(value)
+    return str(value)

@@ -1,0 +1,112 @@
+"""`pointset zoo`, `train` and `evaluate`: one model at a time."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
+from pointset.commands.printing import print_json, print_rows
+from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.errors import PointsetError
+
+
+def zoo(
+    *,
+    classes: int = 40,
+    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
+    as_json: Json = False,
+) -> None:
+    """List the models and their sizes.
+
+    Args:
+        classes: classes to tell apart.
+        as_json: print JSON.
+    """
+    from pointset.zoo import create_model, list_models
+
+    rows = []
+    for name in list_models():
+        model = create_model(name, classes=classes, **model_options.as_dict())
+        rows.append({"model": name, "parameters": sum(parameter.numel() for parameter in model.parameters())})
+    print_rows(rows, as_json)
+
+
+def train(
+    model: str,
+    *,
+    data: str = "shapes10",
+    seed: int = 0,
+    run: Path | None = None,
+    data_options: Annotated[DataOptions, DataFlags] = DataOptions(),  # noqa: B008 - frozen
+    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
+    recipe: Annotated[Recipe, RecipeFlags] = Recipe(),  # noqa: B008 - frozen
+    as_json: Json = False,
+) -> None:
+    """Train one model. A run that was cut off goes on when the same command is given again.
+
+    Args:
+        model: a name from `pointset zoo`, such as isab16-pma.
+        data: a card's name, or a folder.
+        seed: of weights, order, subsets, augmentation, dropout and the validation split.
+        run: folder for checkpoints, history and weights; runs/MODEL when not given.
+        as_json: print JSON.
+    """
+    from pointset.loading import load_split
+    from pointset.training import fit
+    from pointset.zoo import create_model
+
+    _check_options(model, model_options)
+    run = run or Path("runs") / model
+    sets = load_split(data, "train", data_options)
+    network = create_model(model, classes=len(sets.classes), seed=seed, **model_options.as_dict())
+    fitted = fit(network, sets, recipe, seed=seed, run=run)
+    last = fitted.history[fitted.best_epoch - 1]
+    if as_json:
+        print_json({"run": str(run), "seconds": fitted.seconds, **last})
+        return
+    print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}")
+    if "validation_accuracy" in last:
+        print(f"validation accuracy {last['validation_accuracy']:.1%}")
+    print(f"saved in {run}; now: pointset evaluate {run}")
+
+
+def evaluate(
+    run: Path,
+    *,
+    data: str | None = None,
+    split: str = "test",
+    as_json: Json = False,
+) -> None:
+    """Test a trained model on sets made like those it was trained on.
+
+    Args:
+        run: the folder that `pointset train` wrote.
+        data: a card's name or a folder; the data set of the run when not given.
+        split: "test" or "train".
+        as_json: print JSON.
+    """
+    from pointset.checkpoints import load_run
+    from pointset.evaluation import evaluate as evaluate_model
+    from pointset.loading import load_like
+    from pointset.training import find_device
+
+    network, description = load_run(run)
+    sets = load_like(description["data"], split, data)
+    result = evaluate_model(network.to(find_device("auto")), sets).summary()
+    if as_json:
+        print_json(result)
+        return
+    print(f"{result['shapes']} {split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
+    print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
+    print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
+
+
+def _check_options(model: str, options: ModelOptions) -> None:
+    """Refuse an option that was given and that the model has no use for: it is a mistake, or a misunderstanding."""
+    from pointset.zoo import used_options
+
+    usual = ModelOptions().as_dict()
+    given = [name for name, value in options.as_dict().items() if value != usual[name]]
+    used = used_options(model)
+    for name in given:
+        if name not in used:
+            raise PointsetError(f"{model} has no use for {name}: leave it out; it has {', '.join(sorted(used))}")

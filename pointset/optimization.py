@@ -1,0 +1,37 @@
+"""How weights move: the optimizer, and the learning rate of each step."""
+
+import math
+
+import torch
+from torch import nn
+
+from pointset.configuration import Recipe
+
+# Vectors that are trained as data, not as maps: pulling them to zero has no reason.
+UNDECAYED = ("inducing_points", "seeds")
+
+
+def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam or AdamW; decay on matrices only, never on norms, biases, inducing points or seeds."""
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+    decayed: list[nn.Parameter] = []
+    rest: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
+        (decayed if matrix else rest).append(parameter)
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate)
+
+
+def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
+    """The rate of step `step` (from 0) of `steps`: a linear warm-up, then the recipe's schedule."""
+    warmup = int(recipe.warmup * steps)
+    if step < warmup:
+        return recipe.learning_rate * (step + 1) / warmup
+    if recipe.schedule == "constant":
+        return recipe.learning_rate
+    if recipe.schedule == "step":
+        return recipe.learning_rate * recipe.step_factor ** (step // recipe.step_every)
+    share = (step - warmup) / max(1, steps - warmup)
+    return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
