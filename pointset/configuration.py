@@ -4,16 +4,25 @@ Nothing heavy is imported here, so that `pointset --help` answers at once.
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args, get_type_hints
 
 from pointset.errors import PointsetError
+
+SEED_LIMIT = 2**63
+"""Seeds are below it: the generators of torch and numpy both take them."""
 
 Form = Literal["reference", "paper"]
 Scale = Literal["model", "head"]
 NormName = Literal["none", "layer", "set"]
 SeedSource = Literal["trained", "pooled"]
 InitialName = Literal["normal", "xavier"]
+
+
+def own_norm(form: Form) -> NormName:
+    """The norm that a published form of MAB has by itself."""
+    return "layer" if form == "paper" else "none"
 
 
 class Checked:
@@ -40,6 +49,28 @@ class Checked:
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
         return dataclasses.asdict(self)  # type: ignore[call-overload]
+
+
+def check_seed(seed: int, name: str = "seed") -> None:
+    """Raise a PointsetError for a number that cannot seed a generator."""
+    if not 0 <= seed < SEED_LIMIT:
+        raise PointsetError(f"{name}={seed} is no seed: give a whole number from 0 up to 2^63")
+
+
+def _check_least(options: Any, **least: float) -> None:
+    """Raise a PointsetError for the first field that is not None and below its least value, or not finite."""
+    for name, bound in least.items():
+        value = getattr(options, name)
+        if value is not None and not bound <= value < math.inf:
+            raise PointsetError(f"{name}={value} is out of range: give at least {bound}")
+
+
+def _check_positive(options: Any, *names: str) -> None:
+    """Raise a PointsetError for the first field that is not None and not a positive finite number."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 0.0 < value < math.inf:
+            raise PointsetError(f"{name}={value} is not positive: give a number above 0")
 
 
 def _literal_values(hint: Any) -> tuple[Any, ...]:
@@ -81,16 +112,16 @@ class ModelOptions(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("dim", 1), ("heads", 1), ("layers", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise PointsetError(f"{name}={value} is too small: give at least {least}")
+        _check_least(self, dim=1, heads=1, layers=1)
         if self.dim % self.heads:
             raise PointsetError(f"dim={self.dim} cannot be shared by heads={self.heads}: give a multiple of the heads")
         if not 0.0 <= self.dropout < 1.0:
             raise PointsetError(f"dropout={self.dropout} is no rate: give a number from 0 up to, not including, 1")
-        if not self.temperature > 0.0:
-            raise PointsetError(f"temperature={self.temperature} is not positive: give a number above 0")
+        _check_positive(self, "temperature")
+        if self.prenorm and (self.norm or own_norm(self.form)) == "none":
+            raise PointsetError(
+                f"prenorm does nothing without a norm, and form {self.form!r} has none: give norm=layer or norm=set"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,15 +161,11 @@ class Recipe(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("epochs", 1), ("batch_size", 1), ("step_every", 1), ("patience", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise PointsetError(f"{name}={value} is too small: give at least {least}")
+        _check_least(self, epochs=1, batch_size=1, step_every=1, patience=1, weight_decay=0)
+        _check_positive(self, "learning_rate", "step_factor", "clip_norm")
         for name in ("validation", "warmup", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise PointsetError(f"{name}={getattr(self, name)} is no share: give a number from 0 up to 1")
-        if self.learning_rate <= 0.0:
-            raise PointsetError(f"learning_rate={self.learning_rate} is not positive: give a number above 0")
         if self.patience is not None and self.validation == 0.0:
             raise PointsetError("patience needs a validation split to watch: give validation, say 0.1")
 
@@ -156,9 +183,17 @@ class DataOptions(Checked):
     sampler: Literal["uniform", "fps", "poisson"] = "uniform"
     """How a mesh becomes a pool of points."""
     data_seed: int = 0
-    """Seeds pools, fixed test subsets, and the split of a folder that has none."""
+    """Seeds pools and fixed test subsets."""
+    split_seed: int = 0
+    """Seeds the split of a folder that has none."""
     up: Literal["y", "z"] | None = None
     """Up axis; None takes the card's, or z for a folder."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_least(self, points=1, pool_points=1)
+        check_seed(self.data_seed, "data_seed")
+        check_seed(self.split_seed, "split_seed")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
+from pointset.configuration import ModelOptions, check_seed
 from pointset.errors import PointsetError
 from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
 from pointset.nn.context import DGCNN, PointNet
@@ -40,6 +40,8 @@ NAMES = (
     "dgcnn",
 )
 CONTEXT = {"pointnet": PointNet, "dgcnn": DGCNN}
+MOST_ROWS = 4096
+"""Of inducing points and of seeds: more than any set here has points."""
 PATTERN = re.compile(
     r"(?P<encoder>rffp|rff|sab|isab(?P<inducing>[1-9]\d*))-(?P<pooling>max|mean|sum|pma(?P<seeds>[1-9]\d*)?)"
 )
@@ -148,7 +150,8 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
         classes: number of logits.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
-        options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...).
+        options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...). One that the
+            model has no use for changes nothing, so that several models can share them; see `used_options`.
 
     Returns:
         A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`. Its `spec` says
@@ -163,6 +166,7 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
     check_name(spec.name)
+    check_seed(spec.seed)
     if spec.classes < 1:
         raise PointsetError(f"classes={spec.classes} is too small: give at least 1")
     with torch.random.fork_rng(devices=[]):
@@ -188,7 +192,10 @@ def _assemble(spec: Spec) -> nn.Module:
 
 def check_name(name: str) -> None:
     """Raise a PointsetError that gives the nearest names, unless a model has this name."""
-    if name in CONTEXT or PATTERN.fullmatch(name):
+    match = PATTERN.fullmatch(name)
+    if match and max(int(match["inducing"] or 0), int(match["seeds"] or 0)) > MOST_ROWS:
+        raise PointsetError(f"{name} asks for too many inducing points or seeds: give at most {MOST_ROWS}")
+    if match or name in CONTEXT:
         return
     near = difflib.get_close_matches(name, NAMES, n=3, cutoff=0.0)
     raise PointsetError(
@@ -196,6 +203,25 @@ def check_name(name: str) -> None:
         "Names are encoder-pooling, with rff, rffp, sab or isab16 and max, mean, sum or pma (any number of inducing "
         "points or seeds), or pointnet or dgcnn"
     )
+
+
+def used_options(name: str) -> set[str]:
+    """The fields of `ModelOptions` that a model of this name is built from; the others change nothing in it."""
+    check_name(name)
+    match = PATTERN.fullmatch(name)
+    if match is None:
+        return {"dropout"}
+    used = {"dim", "layers", "dropout"}
+    attends_in_encoder, attends_in_pool = "sab" in match["encoder"], match["pooling"].startswith("pma")
+    if match["encoder"] != "rffp" or attends_in_pool:
+        used |= {"norm"}
+    if attends_in_encoder or attends_in_pool:
+        used |= {"heads", "form", "scale", "prenorm", "weights", "score", "temperature"}
+    if match["inducing"] or attends_in_pool:
+        used |= {"initial"}
+    if attends_in_pool:
+        used |= {"seeds"}
+    return used
 
 
 def _block_options(options: ModelOptions) -> MABOptions:

@@ -1,10 +1,13 @@
 """The wheel: what is in it, and that it works away from the checkout; what importing the package loads."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -64,6 +67,25 @@ def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: P
     assert [card["name"] for card in listed] == list_cards()
 
 
+# The name under which a distribution is imported, where it is another.
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "torch_geometric": "torch-geometric"}
+
+
+def test_everything_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = [line for name, lines in project["optional-dependencies"].items() if name != "test" for line in lines]
+    declared = {re.split(r"[<>=!~;\[ ]", line)[0] for line in [*project["dependencies"], *extras]}
+    imported = set()
+    for path in (CHECKOUT / "pointset").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(str(node.module).split(".")[0])
+    foreign = imported - set(sys.stdlib_module_names) - {"pointset"}
+    assert {DISTRIBUTIONS.get(name, name) for name in foreign} <= declared
+
+
 def test_no_python_file_lies_under_datasets() -> None:
     assert not list((CHECKOUT / "datasets").rglob("*.py"))
 
@@ -76,6 +98,7 @@ HEAVY = ("open3d", "plotly", "trimesh", "torch_geometric", "matplotlib", "sklear
     [
         ("import pointset", (*HEAVY, "torch")),
         ("import pointset.data", (*HEAVY, "torch")),
+        ("import pointset.cli", (*HEAVY, "torch")),
         ("import pointset; pointset.load_dataset, pointset.create_model", HEAVY),
         ("from pointset.data import read_mesh, Mesh, MeshError, sample_points, load_dataset, list_cards", HEAVY),
     ],

@@ -1,8 +1,5 @@
 """Every model of the zoo, by its name, under the same demands."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,7 +7,7 @@ from torch import Tensor, nn
 import pointset
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
-from pointset.zoo import NAMES, SetClassifier, build_model
+from pointset.zoo import NAMES, SetClassifier, build_model, used_options
 
 ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma"]
 CLASSES = 7
@@ -188,8 +185,12 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
         ({"norm": "batch"}, "norm='batch' is unknown"),
         ({"width": 3}, "'width' is no option of ModelOptions: known are dim, heads"),
         ({"dropout": 1.0}, "dropout=1.0 is no rate"),
-        ({"layers": 0}, "layers=0 is too small"),
+        ({"layers": 0}, "layers=0 is out of range: give at least 1"),
         ({"temperature": 0.0}, "temperature=0.0 is not positive"),
+        ({"temperature": float("inf")}, "temperature=inf is not positive"),
+        ({"prenorm": True}, "prenorm does nothing without a norm"),
+        ({"prenorm": True, "norm": "none", "form": "paper"}, "prenorm does nothing without a norm"),
+        ({"seed": -1}, "seed=-1 is no seed"),
         ({"classes": 0}, "classes=0 is too small"),
     ],
 )
@@ -214,10 +215,41 @@ def test_wrong_shapes_are_shown(points, mask, words):
         checked(points, mask, 3)
 
 
-def test_importing_the_package_loads_nothing_heavy():
-    code = (
-        "import sys, pointset, pointset.cli; "
-        "print([m for m in ('torch', 'open3d', 'plotly', 'trimesh', 'torch_geometric', 'sklearn', 'matplotlib') "
-        "if m in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+CHANGED = {
+    "dim": 20,
+    "heads": 2,
+    "layers": 5,
+    "form": "paper",
+    "scale": "head",
+    "norm": "set",
+    "dropout": 0.3,
+    "seeds": "pooled",
+    "initial": "xavier",
+    "temperature": 2.0,
+}
+
+
+def what_it_is(name: str, options: dict) -> tuple:
+    """Everything that tells two models apart: structure, weights, and what they answer in training."""
+    model = pointset.create_model(name, classes=CLASSES, **{"dim": 16, **options}).double().train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        logits = model(clouds(5, 9, 3))
+    return logits.tolist(), [(key, value.shape) for key, value in model.state_dict().items()]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_used_options_are_those_that_change_the_model(name):
+    plain = what_it_is(name, {})
+    changing = {option for option, value in CHANGED.items() if what_it_is(name, {option: value}) != plain}
+    # prenorm needs a norm to change anything; weights and score have one value so far.
+    with_norm = {"norm": "layer"}
+    if what_it_is(name, {**with_norm, "prenorm": True}) != what_it_is(name, with_norm):
+        changing |= {"prenorm"}
+    assert used_options(name) - {"weights", "score"} == changing
+
+
+@pytest.mark.parametrize("name", ["isab99999999999-max", "sab-pma5000"])
+def test_too_many_rows_are_refused_before_memory_is_asked_for(name):
+    with pytest.raises(PointsetError, match="at most 4096"):
+        pointset.create_model(name)

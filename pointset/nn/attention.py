@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import Scale
-from pointset.nn.masks import non_empty
+from pointset.nn.masks import non_empty, zero_padding
 
 
 def attention_weights(
@@ -75,6 +75,7 @@ class Multihead(nn.Module):
         mask: Bool[Tensor, "B m"] | None = None,
     ) -> Float[Tensor, "B n d"]:
         """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty."""
+        Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
         if self._absorbing_is_cheaper(Q.shape[1], Y.shape[1]):
             attended = self._absorbed(Q, Y, mask)
         elif self.record is not None:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Form, InitialName, NormName, Scale, SeedSource
+from pointset.configuration import Form, InitialName, NormName, Scale, SeedSource, own_norm
 from pointset.nn.attention import Multihead
 from pointset.nn.masks import masked_mean
 from pointset.nn.norms import make_norm
@@ -81,8 +81,7 @@ class MAB(nn.Module):
             raise ValueError(f"dim={dim} cannot be shared by heads={heads}: give a multiple of the heads")
         if form == "paper" and dim_query != dim:
             raise ValueError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
-        if norm is None:
-            norm = "layer" if form == "paper" else "none"
+        norm = norm or own_norm(form)
         self.form = form
         self.multihead = Multihead(dim_query, dim_key, dim, heads, scale, temperature, output=form == "paper")
         self.feed_forward = rff(dim, dim) if form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())

@@ -128,6 +128,21 @@ def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenor
     assert found.worst < 1e-10
 
 
+@pytest.mark.parametrize("norm", ["none", "layer", "set"])
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("block", [SAB, ISAB, PMA])
+def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):
+    widths = (DIM,) if block is PMA else (DIM, DIM)
+    module = block(*widths, heads=HEADS, form=form, norm=norm)
+    X = torch.randn(2, 9, DIM)
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[0, 5:] = False
+    clean = module(X.masked_fill(~mask[..., None], 0.0), mask)
+    dirty = module(X.masked_fill(~mask[..., None], float("nan")), mask)
+    real = torch.ones(clean.shape[:2], dtype=torch.bool) if block is PMA else mask
+    assert torch.equal(clean[real], dirty[real])
+
+
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
 def test_gradcheck_with_a_mask(block, form):
