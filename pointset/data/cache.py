@@ -91,6 +91,7 @@ def mesh_pool(
         list(manifest.classes),
         sampler,
         normals=arrays.get("normals"),
+        checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(entry.name for entry in manifest.skipped),
     )
 

@@ -87,6 +87,7 @@ def load_dataset(
         split=split,
         normalize=normalize,
         seed=seed,
+        split_seed=split_seed,
         up=up or (card.up if card else "z"),
         rows=rows,
     )
@@ -156,5 +157,6 @@ def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
     new_labels = np.full(len(pool.classes), -1)
     new_labels[[pool.classes.index(name) for name in classes]] = np.arange(len(classes))
     labels = new_labels[pool.labels]
-    kept = dataclasses.replace(pool, labels=labels, classes=list(classes))
+    skipped = tuple(name for name in pool.skipped if name.split("/")[0] in classes)
+    kept = dataclasses.replace(pool, labels=labels, classes=list(classes), skipped=skipped)
     return kept, torch.from_numpy(np.flatnonzero(labels >= 0))

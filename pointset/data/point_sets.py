@@ -1,6 +1,7 @@
 """Point sets that a model trains on and is measured on, drawn from pools of points."""
 
 import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,8 +33,16 @@ class Pool:
     """How the points were chosen on the surfaces."""
     normals: NDArray[np.float32] | None = None
     """[M, P, 3], unit normals of the surface at the points, if they were kept."""
+    checksums: tuple[str, ...] = ()
+    """[M], BLAKE2b of each shape's points, where they are known already."""
     skipped: tuple[str, ...] = ()
     """Names of shapes that the data set has and the pool lacks, because their meshes could not be used."""
+
+    def checksum(self, row: int) -> str:
+        """BLAKE2b of the points of one shape."""
+        if self.checksums:
+            return self.checksums[row]
+        return hashlib.blake2b(np.ascontiguousarray(self.points[row]).data, digest_size=16).hexdigest()
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):
@@ -66,6 +75,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         normalize: str = "unit-sphere",
         seed: int = 0,
+        split_seed: int = 0,
         up: Axis = "z",
         rows: Tensor | None = None,
     ) -> None:
@@ -87,6 +97,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self._normalize_name = normalize
         self.source = source or name
         self.name, self.split, self.size, self.seed, self.up = name, split, size, seed, up
+        self.split_seed = split_seed
         self.rows = torch.arange(len(pool.points)) if rows is None else rows
         self.pool = pool.points
         self.classes = pool.classes
@@ -161,14 +172,28 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "source": self.source,
             "split": self.split,
             "shapes": len(self),
-            "classes": len(self.classes),
+            "skipped": len(self._source.skipped),
+            "classes": list(self.classes),
             "points": self.size,
             "pool": self.pool.shape[1],
             "normalize": self._normalize_name,
             "sampler": self._source.sampler,
             "seed": self.seed,
+            "split_seed": self.split_seed,
             "up": self.up,
+            "fingerprint": self.fingerprint,
         }
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of what the sets are drawn from: names, classes and pools of all shapes, in order.
+
+        It is the same wherever the data lies, and another as soon as a shape, a class or a point changes.
+        """
+        found = hashlib.sha256()
+        for name, label, row in zip(self.names, self.labels.tolist(), self.rows.tolist(), strict=True):
+            found.update(f"{name}\0{self.classes[label]}\0{self._source.checksum(row)}\n".encode())
+        return found.hexdigest()[:16]
 
     def _view(self, rows: Tensor, split: str) -> "PointSets":
         return PointSets(
@@ -179,6 +204,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             split=split,
             normalize=self._normalize_name,
             seed=self.seed,
+            split_seed=self.split_seed,
             up=self.up,
             rows=rows,
         )

@@ -186,9 +186,43 @@ def test_even_a_large_validation_share_leaves_a_shape_of_every_class() -> None:
 
 def test_the_description_is_plain_data() -> None:
     described = json.loads(json.dumps(sets(name="x", seed=4).describe()))
-    expected = {"name": "x", "split": "train", "shapes": 30, "classes": 3, "points": 5, "pool": P, "seed": 4}
+    expected = {"name": "x", "split": "train", "shapes": 30, "skipped": 0, "points": 5, "pool": P, "seed": 4}
     assert expected.items() <= described.items()
-    assert {"normalize", "sampler", "up"} <= described.keys()
+    assert described["classes"] == ["class0", "class1", "class2"]
+    assert {"normalize", "sampler", "up", "split_seed"} <= described.keys()
+
+
+def changed(row: int) -> Pool:
+    points = pool().points.copy()
+    points[row, 7, 1] = np.nextafter(points[row, 7, 1], np.float32(np.inf))
+    return dataclasses.replace(pool(), points=points)
+
+
+def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else() -> None:
+    data = sets()
+    kept = torch.arange(20)
+    assert data.fingerprint == sets(name="elsewhere", source="/another/path", size=7, seed=9).fingerprint
+    others = [
+        data.subset(kept),
+        data.subset(kept.flip(0)),
+        PointSets(changed(29), 5),
+        PointSets(dataclasses.replace(pool(), classes=["class1", "class0", "class2"]), 5),
+        PointSets(dataclasses.replace(pool(), names=[f"part{row}" for row in range(30)]), 5),
+    ]
+    assert len({data.fingerprint, *(other.fingerprint for other in others)}) == 6
+    assert PointSets(changed(29), 5).subset(kept).fingerprint == others[0].fingerprint, "what is not drawn from"
+
+
+def test_a_pool_on_disk_has_the_fingerprint_of_its_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    for number in range(2):
+        path = tmp_path / "parts" / f"class{number}" / "train" / "part.off"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"OFF\n3 1 0\n0 0 0\n1 0 0\n0 {number + 1} 0\n3 0 1 2\n")
+    mapped = load_dataset(tmp_path / "parts", "train", 5, pool_points=9)
+    in_memory = dataclasses.replace(mapped._source, points=np.array(mapped.pool), checksums=())
+    assert mapped._source.checksums
+    assert PointSets(in_memory, 5).fingerprint == mapped.fingerprint
 
 
 @pytest.mark.parametrize(
