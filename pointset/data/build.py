@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pointset.data.cache import build_pool
 from pointset.data.folders import list_shapes
+from pointset.data.locate import locate_data
 from pointset.data.manifest import Plan
 from pointset.data.pool_build import Made, UnreadableMeshesError
 from pointset.data.shape_jobs import Sampling
@@ -104,10 +105,9 @@ def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
     Raises:
         PointsetError: there is none, or it holds points already.
     """
-    from pointset.data.dataset import _locate
     from pointset.data.hdf5 import is_hdf5_folder
 
-    _, folder = _locate(name_or_folder, progress)
+    _, folder = locate_data(name_or_folder, progress=progress)
     if is_hdf5_folder(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
     return folder

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from pointset.data.augment import Axis
 from pointset.data.cache import mesh_pool
-from pointset.data.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.folders import list_shapes
 from pointset.data.hdf5 import is_hdf5_folder, read_hdf5_folder
-from pointset.data.home import datasets_home, make_folder
+from pointset.data.locate import check_against_card, locate_data
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 
@@ -62,7 +61,7 @@ def load_dataset(
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is
             wrong.
     """
-    card, folder = _locate(name_or_folder, progress)
+    card, folder = locate_data(name_or_folder, progress=progress)
     if up not in (None, "y", "z"):
         raise PointsetError(f"up={up!r} is no up axis: choose y or z")
     if is_hdf5_folder(folder):
@@ -70,10 +69,10 @@ def load_dataset(
             raise PointsetError(f"{folder} holds sampled points already: leave sampler={sampler!r} out")
         clouds = read_hdf5_folder(folder, split)
         pool = Pool(clouds.points, clouds.names, clouds.labels, clouds.classes, AS_RELEASED)
-        _check_against_card(clouds.classes, len(clouds.points), card, split, folder)
+        check_against_card(clouds.classes, len(clouds.points), card, split, folder)
     else:
         shapes, names = list_shapes(folder, split, seed=split_seed)
-        _check_against_card(names, len(shapes), card, split, folder)
+        check_against_card(names, len(shapes), card, split, folder)
         pool_name = f"{folder.name}-{split}"
         pool = mesh_pool(pool_name, shapes, names, points=pool_points, sampler=sampler, seed=seed, progress=progress)
     rows = None
@@ -91,62 +90,6 @@ def load_dataset(
         up=up or (card.up if card else "z"),
         rows=rows,
     )
-
-
-def _locate(name_or_folder: str | Path, progress: bool) -> tuple[Card | None, Path]:
-    """The card, if the name is one, and the folder that holds the data."""
-    name = str(name_or_folder)
-    if isinstance(name_or_folder, str) and name in list_cards():
-        card = load_card(name)
-        return card, _card_folder(card, progress)
-    folder = Path(name_or_folder).expanduser()
-    if folder.is_dir():
-        return None, folder.resolve()
-    near = ", ".join(nearest_cards(name))
-    raise PointsetError(f"{name!r} is neither a folder nor the name of a data set: did you mean {near}?")
-
-
-def _card_folder(card: Card, progress: bool) -> Path:
-    """Where a card's data is, called as the card or as what its archive unpacks to."""
-    parent = datasets_home()
-    if card.kind == "generated":
-        return _generated(parent / card.name, progress)
-    for name in (card.name, card.folder):
-        if (parent / name).is_dir():
-            return parent / name
-    raise PointsetError(
-        f"the data of {card.name} is not in {parent}: unpack {card.urls[0]} there, so that it makes "
-        f"{parent / card.folder}, or give the folder where you have it"
-    )
-
-
-def _generated(folder: Path, progress: bool) -> Path:
-    """Build the embedded data set if it is not there; a second process waits for the first."""
-    from filelock import FileLock
-
-    from pointset.data.shapes10 import build_shapes10
-
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        with FileLock(folder.with_name(folder.name + ".lock")):
-            if not folder.is_dir():
-                build_shapes10(folder, progress=progress)
-    return folder
-
-
-def _check_against_card(classes: list[str], shapes: int, card: Card | None, split: str, folder: Path) -> None:
-    """A copy that lacks shapes or classes would give figures that nobody can compare."""
-    if card is None:
-        return
-    remedy = "unpack it again, or give the folder itself to use what is there"
-    if card.kind == "generated":
-        remedy = "delete that folder, and it will be built again"
-    if classes != list(card.classes):
-        odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
-        raise PointsetError(f"{folder} has other classes than {card.name} ({', '.join(odd)}): {remedy}")
-    expected = card.splits.get(split, shapes)
-    if expected != shapes:
-        raise PointsetError(f"{folder} has {shapes} {split} shapes where {card.name} has {expected}: {remedy}")
 
 
 def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:

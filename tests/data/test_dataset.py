@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from pointset.data import dataset as loading
+from pointset.data import locate
 from pointset.data.cards import load_card
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
@@ -309,7 +309,7 @@ def test_a_cards_data_is_found_under_the_archives_name_and_checked(own_home: Pat
 
 def test_a_copy_that_lacks_shapes_is_refused(own_home: Path) -> None:
     folder = release(own_home / "datasets" / "modelnet40-hdf5", classes=40)
-    names = loading.load_card("modelnet40-hdf5").classes
+    names = load_card("modelnet40-hdf5").classes
     (folder / "shape_names.txt").write_text("\n".join(names))
     with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
         load_dataset("modelnet40-hdf5", points=7)
@@ -330,8 +330,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             (folder / name).with_suffix(".off").write_text(TRIANGLE)
 
     card = dataclasses.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
-    monkeypatch.setattr(loading, "load_card", lambda name: card)
-    monkeypatch.setitem(sys.modules, "pointset.data.shapes10", SimpleNamespace(build_shapes10=build))
+    monkeypatch.setattr(locate, "load_card", lambda name: card)
+    generator = SimpleNamespace(build_shapes10=build, is_current=Path.is_dir)
+    monkeypatch.setitem(sys.modules, "pointset.data.shapes10", generator)
     return folders
 
 

@@ -1,6 +1,7 @@
 """The embedded data set: the same bytes for the same seed, no two shapes alike, and shapes that are what they claim."""
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 from pointset.data.meshes import read_mesh
 from pointset.data.sampling import sample_points
-from pointset.data.shapes10 import KINDS, build_shapes10, make_shape
+from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
+from pointset.data.shapes10.build import MARKER
+from pointset.errors import PointsetError
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_the_layout_is_modelnets(built):
-    assert sorted(path.name for path in built.iterdir()) == sorted(KINDS)
+    assert sorted(path.name for path in built.iterdir() if path.is_dir()) == sorted(KINDS)
     assert sorted(path.name for path in (built / "chair" / "train").iterdir()) == [
         f"chair_{number:04d}.off" for number in range(1, 5)
     ]
@@ -50,6 +53,30 @@ def test_a_finished_folder_is_left_alone(built):
     before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
     build_shapes10(built, seed=9, train=1, test=1, progress=False)
     assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
+
+
+@pytest.mark.parametrize("marker", [None, "{}", '{"format": 0}', "damaged"])
+def test_what_another_version_made_is_replaced(marker, built, tmp_path):
+    folder = shutil.copytree(built, tmp_path / "shapes10")
+    (folder / "mug" / "train" / "mug_0001.off").write_text("an older mug")
+    (folder / MARKER).unlink()
+    if marker is not None:
+        (folder / MARKER).write_text(marker)
+    assert not is_current(folder)
+    build_shapes10(folder, train=4, test=2, progress=False)
+    assert is_current(folder)
+    assert digests(folder) == digests(built)
+
+
+@pytest.mark.parametrize("name", ["mug/train/mine.off", "notes.txt", "sofa/train/sofa_0001.off"])
+def test_a_folder_with_something_of_the_users_is_left_alone(name, built, tmp_path):
+    folder = shutil.copytree(built, tmp_path / "shapes10")
+    (folder / MARKER).unlink()
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("mine")
+    with pytest.raises(PointsetError, match="is not the generated shapes10: move it away"):
+        build_shapes10(folder, progress=False)
+    assert (folder / name).read_text() == "mine"
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):

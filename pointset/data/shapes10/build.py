@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from pointset.data.meshes import Mesh
 from pointset.data.off import write_off
 from pointset.data.shapes10 import furniture, vessels
 from pointset.data.shapes10.defects import finished
+from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
     from trimesh import Trimesh
@@ -33,6 +36,10 @@ KINDS: dict[str, Callable[[Generator], list[Trimesh]]] = {
     "vase": vessels.vase,
 }
 SPLITS = ("train", "test")
+FORMAT = 2
+"""Of what is generated: it goes up whenever a seed gives other meshes than before."""
+MARKER = "shapes10.json"
+"""Written last: says by which format the folder was made, and that it is whole and ours."""
 
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
@@ -48,11 +55,19 @@ def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
     return finished(KINDS[kind](rng), rng)
 
 
+def is_current(folder: Path) -> bool:
+    """Whether a folder is whole and was made by this version of the generator."""
+    try:
+        return bool(json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"] == FORMAT)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
     """Write the data set, unless it is there; the same seed gives the same bytes.
 
     Files are written beside `folder` and renamed into place when all are there: a build that was killed leaves nothing
-    that looks finished.
+    that looks finished. A folder that another version made is replaced.
 
     Args:
         folder: becomes `folder/kind/split/kind_0001.off`; numbers run on from train to test, as in ModelNet.
@@ -60,23 +75,41 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
         train: instances per kind for training.
         test: instances per kind for testing.
         progress: show a bar, where the output is a terminal.
-    """
-    from tqdm.auto import tqdm
 
-    if folder.is_dir():
+    Raises:
+        PointsetError: the folder holds something that is not this data set.
+    """
+    if is_current(folder):
         return
+    if folder.exists() and not _is_ours(folder):
+        raise PointsetError(f"{folder} is not the generated shapes10: move it away, and shapes10 will be built there")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    counts = {"train": train, "test": test}
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        for kind in tqdm(KINDS, desc="building shapes10", unit="kind", disable=None if progress else True):
-            for split in SPLITS:
-                (temporary / kind / split).mkdir(parents=True)
-                for number in range(counts[split]):
-                    label = number + 1 + (train if split == "test" else 0)
-                    mesh = make_shape(kind, split, number, seed)
-                    write_off(temporary / kind / split / f"{kind}_{label:04d}.off", mesh)
+        _write_shapes(temporary, seed, {"train": train, "test": test}, progress)
+        (temporary / MARKER).write_text(json.dumps({"format": FORMAT, "seed": seed}) + "\n", encoding="utf-8")
         os.chmod(temporary, 0o755)  # noqa: PTH101 - mkdtemp gives a private folder
+        if folder.exists():
+            shutil.rmtree(folder)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_shapes(folder: Path, seed: int, counts: dict[str, int], progress: bool) -> None:
+    from tqdm.auto import tqdm
+
+    for kind in tqdm(KINDS, desc="building shapes10", unit="kind", disable=None if progress else True):
+        for split in SPLITS:
+            (folder / kind / split).mkdir(parents=True)
+            for number in range(counts[split]):
+                label = number + 1 + (counts["train"] if split == "test" else 0)
+                mesh = make_shape(kind, split, number, seed)
+                write_off(folder / kind / split / f"{kind}_{label:04d}.off", mesh)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder holds nothing but what some version of the generator wrote."""
+    inside = {path.name for path in folder.iterdir()} - {MARKER}
+    files = {path.name for path in folder.glob("*/*/*")}
+    return inside == set(KINDS) and all(re.fullmatch(r"[a-z]+_\d{4}\.off", name) for name in files)
