@@ -58,7 +58,7 @@ def run_job(job: Job) -> Cell:
     import torch
 
     torch.set_num_threads(job.threads)
-    train, test = load_sets(job.data, job.data_options)
+    train, test = load_sets(job.data, job.data_options, progress=False)
     model = create_model(job.model, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
     fitted = fit(model, train, job.recipe, seed=job.seed, run=job.folder, progress=False)
     if not job.result.exists():

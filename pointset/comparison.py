@@ -149,7 +149,7 @@ def compare(
         "threads": threads,
     }
     # Builds pools that are missing once, before the workers start, and fails early.
-    described = {f"{sets.split}_sets": sets.describe() for sets in load_sets(data, data_options)}
+    described = {f"{sets.split}_sets": sets.describe() for sets in load_sets(data, data_options, progress=progress)}
     claim(out / "protocol.json", {**protocol, **described}, [*protocol, *described], "comparison")
     jobs = [
         Job(name, seed, str(data), data_options, model_options, recipe, threads, out / "cells" / f"{name}-seed{seed}")

@@ -1,16 +1,25 @@
 """The sets that a run's options describe, and sets like those of an earlier run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
 from pointset.configuration import DataOptions
 from pointset.data.dataset import AS_RELEASED, PointSets, load_dataset
+from pointset.data.meshes import Mesh, read_mesh
+from pointset.data.normalize import normalize_points
+from pointset.data.sampling import sample_points
 from pointset.errors import PointsetError
 
 
-def load_sets(data: str | Path, options: DataOptions) -> tuple[PointSets, PointSets]:
+def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) -> tuple[PointSets, PointSets]:
     """The training and the test sets that the options describe."""
-    return load_split(data, "train", options), load_split(data, "test", options)
+    return load_split(data, "train", options, progress=progress), load_split(data, "test", options, progress=progress)
 
 
 def load_like(description: dict[str, Any], split: str, data: str | Path | None = None) -> PointSets:
@@ -44,7 +53,7 @@ def load_like(description: dict[str, Any], split: str, data: str | Path | None =
     return sets
 
 
-def load_split(data: str | Path, split: str, options: DataOptions) -> PointSets:
+def load_split(data: str | Path, split: str, options: DataOptions, *, progress: bool = True) -> PointSets:
     """One split of a card or folder under the options."""
     return load_dataset(
         data,
@@ -56,4 +65,34 @@ def load_split(data: str | Path, split: str, options: DataOptions) -> PointSets:
         seed=options.data_seed,
         split_seed=options.split_seed,
         up=options.up,
+        progress=progress,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """One shape from a file, made into a set like those that a model was trained on."""
+
+    points: Tensor
+    """float32 [n, 3], normalised."""
+    raw: NDArray[np.float32]
+    """[n, 3], the same points in the file's own units."""
+    mesh: Mesh | None
+    """What they were sampled from; None for a file of points."""
+
+
+def load_shape_like(description: dict[str, Any], path: str | Path, *, seed: int = 0) -> Shape:
+    """Read one mesh file and make it a set like those that `PointSets.describe` tells of.
+
+    Args:
+        description: what `describe` said of the sets.
+        path: a mesh file; see `pointset.data.read_mesh`.
+        seed: of the points.
+
+    Raises:
+        PointsetError: the file cannot be read or sampled; the message names it.
+    """
+    sampler = "uniform" if description["sampler"] == AS_RELEASED else description["sampler"]
+    mesh = read_mesh(path)
+    raw = sample_points(mesh, description["points"], seed=seed, sampler=sampler)
+    return Shape(normalize_points(torch.from_numpy(raw)[None], description["normalize"])[0], raw, mesh)
