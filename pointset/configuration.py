@@ -186,6 +186,8 @@ class DataOptions(Checked):
     """Seeds pools and fixed test subsets."""
     split_seed: int = 0
     """Seeds the split of a folder that has none."""
+    variant: str | None = None
+    """Which version of a data set that comes in several, such as PB_T50_RS of ScanObjectNN."""
     up: Literal["y", "z"] | None = None
     """Up axis; None takes the card's, or z for a folder."""
 

@@ -36,6 +36,7 @@ def load_like(description: dict[str, Any], split: str, data: str | Path | None =
         sampler="uniform" if sampler == AS_RELEASED else sampler,
         data_seed=description["seed"],
         split_seed=description["split_seed"],
+        variant=description["variant"],
         up=description["up"],
     )
     try:
@@ -64,6 +65,7 @@ def load_split(data: str | Path, split: str, options: DataOptions, *, progress: 
         sampler=options.sampler,
         seed=options.data_seed,
         split_seed=options.split_seed,
+        variant=options.variant,
         up=options.up,
         progress=progress,
     )

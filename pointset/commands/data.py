@@ -120,6 +120,18 @@ def build(
 
 
 @app.command
+def fetch(name: str) -> None:
+    """Download and unpack the data of a card. A fetch that was cut off goes on when the same command is given again.
+
+    Args:
+        name: the card's name.
+    """
+    from pointset.data.fetch import fetch as fetch_data
+
+    print(f"{name} is in {fetch_data(name)}")
+
+
+@app.command
 def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
     """Compare every pool of a data set with its manifest and its meshes, byte by byte.
 

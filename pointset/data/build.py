@@ -105,10 +105,10 @@ def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
     Raises:
         PointsetError: there is none, or it holds points already.
     """
-    from pointset.data.hdf5 import is_hdf5_folder
+    from pointset.data.released import is_released
 
     _, folder = locate_data(name_or_folder, progress=progress)
-    if is_hdf5_folder(folder):
+    if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
     return folder
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pointset.errors import PointsetError
 
-Kind = Literal["generated", "meshes", "hdf5"]
+Kind = Literal["generated", "meshes", "hdf5", "npy"]
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -48,8 +48,12 @@ class Card:
     """Shapes per split."""
     homepage: str = ""
     urls: tuple[str, ...] = ()
+    instructions: str = ""
+    """How to get the data, where no program can download it."""
     folder: str = ""
     """The folder that the archive unpacks to."""
+    variants: tuple[str, ...] = ()
+    """Names of the versions that the data comes in."""
     defects: tuple[str, ...] = ()
     download: Download = Download()
 
@@ -102,9 +106,11 @@ def read_card(path: Path) -> Card:
     if table["name"] != path.stem:
         raise PointsetError(f"{path}: name is {table['name']!r}, but the file's name says {path.stem!r}")
     if table["kind"] != "generated":
-        for key in ("homepage", "urls", "folder"):
+        for key in ("homepage", "folder"):
             if not table.get(key):
                 raise PointsetError(f'{path}: key {key!r} is missing: every kind but "generated" has it')
+        if not table.get("urls") and not table.get("instructions"):
+            raise PointsetError(f"{path}: key 'urls' is missing: where nothing can be downloaded, give 'instructions'")
     _check_table(table["splits"], _SPLITS, path, "splits.")
     download = table.pop("download", {})
     _check_table(download, _DOWNLOAD, path, "download.")
@@ -159,11 +165,13 @@ _OPTIONAL_TEXTS = _Rule("a list of different texts", _texts, required=False)
 _CARD = {
     "name": _TEXT,
     "title": _TEXT,
-    "kind": _one_of("generated", "meshes", "hdf5"),
+    "kind": _one_of("generated", "meshes", "hdf5", "npy"),
     "summary": _TEXT,
     "homepage": _OPTIONAL_TEXT,
     "urls": _OPTIONAL_TEXTS,
+    "instructions": _OPTIONAL_TEXT,
     "folder": _OPTIONAL_TEXT,
+    "variants": _OPTIONAL_TEXTS,
     "licence": _TEXT,
     "citation": _TEXT,
     "classes": _Rule("a list of different texts, at least two", lambda value: _texts(value) and len(value) > 1),
@@ -173,7 +181,7 @@ _CARD = {
     "defects": _OPTIONAL_TEXTS,
 }
 _COUNT = _Rule("a number of shapes, at least 1", _positive)
-_SPLITS = {"train": _COUNT, "test": _COUNT}
+_SPLITS = {"train": _Rule("a number of shapes, at least 1", _positive, required=False), "test": _COUNT}
 _DOWNLOAD = {
     "size": _Rule("a number of bytes", _positive, required=False),
     "md5": _Rule("32 hexadecimal digits in lower case", _digest(32), required=False),

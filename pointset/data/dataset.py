@@ -11,9 +11,9 @@ from torch import Tensor
 from pointset.data.augment import Axis
 from pointset.data.cache import mesh_pool
 from pointset.data.folders import list_shapes
-from pointset.data.hdf5 import is_hdf5_folder, read_hdf5_folder
 from pointset.data.locate import check_against_card, locate_data
 from pointset.data.point_sets import PointSets, Pool
+from pointset.data.released import is_released, read_released
 from pointset.errors import PointsetError
 
 __all__ = ["AS_RELEASED", "PointSets", "load_dataset"]
@@ -31,8 +31,10 @@ def load_dataset(
     normalize: str = "unit-sphere",
     sampler: str = "uniform",
     seed: int = 0,
+    normals: bool = False,
     up: Axis | None = None,
     classes: Sequence[str] | None = None,
+    variant: str | None = None,
     split_seed: int = 0,
     progress: bool = True,
 ) -> PointSets:
@@ -53,6 +55,8 @@ def load_dataset(
         up: "y" or "z"; None takes the card's, and "z" for a folder.
         classes: keep only these, labelled in this order; None keeps all, sorted by name or as the card orders
             them.
+        variant: which version of a data set that comes in several: of ScanObjectNN ("PB_T50_RS", "OBJ_ONLY", ...), or
+            of ModelNet40-C ("gaussian_3", ...).
         split_seed: of the rule that splits a class/file folder, apart from `seed` so that a run with another
             seed never trains on what it is tested on.
         progress: show a bar while pools are made (on a terminal only).
@@ -64,13 +68,15 @@ def load_dataset(
     card, folder = locate_data(name_or_folder, progress=progress)
     if up not in (None, "y", "z"):
         raise PointsetError(f"up={up!r} is no up axis: choose y or z")
-    if is_hdf5_folder(folder):
+    if is_released(folder):
         if sampler != "uniform":
             raise PointsetError(f"{folder} holds sampled points already: leave sampler={sampler!r} out")
-        clouds = read_hdf5_folder(folder, split)
+        clouds = read_released(folder, split, variant)
         pool = Pool(clouds.points, clouds.names, clouds.labels, clouds.classes, AS_RELEASED)
-        check_against_card(clouds.classes, len(clouds.points), card, split, folder)
+        check_against_card(clouds.classes, len(clouds.points), card, split, folder, variant)
     else:
+        if variant is not None:
+            raise PointsetError(f"{folder} holds meshes, in one version only: leave variant={variant!r} out")
         shapes, names = list_shapes(folder, split, seed=split_seed)
         check_against_card(names, len(shapes), card, split, folder)
         pool_name = f"{folder.name}-{split}"
@@ -87,6 +93,7 @@ def load_dataset(
         normalize=normalize,
         seed=seed,
         split_seed=split_seed,
+        variant=variant,
         up=up or (card.up if card else "z"),
         rows=rows,
     )

@@ -46,8 +46,8 @@ def read_hdf5_folder(folder: Path, split: str) -> Clouds:
             should.
     """
     classes = _lines(folder / SHAPE_NAMES, "the list of classes")
-    listed = _lines(folder / f"{split}_files.txt", f"the list of {split} files")
-    parts = [_read_file(folder / PurePosixPath(line.replace("\\", "/")).name, len(classes)) for line in listed]
+    _require_apart(folder)
+    parts = [read_hdf5_file(folder / name, len(classes)) for name in _listed(folder, split)]
     sizes = {points.shape[1] for points, _, _ in parts}
     if len(sizes) > 1:
         raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
@@ -55,16 +55,42 @@ def read_hdf5_folder(folder: Path, split: str) -> Clouds:
     return Clouds(np.concatenate(points), np.concatenate(labels), [name for part in names for name in part], classes)
 
 
+def _listed(folder: Path, split: str) -> list[str]:
+    """The base names of a split's files."""
+    lines = _lines(folder / f"{split}_files.txt", f"the list of {split} files")
+    return [PurePosixPath(line.replace("\\", "/")).name for line in lines]
+
+
+def _require_apart(folder: Path) -> None:
+    """Refuse lists by which a cloud would count twice, or be trained on and tested on."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*_files.txt")):
+        for name in _listed(folder, path.name.removesuffix("_files.txt")):
+            if name in found:
+                where = f"twice in {path.name}" if found[name] == path.name else f"in {found[name]} and in {path.name}"
+                raise PointsetError(f"{folder}: {name} is listed {where}: a file may count once, so mend the lists")
+            found[name] = path.name
+
+
 def _lines(path: Path, what: str) -> list[str]:
     if not path.is_file():
         raise PointsetError(f"{path} is missing: it should be {what}, one per line, of the HDF5 release")
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PointsetError(f"{path} is no UTF-8 text ({error.reason}): save it as UTF-8") from error
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")
     return lines
 
 
-def _read_file(path: Path, classes: int) -> tuple[NDArray[np.float32], NDArray[np.int64], list[str]]:
+def read_hdf5_file(path: Path, classes: int) -> tuple[NDArray[np.float32], NDArray[np.int64], list[str]]:
+    """Read the clouds [N, P, 3], labels [N] and names [N] of one file with `data` and `label` in it.
+
+    Raises:
+        PointsetError: the file is missing, damaged, or holds something else.
+    """
     import h5py
 
     if not path.is_file():
@@ -74,7 +100,7 @@ def _read_file(path: Path, classes: int) -> tuple[NDArray[np.float32], NDArray[n
             points, labels = _dataset(file, "data", path), _dataset(file, "label", path)
     except OSError as error:
         raise PointsetError(f"{path} cannot be read as HDF5 ({error}): unpack the release again") from error
-    points, labels = _checked(points, labels, classes, path)
+    points, labels = check_clouds(points, labels, classes, path)
     return points, labels, [f"{path.stem}/{row}" for row in range(len(points))]
 
 
@@ -84,9 +110,14 @@ def _dataset(file: Any, key: str, path: Path) -> NDArray[Any]:
     return np.asarray(file[key])
 
 
-def _checked(
+def check_clouds(
     points: NDArray[Any], labels: NDArray[Any], classes: int, path: Path
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Clouds [N, P, 3] as float32 and labels [N] as int64, once they are seen to be that.
+
+    Raises:
+        PointsetError: they have other shapes or types, a label has no class, or a coordinate is not finite.
+    """
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
     if labels.size != len(points) or labels.dtype.kind not in "iu":
@@ -96,9 +127,7 @@ def _checked(
     outside = np.flatnonzero((labels < 0) | (labels >= classes))
     if outside.size:
         row = int(outside[0])
-        raise PointsetError(
-            f"{path}: row {row} has label {labels[row]}, but {SHAPE_NAMES} names only {classes} classes"
-        )
+        raise PointsetError(f"{path}: row {row} has label {labels[row]}, but there are only {classes} classes")
     points = points.astype(np.float32, copy=False)
     finite = np.isfinite(points).all(axis=(1, 2))
     if not finite.all():

@@ -1,6 +1,7 @@
 """Where downloaded data, built data sets and caches live."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from pointset.errors import PointsetError
@@ -23,15 +24,17 @@ def pools_home() -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """Create a folder and its parents where they are missing.
+    """Create a folder and its parents where they are missing, and see that files can be made in it.
 
     Raises:
-        PointsetError: it cannot be created; the message names the variable that chooses another place.
+        PointsetError: they cannot; the message names the variable that chooses another place.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):  # a folder that is there may still be read-only, or its disk full
+            pass
     except OSError as error:
         raise PointsetError(
-            f"cannot create {folder} ({error.strerror}): set POINTSET_HOME to a folder that you may write to"
+            f"cannot write to {folder} ({error.strerror}): set POINTSET_HOME to a folder that you may write to"
         ) from error
     return folder

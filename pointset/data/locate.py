@@ -31,8 +31,12 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
     raise PointsetError(f"{name!r} is neither a folder nor the name of a data set: did you mean {near}?")
 
 
-def check_against_card(classes: list[str], shapes: int, card: Card | None, split: str, folder: Path) -> None:
+def check_against_card(
+    classes: list[str], shapes: int, card: Card | None, split: str, folder: Path, variant: str | None = None
+) -> None:
     """A copy that lacks shapes or classes would give figures that nobody can compare.
+
+    The card's numbers are those of its first variant, and of every variant where it has only a test split.
 
     Raises:
         PointsetError: the folder has other classes or another number of shapes than its card.
@@ -45,23 +49,33 @@ def check_against_card(classes: list[str], shapes: int, card: Card | None, split
     if classes != list(card.classes):
         odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
         raise PointsetError(f"{folder} has other classes than {card.name} ({', '.join(odd)}): {remedy}")
-    expected = card.splits.get(split, shapes)
+    other = variant not in (None, *card.variants[:1]) and "train" in card.splits
+    expected = shapes if other else card.splits.get(split, shapes)
     if expected != shapes:
         raise PointsetError(f"{folder} has {shapes} {split} shapes where {card.name} has {expected}: {remedy}")
 
 
 def _card_folder(card: Card, progress: bool) -> Path:
-    """Where a card's data is, called as the card or as what its archive unpacks to."""
+    """Where a card's data is; an error that says how to get it, if it is nowhere."""
     parent = datasets_home()
     if card.kind == "generated":
         return _generated(parent / card.name, progress)
-    for name in (card.name, card.folder):
-        if (parent / name).is_dir():
-            return parent / name
-    raise PointsetError(
-        f"the data of {card.name} is not in {parent}: unpack {card.urls[0]} there, so that it makes "
-        f"{parent / card.folder}, or give the folder where you have it"
+    folder = present_folder(card)
+    if folder is not None:
+        return folder
+    source = (
+        f"run `pointset data fetch {card.name}`, or unpack {card.urls[0]} there" if card.urls else card.instructions
     )
+    raise PointsetError(
+        f"the data of {card.name} is not in {parent}: {source}, so that it makes {parent / card.folder}, or give the "
+        "folder where you have it"
+    )
+
+
+def present_folder(card: Card) -> Path | None:
+    """The folder with a card's data, called as the card or as what its archive unpacks to; None if there is none."""
+    folders = [datasets_home() / name for name in (card.name, card.folder)]
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _generated(folder: Path, progress: bool) -> Path:

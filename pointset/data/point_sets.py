@@ -3,8 +3,7 @@
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,43 +13,27 @@ from torch.utils.data import Dataset
 
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
+from pointset.data.pools import Pool
+from pointset.data.ragged import pad_rows
 from pointset.data.sampling import seed_for
+from pointset.data.subsets import random_subsets
 from pointset.errors import PointsetError
 
+if TYPE_CHECKING:
+    from pointset.data.geometric import GeometricSets
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """More points per shape than a set needs, to draw sets from."""
-
-    points: NDArray[np.float32]
-    """[M, P, 3]; in memory, or mapped from disk."""
-    names: list[str]
-    """[M], unique: they seed the fixed subsets."""
-    labels: NDArray[np.int64]
-    """[M], indices into `classes`."""
-    classes: list[str]
-    sampler: str
-    """How the points were chosen on the surfaces."""
-    normals: NDArray[np.float32] | None = None
-    """[M, P, 3], unit normals of the surface at the points, if they were kept."""
-    checksums: tuple[str, ...] = ()
-    """[M], BLAKE2b of each shape's points, where they are known already."""
-    skipped: tuple[str, ...] = ()
-    """Names of shapes that the data set has and the pool lacks, because their meshes could not be used."""
-
-    def checksum(self, row: int) -> str:
-        """BLAKE2b of the points of one shape."""
-        if self.checksums:
-            return self.checksums[row]
-        return hashlib.blake2b(np.ascontiguousarray(self.points[row]).data, digest_size=16).hexdigest()
+__all__ = ["PointSets", "Pool"]
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):
-    """Shapes as point sets of one size, each a subset of its pool of points.
+    """Shapes as point sets, each a subset of its pool of points.
 
-    The evaluation view (`points`, `dataset[i]`) is one fixed subset per shape, which depends on the seed and
+    The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends on the seed and
     the shape's name alone. The training view (`draw`) is a fresh random subset each time. Both are normalised
     after the subset is taken, so no model sees more of a shape than the points it is given.
+
+    Sets have n points each. Of a ragged pool, a shape with fewer gives all of its points: where sets of several sizes
+    meet they are padded with zeros, and a mask is True at real points.
 
     Attributes:
         name: the card's or the folder's.
@@ -59,9 +42,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         classes: names of the classes, in the order of the labels.
         labels: int64 [N].
         names: N unique names of shapes.
-        size: points per set, n.
-        pool: float32 [M, P, 3], shared with other views of the same data: shape i is `pool[rows[i]]`.
-        rows: int64 [N].
+        size: points per set, n; the most of any set, if the pool is ragged.
+        rows: int64 [N]: shape i is row `rows[i]` of the pool.
         up: the axis that points up, "y" or "z".
     """
 
@@ -76,20 +58,21 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         normalize: str = "unit-sphere",
         seed: int = 0,
         split_seed: int = 0,
+        variant: str | None = None,
         up: Axis = "z",
         rows: Tensor | None = None,
     ) -> None:
         """Make a view of a pool; `load_dataset` does it from a name.
 
         Raises:
-            PointsetError: the pool holds fewer points than asked for, or the normalisation is unknown.
+            PointsetError: the pool is not ragged and holds fewer points than asked for, or the normalisation is
+                unknown.
         """
-        available = pool.points.shape[1]
         if size < 1:
             raise PointsetError(f"points={size} makes no set: ask for at least 1 point per shape")
-        if size > available:
+        if pool.offsets is None and size > pool.points.shape[1]:
             raise PointsetError(
-                f"points={size} is more than the {available} that {name or 'the data'} holds per shape: "
+                f"points={size} is more than the {pool.points.shape[1]} that {name or 'the data'} holds per shape: "
                 "ask for fewer, or, from meshes, for a larger pool (pool_points)"
             )
         self._source = pool
@@ -97,25 +80,68 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self._normalize_name = normalize
         self.source = source or name
         self.name, self.split, self.size, self.seed, self.up = name, split, size, seed, up
-        self.split_seed = split_seed
-        self.rows = torch.arange(len(pool.points)) if rows is None else rows
-        self.pool = pool.points
+        self.split_seed, self.variant = split_seed, variant
+        self.rows = torch.arange(len(pool)) if rows is None else rows
         self.classes = pool.classes
         self.labels = torch.from_numpy(pool.labels)[self.rows]
         self.names = [pool.names[row] for row in self.rows.tolist()]
+
+    @property
+    def pool(self) -> NDArray[np.float32]:
+        """The points that sets are drawn from, shared with other views of the same data: see `Pool.points`."""
+        return self._source.points
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Points of each set, [N]."""
+        return np.minimum(self._source.sizes[self.rows.numpy()], self.size)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Shape `index` of the evaluation view: points [n, 3] and label."""
-        return self.points[index], int(self.labels[index])
+        """Shape `index` of the evaluation view: points [n, 3], without padding, and label.
+
+        Nothing else is read or kept, so that the worker processes of a torch `DataLoader` stay small.
+        """
+        points, _ = self._fixed(range(index, index + 1) if index >= 0 else range(len(self))[index:][:1])
+        return points[0], int(self.labels[index])
 
     @functools.cached_property
     def points(self) -> Tensor:
-        """The evaluation view, float32 [N, n, 3]; made at first use."""
-        chosen = np.array([self._fixed_choice(name) for name in self.names], np.int64).reshape(-1, self.size)
-        return self._take(self.rows.numpy(), chosen)
+        """The evaluation view, float32 [N, n, 3], padded with zeros; made at first use."""
+        sizes = self.sizes
+        whole = torch.zeros(len(self), int(sizes.max(initial=0)), 3)
+        for first in range(0, len(self), _AT_ONCE):
+            some, _ = self._fixed(range(first, min(first + _AT_ONCE, len(self))))
+            whole[first : first + len(some), : some.shape[1]] = some
+        return whole
+
+    @property
+    def mask(self) -> Tensor | None:
+        """Of the evaluation view, bool [N, n], True at real points; None when all sets have one size."""
+        sizes = self.sizes
+        if (sizes == sizes.max(initial=0)).all():
+            return None
+        return torch.from_numpy(np.arange(sizes.max()) < sizes[:, None])
+
+    @property
+    def has_normals(self) -> bool:
+        """Whether the data was loaded with normals."""
+        return self._source.normals is not None
+
+    @functools.cached_property
+    def normals(self) -> Tensor:
+        """Unit normals at `points`, float32 [N, n, 3], padded with zeros; made at first use.
+
+        Raises:
+            PointsetError: the data was loaded without normals.
+        """
+        return self._normals(range(len(self)))
+
+    def normals_of(self, index: int) -> Tensor:
+        """Unit normals [n, 3] at the points of shape `index` of the evaluation view, without padding."""
+        return self._normals(range(len(self))[index:][:1] if index < 0 else range(index, index + 1))[0]
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
@@ -125,12 +151,21 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             generator: on the CPU; the only source of randomness.
 
         Returns:
-            float32 [B, n, 3], normalised.
+            float32 [B, n, 3], normalised; padded with zeros if the sets have several sizes.
         """
+        return self.draw_masked(indices, generator)[0]
+
+    def draw_masked(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """The training view, and the mask bool [B, n] of its real points; None when all sets have one size."""
         rows = self.rows[torch.as_tensor(indices, dtype=torch.int64)].numpy()
-        available = self.pool.shape[1]
-        chosen = [torch.randperm(available, generator=generator)[: self.size].numpy() for _ in rows]
-        return self._take(rows, np.array(chosen, np.int64).reshape(-1, self.size))
+        available = self._source.sizes[rows]
+        sizes = np.minimum(available, self.size)
+        if self._source.offsets is None:
+            chosen = random_subsets(self.pool.shape[1], self.size, len(rows), generator)
+        else:
+            each = zip(available.tolist(), sizes.tolist(), strict=True)
+            chosen = np.concatenate([random_subsets(have, take, 1, generator)[0] for have, take in each])
+        return self._take(np.repeat(self._source.starts[rows], sizes) + chosen.ravel(), sizes)
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """The shapes at `indices`, in that order, as a data set of its own that shares the pool."""
@@ -165,6 +200,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
 
+    def to_geometric(self, *, fresh: torch.Generator | None = None) -> "GeometricSets":
+        """The sets as `torch_geometric.data.Data`; see `pointset.data.geometric.GeometricSets`."""
+        from pointset.data.geometric import GeometricSets
+
+        return GeometricSets(self, fresh)
+
     def describe(self) -> dict[str, Any]:
         """What to save beside a result, as plain data."""
         return {
@@ -175,24 +216,25 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "skipped": len(self._source.skipped),
             "classes": list(self.classes),
             "points": self.size,
-            "pool": self.pool.shape[1],
+            "pool": int(self._source.sizes.max(initial=0)),
             "normalize": self._normalize_name,
             "sampler": self._source.sampler,
             "seed": self.seed,
             "split_seed": self.split_seed,
+            "variant": self.variant,
             "up": self.up,
             "fingerprint": self.fingerprint,
         }
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of what the sets are drawn from: names, classes and pools of all shapes, in order.
+        """A hash of what the sets are drawn from: the classes in order, and names and pools of all shapes, in order.
 
         It is the same wherever the data lies, and another as soon as a shape, a class or a point changes.
         """
-        found = hashlib.sha256()
+        found = hashlib.sha256("\0".join(self.classes).encode())
         for name, label, row in zip(self.names, self.labels.tolist(), self.rows.tolist(), strict=True):
-            found.update(f"{name}\0{self.classes[label]}\0{self._source.checksum(row)}\n".encode())
+            found.update(f"\n{name}\0{label}\0{self._source.checksum(row)}".encode())
         return found.hexdigest()[:16]
 
     def _view(self, rows: Tensor, split: str) -> "PointSets":
@@ -205,19 +247,46 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             normalize=self._normalize_name,
             seed=self.seed,
             split_seed=self.split_seed,
+            variant=self.variant,
             up=self.up,
             rows=rows,
         )
 
-    def _fixed_choice(self, name: str) -> NDArray[np.int64]:
-        """A prefix of one permutation per shape: fewer points are a subset of more."""
-        rng = np.random.default_rng(seed_for(self.seed, name))
-        return rng.permutation(self.pool.shape[1])[: self.size]
+    def _fixed(self, indices: range) -> tuple[Tensor, Tensor | None]:
+        """Some sets of the evaluation view [B, n, 3] and their mask."""
+        return self._take(*self._where(indices))
 
-    def _take(self, rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
-        """Points `chosen` [B, n] of the pool's `rows` [B], normalised: [B, n, 3]."""
-        return self._normalize(torch.from_numpy(self.pool[rows[:, None], chosen]), None)
+    def _normals(self, indices: range) -> Tensor:
+        if self._source.normals is None:
+            raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
+        where, sizes = self._where(indices)
+        return pad_rows(self._source.take(where, "normals"), sizes)[0]
 
+    def _where(self, indices: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the fixed subsets' points are in the pool, one set after the other, and the sets' sizes."""
+        rows = self.rows.numpy()[indices.start : indices.stop]
+        available = self._source.sizes[rows]
+        sizes = np.minimum(available, self.size)
+        each = zip(indices, available.tolist(), sizes.tolist(), strict=True)
+        chosen = [self._fixed_choice(self.names[index], have)[:take] for index, have, take in each]
+        return np.repeat(self._source.starts[rows], sizes) + np.concatenate([*chosen, np.empty(0, np.int64)]), sizes
+
+    def _fixed_choice(self, name: str, available: int) -> NDArray[np.int64]:
+        """One permutation per shape, whose beginning is taken: fewer points are a subset of more."""
+        return np.random.default_rng(seed_for(self.seed, name)).permutation(available)
+
+    def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
+        """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, 3], and their mask."""
+        points, mask = pad_rows(self._source.take(where), sizes)
+        return self._normalize(points, mask), mask
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be made again, so that worker processes get little."""
+        return {key: value for key, value in vars(self).items() if key not in ("points", "normals")}
+
+
+_AT_ONCE = 256
+"""Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""
 
 _VALIDATION_STREAM = 1
 """Keeps the validation cut apart from other uses of the same seed."""

@@ -1,4 +1,4 @@
-"""Cards: the four that exist, and what a wrong one is told."""
+"""Cards: the six that exist, and what a wrong one is told."""
 
 from pathlib import Path
 
@@ -28,14 +28,22 @@ size = 10
 
 
 def test_the_cards_are_those_that_the_readme_of_the_project_names() -> None:
-    assert list_cards() == ["modelnet10", "modelnet40", "modelnet40-hdf5", "shapes10"]
+    assert list_cards() == [
+        "modelnet10",
+        "modelnet40",
+        "modelnet40-c",
+        "modelnet40-hdf5",
+        "scanobjectnn",
+        "shapes10",
+    ]
 
 
 @pytest.mark.parametrize("name", list_cards())
 def test_every_card_is_valid_and_consistent(name: str) -> None:
     card = load_card(name)
     assert card.name == name
-    assert list(card.classes) == sorted(card.classes)
+    assert list(card.classes) == sorted(card.classes) or name == "scanobjectnn"
+    assert card.urls or card.instructions or card.kind == "generated"
     assert all(url.startswith("http") for url in card.urls)
 
 
@@ -44,25 +52,54 @@ def test_the_published_figures_stand_on_the_cards() -> None:
     assert splits == {
         "modelnet10": {"train": 3991, "test": 908},
         "modelnet40": {"train": 9843, "test": 2468},
+        "modelnet40-c": {"test": 2468},
         "modelnet40-hdf5": {"train": 9840, "test": 2468},
+        "scanobjectnn": {"train": 11416, "test": 2882},
         "shapes10": {"train": 1000, "test": 300},
     }
-    assert [len(load_card(name).classes) for name in list_cards()] == [10, 40, 40, 10]
+    assert [len(load_card(name).classes) for name in list_cards()] == [10, 40, 40, 40, 15, 10]
     assert set(load_card("modelnet10").classes) < set(load_card("modelnet40").classes)
     assert load_card("modelnet40-hdf5").classes == load_card("modelnet40").classes
+    assert load_card("modelnet40-c").classes == load_card("modelnet40").classes
+    assert len(load_card("modelnet40-c").variants) == 15
     assert {name: load_card(name).up for name in list_cards()} == {
         "modelnet10": "z",
         "modelnet40": "z",
+        "modelnet40-c": "y",
         "modelnet40-hdf5": "y",
+        "scanobjectnn": "y",
         "shapes10": "z",
     }
 
 
 def test_every_key_is_documented_beside_the_cards() -> None:
     readme = (cards_folder() / "README.md").read_text(encoding="utf-8")
-    for key in ("name", "title", "kind", "summary", "homepage", "urls", "folder", "licence", "citation"):
+    for key in (
+        "name",
+        "title",
+        "kind",
+        "summary",
+        "homepage",
+        "urls",
+        "folder",
+        "licence",
+        "citation",
+        "instructions",
+    ):
         assert f"`{key}`" in readme
-    for key in ("classes", "up", "[splits]", "train", "test", "defects", "[download]", "size", "md5", "sha256"):
+    for key in (
+        "classes",
+        "up",
+        "variants",
+        "[splits]",
+        "train",
+        "test",
+        "defects",
+        "[download]",
+        "size",
+        "md5",
+        "sha256",
+    ):
         assert f"`{key}`" in readme
 
 
@@ -98,7 +135,7 @@ def test_a_good_card_is_read(tmp_path: Path) -> None:
         ('classes = ["a", "b"]', "classes = [[], {}]", "'classes'.*texts"),
         ("train = 1", "train = 1.5", "'splits.train' must be.*got 1.5"),
         ("train = 1", "train = true", "'splits.train' must be"),
-        ("train = 1", "", "'splits.train' is missing"),
+        ("test = 1", "", "'splits.test' is missing"),
         ("train = 1", "train = 1\nval = 1", "'splits.val' is unknown"),
         ("size = 10", "size = 0", "'download.size'"),
         ("size = 10", 'md5 = "abc"', "'download.md5' must be 32"),

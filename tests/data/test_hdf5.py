@@ -72,6 +72,18 @@ WITH_NAN[1, 3, 2] = np.nan
         (lambda folder: (folder / "shape_names.txt").unlink(), "shape_names.txt is missing.*classes"),
         (lambda folder: (folder / "test_files.txt").unlink(), "test_files.txt is missing.*test files"),
         (lambda folder: (folder / "test_files.txt").write_text("\n \n"), "test_files.txt is empty"),
+        (
+            lambda folder: (folder / "test_files.txt").write_text("a/ply_data_test0.h5\nb/ply_data_test0.h5\n"),
+            r"ply_data_test0.h5 is listed twice in .*test_files.txt",
+        ),
+        (
+            lambda folder: (folder / "train_files.txt").write_text("ply_data_test0.h5\n"),
+            r"ply_data_test0.h5 is listed in test_files.txt and in train_files.txt",
+        ),
+        (
+            lambda folder: (folder / "shape_names.txt").write_bytes("théière\nbed\nsofa\n".encode("latin-1")),
+            r"shape_names.txt is no UTF-8 text",
+        ),
         (break_nothing_but("ply_data_test0.h5", label=GOOD_LABEL), "no data set 'data': found label"),
         (break_nothing_but("ply_data_test0.h5", data=clouds(2)), "no data set 'label': found data"),
         (

@@ -1,0 +1,147 @@
+"""To torch-geometric and back: sets as `Data`, and any data set of `Data` with positions as sets."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from pointset.data.clouds import require_cloud
+from pointset.data.meshes import Mesh
+from pointset.data.pools import Pool
+from pointset.data.sampling import sample_points, seed_for
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from pointset.data.point_sets import PointSets
+
+
+class GeometricSets(Dataset[Any]):
+    """Point sets as `torch_geometric.data.Data(pos [n, 3], y [1], normal [n, 3])`, without padding.
+
+    `normal` is there if the sets were loaded with normals. A `torch_geometric.loader.DataLoader` takes it as it is.
+
+    Attributes:
+        sets: what is given out: the fixed view, or, with `fresh`, a new random subset each time (without normals).
+        classes: names of the classes, in the order of the labels.
+        num_classes: how many.
+    """
+
+    def __init__(self, sets: "PointSets", fresh: torch.Generator | None = None) -> None:
+        self.sets, self.fresh = sets, fresh
+        self.classes = sets.classes
+        self.num_classes = len(sets.classes)
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, index: int) -> Any:
+        from torch_geometric.data import Data
+
+        if self.fresh is not None:
+            points = self.sets.draw([index], self.fresh)[0]
+            return Data(pos=points, y=self.sets.labels[index].reshape(1))
+        points, label = self.sets[index]
+        data = Data(pos=points, y=torch.tensor([label]))
+        if self.sets.has_normals:
+            data.normal = self.sets.normals_of(index)
+        return data
+
+
+def geometric_pool(
+    dataset: Any,
+    *,
+    points: int,
+    sampler: str = "uniform",
+    seed: int = 0,
+    normals: bool = False,
+    classes: Sequence[str] | None = None,
+) -> Pool:
+    """Read a torch-geometric data set into memory.
+
+    Args:
+        dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
+            are sampled; the others are clouds, and `normal` [n, 3] goes with them.
+        points: points sampled on each mesh.
+        sampler: how; see `pointset.data.sampling`.
+        seed: each mesh is sampled with its own seed, made from this one and its place.
+        normals: keep the normals too.
+        classes: names of the classes in the order of the labels; those of the data set (`dataset.classes`), or the
+            labels themselves as text, when not given.
+
+    Returns:
+        A pool [M, P, 3] of meshes, or a ragged one of clouds.
+
+    Raises:
+        PointsetError: an item has no `pos`, no single label or no normals, meshes stand beside clouds, or there are
+            more labels than classes; the message says which item.
+    """
+    items = [dataset[index] for index in range(len(dataset))]
+    if not items:
+        raise PointsetError("the torch-geometric data set is empty: give one with at least one item")
+    labels = np.array([_label(item, index) for index, item in enumerate(items)], np.int64)
+    names = [f"{index:06}" for index in range(len(items))]
+    known = _classes(dataset, classes, labels)
+    are_meshes = [_get(item, "face") is not None and _get(item, "face").numel() > 0 for item in items]
+    if any(are_meshes) != all(are_meshes):
+        odd = are_meshes.index(not are_meshes[0])
+        raise PointsetError(f"the torch-geometric data set mixes meshes and clouds: item {odd} differs from item 0")
+    if are_meshes[0]:
+        sampled = [_sample(item, i, points, sampler, seed_for(seed, names[i])) for i, item in enumerate(items)]
+        kept = np.stack([normal for _, normal in sampled]) if normals else None
+        return Pool(np.stack([point for point, _ in sampled]), names, labels, known, sampler, normals=kept)
+    clouds = [_cloud(item, index, normals) for index, item in enumerate(items)]
+    offsets = np.cumsum([0, *(len(cloud.points) for cloud in clouds)])
+    stacked = np.concatenate([cloud.points for cloud in clouds])
+    kept = np.concatenate([cloud.normals for cloud in clouds]) if normals else None
+    return Pool(stacked, names, labels, known, "as released", normals=kept, offsets=offsets)
+
+
+def is_geometric(value: Any) -> bool:
+    """Whether something is a sequence of items with `pos`, and neither a name nor a path."""
+    return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, str | bytes)
+
+
+def _get(item: Any, key: str) -> Any:
+    return getattr(item, key, None)
+
+
+def _label(item: Any, index: int) -> int:
+    if _get(item, "pos") is None:
+        raise PointsetError(f"item {index} of the torch-geometric data set has no pos: give Data with positions")
+    label = _get(item, "y")
+    whole = isinstance(label, int) or (
+        isinstance(label, torch.Tensor) and label.numel() == 1 and not label.dtype.is_floating_point
+    )
+    if not whole or int(label) < 0:
+        raise PointsetError(f"item {index} of the torch-geometric data set has y={label}: give one class from 0 up")
+    return int(label)
+
+
+def _classes(dataset: Any, classes: Sequence[str] | None, labels: np.ndarray) -> list[str]:
+    needed = int(labels.max()) + 1
+    found = classes if classes is not None else getattr(dataset, "classes", None)
+    known = [str(label) for label in range(needed)] if found is None else [str(name) for name in found]
+    if len(known) < needed:
+        raise PointsetError(f"the torch-geometric data set has label {needed - 1}, and only {len(known)} class names")
+    return known
+
+
+def _sample(item: Any, index: int, points: int, sampler: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        mesh = Mesh(item.pos.numpy(force=True), item.face.t().numpy(force=True))
+        return sample_points(mesh, points, seed=seed, sampler=sampler, normals=True)
+    except PointsetError as error:
+        raise PointsetError(f"item {index} of the torch-geometric data set cannot be sampled: {error}") from error
+
+
+def _cloud(item: Any, index: int, normals: bool) -> Any:
+    columns = item.pos.numpy(force=True)
+    try:
+        normal = _get(item, "normal")
+        if normals and normal is not None:
+            columns = np.hstack([columns, normal.numpy(force=True)])
+        return require_cloud(columns, normals)
+    except (PointsetError, ValueError) as error:
+        raise PointsetError(f"item {index} of the torch-geometric data set cannot be used: {error}") from error

@@ -1,0 +1,46 @@
+"""Reading ModelNet40-C (Sun et al., arXiv 2201.12296): data_CORRUPTION_SEVERITY.npy and label.npy, one folder."""
+
+from pathlib import Path
+
+import numpy as np
+
+from pointset.data.cards import load_card
+from pointset.data.hdf5 import Clouds, check_clouds
+from pointset.errors import PointsetError
+
+LABELS = "label.npy"
+
+
+def is_modelnet40c_folder(folder: Path) -> bool:
+    """Whether a folder has the labels and at least one corruption."""
+    return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
+
+
+def read_modelnet40c(folder: Path, split: str, variant: str | None = None) -> Clouds:
+    """Read one corruption at one severity: the same shapes in the same order in each, under the same names.
+
+    Args:
+        folder: with the arrays in it.
+        split: "test", the only one.
+        variant: "gaussian_3" and the like; see the card.
+
+    Raises:
+        PointsetError: there is no such split or variant, or an array is damaged.
+    """
+    if split != "test":
+        raise PointsetError(f"ModelNet40-C has no split {split!r}: it is a test set, to train on ModelNet40")
+    there = sorted(path.stem.removeprefix("data_") for path in folder.glob("data_*.npy"))
+    if variant not in there:
+        asked = "needs a variant" if variant is None else f"has no variant {variant!r}"
+        raise PointsetError(f"{folder} {asked}: choose one of {', '.join(there)}")
+    classes = list(load_card("modelnet40-c").classes)
+    path = folder / f"data_{variant}.npy"
+    points, labels = check_clouds(_load(path), _load(folder / LABELS), len(classes), path)
+    return Clouds(points, labels, [f"test/{row}" for row in range(len(points))], classes)
+
+
+def _load(path: Path) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise PointsetError(f"{path} cannot be read as an array ({error}): unpack the release again") from error

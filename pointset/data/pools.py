@@ -1,0 +1,113 @@
+"""Pools: more points per shape than a set needs, in memory or mapped from disk."""
+
+import functools
+import hashlib
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Points of shapes, to draw sets from.
+
+    A pool that is mapped from disk stays there: it is pickled as its path, so worker processes share the file, and the
+    pages that were read are given back to the system.
+    """
+
+    points: NDArray[np.float32]
+    """[M, P, 3]; or [T, 3], one shape after the other, with `offsets`."""
+    names: list[str]
+    """[M], unique: they seed the fixed subsets."""
+    labels: NDArray[np.int64]
+    """[M], indices into `classes`."""
+    classes: list[str]
+    sampler: str
+    """How the points were chosen on the surfaces."""
+    normals: NDArray[np.float32] | None = None
+    """Like `points`: unit normals of the surface at them, if they were kept."""
+    checksums: tuple[str, ...] = ()
+    """[M], BLAKE2b of each shape's points, where they are known already."""
+    skipped: tuple[str, ...] = ()
+    """Names of shapes that the data set has and the pool lacks, because their meshes could not be used."""
+    offsets: NDArray[np.int64] | None = None
+    """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @functools.cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each shape begins among all points, [M]."""
+        if self.offsets is not None:
+            return self.offsets[:-1]
+        return np.arange(len(self.names), dtype=np.int64) * self.points.shape[1]
+
+    @functools.cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Points of each shape, [M]."""
+        if self.offsets is not None:
+            return np.diff(self.offsets)
+        return np.full(len(self.names), self.points.shape[1], np.int64)
+
+    def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[np.float32]:
+        """Rows `where` [S] of all points, or of all normals: [S, 3]."""
+        source = getattr(self, array)
+        taken = source.view(np.ndarray).reshape(-1, 3).take(where, axis=0)
+        _give_back(source)
+        return taken
+
+    def checksum(self, row: int) -> str:
+        """BLAKE2b of the points of one shape."""
+        if self.checksums:
+            return self.checksums[row]
+        if row not in self._hashed:
+            first, last = self.starts[row], self.starts[row] + self.sizes[row]
+            block = np.ascontiguousarray(self.points.reshape(-1, 3)[first:last], dtype="<f4")
+            self._hashed[row] = hashlib.blake2b(block.data, digest_size=16).hexdigest()
+        return self._hashed[row]
+
+    @functools.cached_property
+    def _hashed(self) -> dict[int, str]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: _Mapped.of(getattr(self, name)) for name in self.__dataclass_fields__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        opened = {name: value.open() if isinstance(value, _Mapped) else value for name, value in state.items()}
+        self.__dict__.update(opened)
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A whole file's array, instead of its contents."""
+
+    path: Path
+    shape: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """Where an array that is mapped from disk lies; anything else as it is."""
+        if not _is_mapped(value):
+            return value
+        return cls(Path(value.filename), value.shape, value.offset)
+
+    def open(self) -> NDArray[np.float32]:
+        return np.memmap(self.path, np.float32, "r", self.offset, self.shape)
+
+
+def _is_mapped(array: Any) -> bool:
+    """Whether an array is a file's, read-only and whole (a part of one says nothing of where it begins)."""
+    return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
+
+
+def _give_back(array: NDArray[np.float32]) -> None:
+    """Let go of pages that were read: they stay in the system's cache, and count as this process's memory no more."""
+    if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
+        array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]

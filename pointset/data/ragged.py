@@ -1,0 +1,55 @@
+"""Sets of several sizes side by side: padded with zeros, and a mask that tells what is real."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pointset.errors import PointsetError
+
+
+def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
+    """Cut rows into sets and lay the sets side by side.
+
+    Args:
+        rows: [S, 3], one set after the other.
+        sizes: [B], points of each set, S together.
+
+    Returns:
+        points float32 [B, n, 3] with n the largest size and zeros in the padded rows, and mask bool [B, n], True at
+        real points, or None when all sets have one size.
+    """
+    largest = int(sizes.max(initial=0))
+    if (sizes == largest).all():
+        return torch.from_numpy(rows.reshape(len(sizes), largest, 3)), None
+    mask = np.arange(largest) < sizes[:, None]
+    padded = np.zeros((len(sizes), largest, 3), dtype=np.float32)
+    padded[mask] = rows
+    return torch.from_numpy(padded), torch.from_numpy(mask)
+
+
+def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    """Lay sets of several sizes side by side.
+
+    Args:
+        sets: B tensors [n_i, 3] of one type; n_i = 0 is allowed.
+
+    Returns:
+        points [B, n, 3] with n the largest n_i and zeros in the padded rows, and mask bool [B, n], True at
+        real points, or None when all sets have one size.
+
+    Raises:
+        PointsetError: there is no set, or one is not [n_i, 3].
+    """
+    if not sets:
+        raise PointsetError("there is no set to pad: give at least one")
+    for index, points in enumerate(sets):
+        if points.dim() != 2 or points.shape[1] != 3:
+            raise PointsetError(f"set {index} must be [n, 3], got {list(points.shape)}")
+    padded = torch.nn.utils.rnn.pad_sequence(list(sets), batch_first=True)
+    sizes = torch.tensor([len(points) for points in sets], device=padded.device)
+    if int(sizes.min()) == int(sizes.max()):
+        return padded, None
+    return padded, torch.arange(padded.shape[1], device=padded.device) < sizes[:, None]

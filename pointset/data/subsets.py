@@ -1,0 +1,53 @@
+"""Random subsets without replacement, many at once."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
+    """Subsets of range(available), each uniform among all of its size and independent of the others.
+
+    Numbers are drawn with replacement, and repeats are passed over: what is left is uniform without replacement. Its
+    cost grows with `count` and not with `available`. When more than half is asked for, what is left out is drawn. Only
+    integers are computed, so the result is the same with any number of threads.
+
+    Args:
+        available: numbers to choose from.
+        count: how many, at most `available`.
+        sets: how many subsets.
+        generator: on the CPU; the only source of randomness.
+
+    Returns:
+        int64 [sets, count], the numbers of each row different.
+    """
+    if 2 * count <= available:
+        return _distinct(available, count, sets, generator)
+    kept = np.ones((sets, available), dtype=bool)
+    np.put_along_axis(kept, _distinct(available, available - count, sets, generator), False, axis=1)
+    return kept.nonzero()[1].reshape(sets, count)
+
+
+def _distinct(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
+    """The first `count` different numbers of a sequence of random ones, for each of several sequences."""
+    # So many draws hold `count` different numbers but for bad luck, which is met by drawing on.
+    expected = -available * np.log1p(-count / available) if count else 0.0
+    more = int(expected + 4.0 * np.sqrt(expected)) + 1
+    drawn = np.empty((sets, 0), dtype=np.int64)
+    while True:
+        drawn = np.hstack([drawn, torch.randint(available, (sets, more), generator=generator).numpy()])
+        fresh = _first_occurrences(drawn, available)
+        rank = fresh.cumsum(axis=1)
+        if not sets or rank[:, -1].min() >= count:
+            return drawn[fresh & (rank <= count)].reshape(sets, count)
+
+
+def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.bool_]:
+    """Where a number stands for the first time in its row [sets, draws]."""
+    sets, draws = drawn.shape
+    cell = drawn + np.arange(sets)[:, None] * available
+    place = np.broadcast_to(np.arange(draws), drawn.shape)
+    first = np.empty(sets * available, dtype=np.int64)
+    # Written from the last place to the first: of several that share a cell, the first place stays.
+    first[cell[:, ::-1].ravel()] = place[:, ::-1].ravel()
+    return first[cell] == place

@@ -1,0 +1,73 @@
+"""A real HTTP server on this machine, with faults to order, for the tests of downloads."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Site:
+    """What the server has, what it does wrong, and what it was asked."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    etag: str | None = '"first"'
+    ranges: bool = True
+    cuts: list[int] = field(default_factory=list)
+    """Bytes of the body after which each of the next answers is cut off."""
+    delay: threading.Event | None = None
+    """Set it, and answers that wait for it are given."""
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    """Path and Range of each request."""
+    url: str = ""
+
+
+@contextmanager
+def served(site: Site) -> Iterator[Site]:
+    """Serve a site until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range")
+            site.asked.append((self.path, asked))
+            if site.delay is not None:
+                site.delay.wait(20)
+            content = site.files.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges else 0
+            if self.headers.get("If-Range") not in (None, site.etag):
+                start = 0
+            if start >= len(content) and start:
+                self.send_error(416)
+                return
+            self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            if site.etag:
+                self.send_header("ETag", site.etag)
+            self.send_header("Content-Length", str(len(content) - start))
+            self.end_headers()
+            body = content[start:]
+            if site.cuts:
+                body = body[: site.cuts.pop(0)]
+                self.close_connection = True
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
