@@ -5,7 +5,9 @@ This module stays light: `pointset.attention_maps` is this module's function, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -18,59 +20,191 @@ if TYPE_CHECKING:
     from pointset.nn.attention import Multihead
 
 Kind = Literal["reads", "writes", "pools", "self"]
+Side = Literal["keys", "queries", "both", "neither"]
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """The weights of one attention over a batch of sets. Every row sums to 1 over the keys.
+    """The weights of one attention, on one cloud or on a batch of them. Every row sums to 1 over the keys.
 
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
     - "pools": each seed (query) over the points (keys);
-    - "self": each element over the elements, of the set itself or of the pooled seeds.
+    - "self": each element over the elements, of the set itself or of the pooled vectors.
+
+    Heads are never averaged unless `heads` is called. Of a batch, `map[i]` is the map of one cloud without its padding.
     """
 
     layer: str
     """The module's name inside the model, such as "encoder.0.reads"."""
     kind: Kind
     weights: Tensor
-    """[B, heads, queries, keys], on the CPU; padded keys have exactly 0."""
+    """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
+    points_are: Side
+    """Which side are the points of the cloud."""
+    mask: Tensor | None = None
+    """Of a batch with padding: bool [B, n], True at real points."""
+
+    def __len__(self) -> int:
+        """Clouds in the batch."""
+        if self.weights.dim() == 3:
+            raise TypeError(f"the map of {self.layer} is of one cloud: it has no length")
+        return len(self.weights)
+
+    def __getitem__(self, index: int) -> AttentionMap:
+        """The map of one cloud of a batch, without its padded queries and keys."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"the batch has {len(self)} clouds, and no number {index}")
+        weights = self.weights[index]
+        if self.mask is not None:
+            real = self.mask[index]
+            if self.points_are in ("keys", "both"):
+                weights = weights[:, :, real]
+            if self.points_are in ("queries", "both"):
+                weights = weights[:, real]
+        return dataclasses.replace(self, weights=weights, mask=None)
+
+    def relative(self) -> Tensor:
+        """The weights times the number of real keys: 1 is uniform attention, whatever the size of the set."""
+        return self.weights * self._keys()
+
+    def entropy(self) -> Tensor:
+        """Entropy of each row over its greatest value, log n: 1 is uniform, 0 looks at one key. [..., heads, queries].
+
+        A row over one key, or over none, is uniform.
+        """
+        import torch
+
+        nats = torch.special.entr(self.weights).sum(dim=-1)
+        greatest = self._keys().log().clamp(min=0)[..., 0]
+        return torch.where(greatest > 0, nats / greatest.clamp(min=1e-12), 1.0)
+
+    def row_distance(self) -> Tensor:
+        """Mean distance between the rows of different queries, [..., heads]: 0 all alike, 1 no key in common.
+
+        The distance of two rows is their total variation, half the sum of absolute differences. NaN for one query.
+        """
+        import torch
+
+        queries = self.weights.shape[-2]
+        if queries < 2:
+            return self.weights.new_full(self.weights.shape[:-2], math.nan)
+        distances = torch.cdist(self.weights, self.weights, p=1.0) / 2
+        return distances.sum(dim=(-1, -2)) / (queries * (queries - 1))
+
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """Indices and weights of the k keys that each row attends to most, in falling order, [..., queries, k] each.
+
+        Raises:
+            PointsetError: there are not so many keys.
+        """
+        keys = self.weights.shape[-1]
+        if not 1 <= k <= keys:
+            raise PointsetError(f"{self.layer} has {keys} keys: ask for the top 1 to {keys}, not {k}")
+        found = self.weights.topk(k, dim=-1)
+        return found.indices, found.values
+
+    def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
+        """The map with its heads made one. Rows of a mean still sum to 1; rows of a maximum do not.
+
+        Raises:
+            PointsetError: `how` is neither.
+        """
+        if how not in ("mean", "max"):
+            raise PointsetError(f"heads are made one by mean or max, not {how!r}")
+        over = self.weights.mean if how == "mean" else self.weights.amax
+        return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
+
+    def _keys(self) -> Tensor:
+        """Real keys of each cloud, in a shape that goes with the weights."""
+        import torch
+
+        if self.mask is None or self.points_are not in ("keys", "both"):
+            return torch.tensor(float(self.weights.shape[-1]))[..., None]
+        return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
 
 
 def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once and return one map per attention in it, in the order of the computation.
 
+    Looking changes nothing: the model computes what it always computes, keeps no record and stays in its mode.
+
     Args:
-        model: any module whose attention is made of this package's blocks; it is not changed.
-        points: one cloud [n, 3] or a batch [B, n, 3].
+        model: any module whose attention is made of this package's blocks.
+        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives
+            [B, heads, queries, keys].
         mask: [n] or [B, n], True at real points.
 
     Raises:
-        PointsetError: the model has no attention.
+        PointsetError: the model has no attention, or points or mask are not what it takes.
     """
     import torch
 
-    if points.dim() == 2:
-        points, mask = points.unsqueeze(0), None if mask is None else mask.unsqueeze(0)
-    was_training = model.training
-    try:
-        with torch.no_grad(), _recording(model.eval()) as records:
-            if not records:
-                raise PointsetError(f"{type(model).__name__} has no attention to look at: try one such as isab16-pma")
-            model(points, mask)
-    finally:
-        model.train(was_training)
+    from pointset.nn.modes import in_evaluation_mode
+
+    attentions = dict(_attentions(model))
+    if not attentions:
+        raise PointsetError(
+            f"{_name(model)} has no attention to look at: models whose name begins with sab or isab, or ends in pma, do"
+        )
+    one = points.dim() == 2
+    points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
+    _check(model, points, mask)
+    device = next(model.parameters()).device
+    with torch.no_grad(), in_evaluation_mode(model), _recording(attentions) as records:
+        model(points.to(device), None if mask is None else mask.to(device))
     kinds = _kinds(model)
-    return [AttentionMap(layer, kinds[layer], record[0].cpu()) for layer, record in records.items() if record]
+    kept = None if mask is None else mask.cpu()
+    maps = []
+    for layer, weights in records:
+        kind, side = kinds[layer]
+        if side == "both" and weights.shape[-1] != points.shape[1]:
+            side = "neither"
+        found = AttentionMap(layer, kind, weights.cpu(), side, None if side == "neither" else kept)
+        maps.append(found[0] if one else found)
+    return maps
+
+
+def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
+    """The map of a layer, or the only one of a kind.
+
+    Raises:
+        PointsetError: there is none, or several; the message lists what there is.
+    """
+    found = [one for one in maps if layer in (None, one.layer) and kind in (None, one.kind)]
+    there = ", ".join(f"{one.layer} ({one.kind})" for one in maps)
+    asked = " and ".join(f"{name} {value!r}" for name, value in (("layer", layer), ("kind", kind)) if value is not None)
+    if not found:
+        raise PointsetError(f"no attention has {asked}: there are {there}")
+    if len(found) > 1:
+        raise PointsetError(f"{len(found)} attentions have {asked or 'been found'}: name the layer, one of {there}")
+    return found[0]
+
+
+def _name(model: nn.Module) -> str:
+    return getattr(getattr(model, "spec", None), "name", type(model).__name__)
+
+
+def _check(model: nn.Module, points: Tensor, mask: Tensor | None) -> None:
+    width = getattr(model, "inputs", points.shape[-1])
+    if points.dim() != 3 or points.shape[2] != width:
+        raise PointsetError(f"points must be [n, {width}] or [B, n, {width}], got {list(points.shape)}")
+    if mask is not None and (mask.shape != points.shape[:2] or mask.dtype.is_floating_point):
+        expected = list(points.shape[:2])
+        raise PointsetError(f"the mask must be bool {expected}, True at real points; got {list(mask.shape)}")
+    real = points.flatten(0, 1) if mask is None else points[mask]
+    if not len(real) or (mask is not None and not bool(mask.any(dim=1).all())):
+        raise PointsetError("a cloud is empty: there is nothing to attend to")
+    if not bool(real.isfinite().all()):
+        raise PointsetError("a coordinate is not finite (NaN or infinite): leave its point out, or mask it")
 
 
 @contextmanager
-def _recording(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
-    """Let every attention keep its weights inside this block; the keys are the names of the MABs."""
-    attentions = dict(_attentions(model))
-    records: dict[str, list[Tensor]] = {}
+def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Tensor]]]:
+    """Let every attention hand its weights over inside this block."""
+    records: list[tuple[str, Tensor]] = []
     for name, attention in attentions.items():
-        attention.record = records[name] = []
+        attention.record = lambda weights, name=name: records.append((name, weights))
     try:
         yield records
     finally:
@@ -83,18 +217,21 @@ def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
 
     for name, module in model.named_modules():
         if isinstance(module, Multihead):
-            yield name.removesuffix(".multihead"), module
+            yield name.removesuffix("multihead").removesuffix("."), module
 
 
-def _kinds(model: nn.Module) -> dict[str, Kind]:
+def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
     """What each MAB of the model does, told by the block that holds it; a MAB of the user's own counts as "self"."""
     from pointset.nn.blocks import ISAB, PMA
+    from pointset.zoo import AttentionPool
 
-    kinds: dict[str, Kind] = {name: "self" for name, _ in _attentions(model)}
+    kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in _attentions(model)}
     for name, module in model.named_modules():
         prefix = f"{name}." if name else ""
         if isinstance(module, ISAB):
-            kinds |= {f"{prefix}reads": "reads", f"{prefix}writes": "writes"}
+            kinds |= {f"{prefix}reads": ("reads", "keys"), f"{prefix}writes": ("writes", "queries")}
         elif isinstance(module, PMA):
-            kinds[f"{prefix}mab"] = "pools"
+            kinds[f"{prefix}mab"] = ("pools", "keys")
+        elif isinstance(module, AttentionPool):
+            kinds[f"{prefix}sab.mab"] = ("self", "neither")
     return kinds

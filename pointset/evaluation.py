@@ -12,6 +12,7 @@ from torch import nn
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
+from pointset.nn.modes import in_evaluation_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +78,11 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         PointsetError: the model has another number of classes than the data.
     """
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            logits = [
-                model(batch.points.to(device), None if batch.mask is None else batch.mask.to(device)).float().cpu()
-                for batch in fixed_batches(data, batch_size)
-            ]
-    finally:
-        model.train(was_training)
+    with torch.inference_mode(), in_evaluation_mode(model):
+        logits = [
+            model(batch.points.to(device), None if batch.mask is None else batch.mask.to(device)).float().cpu()
+            for batch in fixed_batches(data, batch_size)
+        ]
     stacked = torch.cat(logits).numpy()
     if stacked.shape[1] != len(data.classes):
         raise PointsetError(

@@ -6,6 +6,7 @@ rows of Y. Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2);
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -35,8 +36,8 @@ class Multihead(nn.Module):
     there is no W^O, as in the Set Transformer authors' released code.
 
     One value has up to three ways of being computed, equal to rounding: projected keys with
-    `scaled_dot_product_attention`; the same with explicit weights, taken while `record` is a list (the weights
-    [B, h, n, m] are appended to it); and *absorbed*, when the queries are few: by associativity
+    `scaled_dot_product_attention`; the same with explicit weights, taken while `record` is a function (it is called
+    with the weights [B, h, n, m]); and *absorbed*, when the queries are few: by associativity
     (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y is attended as it is and never projected.
     """
 
@@ -57,7 +58,7 @@ class Multihead(nn.Module):
         self.key = nn.Linear(dim_key, dim)
         self.value = nn.Linear(dim_key, dim)
         self.output = nn.Linear(dim, dim) if output else nn.Identity()
-        self.record: list[Tensor] | None = None
+        self.record: Callable[[Tensor], object] | None = None
 
     def forward(
         self,
@@ -122,5 +123,5 @@ class Multihead(nn.Module):
 
     def _recorded(self, weights: Tensor) -> Tensor:
         if self.record is not None:
-            self.record.append(weights)
+            self.record(weights)
         return weights
