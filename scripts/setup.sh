@@ -80,6 +80,23 @@ install_system_libraries() {
     say "warning: Open3D lacks system libraries and will not load; the rest works (Debian: apt-get install $packages)"
 }
 
+# The tests of the interactive page want a real browser.
+install_browser() {
+    local name
+    if [ "$extra" != test ]; then return; fi
+    for name in chromium chromium-browser google-chrome google-chrome-stable; do
+        if command -v "$name" >/dev/null; then return; fi
+    done
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "installing Chromium for the tests of the interactive page"
+        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } \
+            >/dev/null || true
+        if command -v chromium >/dev/null; then return; fi
+    fi
+    say "no Chromium here: the tests of the interactive page will be skipped"
+}
+
 make_venv
 install_pointset
 install_system_libraries
+install_browser

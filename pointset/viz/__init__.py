@@ -1,0 +1,77 @@
+"""Pictures of attention: every function takes maps and points, draws, and never runs a model.
+
+Maps come from `pointset.attention_maps(model, points)`. On every picture 1 means "as much as uniform attention
+would give", on a logarithmic scale.
+
+    still (matplotlib; PNG or SVG by `save`)
+        draw_map(map, points, head=0, query=5)      one cloud, coloured by one map
+        draw_maps(map, points)                      all heads and queries of one layer (inducing points, or PMA's seeds)
+        draw_reads_and_writes(reads, writes, points)    what an inducing point reads, and who reads it back
+        draw_instances(maps, clouds, head=0, query=5)   one inducing point on several shapes of a class
+        draw_pooling_comparison(points, critical=..., pools=..., influence=...)    ways of pooling on one shape
+        draw_specialisation(trained, control)       measures of inducing points, the untrained model beside them
+    interactive (one HTML file, no network)
+        make_page(maps, points)                     all maps of a layer turn together; a `Page`
+    3D tools
+        export_cloud(map, points, path)             coloured points for MeshLab or Blender (.ply, .glb)
+        export_surface(map, points, mesh, path)     the same on the mesh that the points were sampled from
+        show_window(map, points, path)              an Open3D window, or the saved file where no display is
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pointset.viz.camera import Camera
+    from pointset.viz.color import ColorScale
+    from pointset.viz.compare_panel import draw_pooling_comparison, draw_specialisation
+    from pointset.viz.export import export_cloud, export_surface
+    from pointset.viz.page import Page, inline, make_page
+    from pointset.viz.panels import draw_instances, draw_map, draw_maps, draw_reads_and_writes
+    from pointset.viz.surface import carry_to_vertices
+    from pointset.viz.window import show_window
+    from pointset.viz.writing import save
+
+_HOMES = {
+    "camera": ("Camera",),
+    "color": ("ColorScale",),
+    "compare_panel": ("draw_pooling_comparison", "draw_specialisation"),
+    "export": ("export_cloud", "export_surface"),
+    "page": ("Page", "inline", "make_page"),
+    "panels": ("draw_instances", "draw_map", "draw_maps", "draw_reads_and_writes"),
+    "surface": ("carry_to_vertices",),
+    "window": ("show_window",),
+    "writing": ("save",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Camera",
+    "ColorScale",
+    "Page",
+    "carry_to_vertices",
+    "draw_instances",
+    "draw_map",
+    "draw_maps",
+    "draw_pooling_comparison",
+    "draw_reads_and_writes",
+    "draw_specialisation",
+    "export_cloud",
+    "export_surface",
+    "inline",
+    "make_page",
+    "save",
+    "show_window",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"pointset.viz.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

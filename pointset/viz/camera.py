@@ -1,0 +1,64 @@
+"""A turntable camera and its projection: equal axes by construction, in a mild perspective.
+
+Our own, because matplotlib's Axes3D stretches the axes and sorts whole collections instead of points.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+
+Up = Literal["y", "z"]
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where a cloud is seen from. It looks at the middle of the cloud."""
+
+    azimuth: float = -50.0
+    """Degrees around the up axis; at 0 the camera stands on the positive x axis."""
+    elevation: float = 22.0
+    """Degrees above the ground, between -90 and 90."""
+    up: Up = "z"
+    """The axis of the data that points up: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
+    distance: float = 4.0
+    """From the middle of the cloud, in radii of the cloud: the smaller, the stronger the perspective."""
+
+    def __post_init__(self) -> None:
+        if self.up not in ("y", "z"):
+            raise PointsetError(f"up={self.up!r} is no axis that can point up: give 'z' or 'y'")
+        if not -90 <= self.elevation <= 90:
+            raise PointsetError(f"elevation={self.elevation} is out of range: give degrees from -90 to 90")
+        if not self.distance >= 1.5:
+            raise PointsetError(f"distance={self.distance} is inside the cloud: give at least 1.5 radii")
+
+    def project(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Project points [n, 3].
+
+        Returns:
+            Places on the picture [n, 2], in radii of the cloud, and nearness [n]: how much larger a thing looks there
+            than in the middle of the cloud.
+        """
+        local = to_unit(points, self.up) @ self.axes().T
+        nearness = self.distance / (self.distance - local[:, 2])
+        return local[:, :2] * nearness[:, None], nearness
+
+    def axes(self) -> NDArray[np.float64]:
+        """Rows: the directions to the right, to the top and towards the viewer, with z up."""
+        azimuth, elevation = math.radians(self.azimuth), math.radians(self.elevation)
+        sin_a, cos_a, sin_e, cos_e = math.sin(azimuth), math.cos(azimuth), math.sin(elevation), math.cos(elevation)
+        return np.array(
+            [[-sin_a, cos_a, 0.0], [-sin_e * cos_a, -sin_e * sin_a, cos_e], [cos_e * cos_a, cos_e * sin_a, sin_e]]
+        )
+
+
+def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:
+    """Turn the up axis to z, move the middle of the bounding box to 0 and scale the farthest point to radius 1."""
+    upright = points if up == "z" else points[:, [0, 2, 1]] * (1.0, -1.0, 1.0)
+    centred = upright - (upright.min(axis=0) + upright.max(axis=0)) / 2
+    radius = float(np.linalg.norm(centred, axis=1).max())
+    return centred / (radius or 1.0)

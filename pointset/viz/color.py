@@ -1,0 +1,154 @@
+"""Colours with their meaning: scales that the colour-blind can read, made for white paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+
+LEAST, MOST = 2.0, 64.0
+"""Between these lies the largest factor that a scale tells apart: beyond it, colours say "more than"."""
+DEFAULT = "magma_r"
+
+
+class Scale(Protocol):
+    """What a panel and a colour bar ask of a scale."""
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where values [...] fall on the bar, from 0 to 1."""
+
+    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How much values [...] deserve to be seen, from 0 to 1; above 0.5 they are drawn over the others."""
+
+    def ramp(self) -> NDArray[np.float64]:
+        """256 colours [256, 3], from the left of the bar to its right."""
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """Positions on the bar, and what stands there."""
+
+
+@dataclass(frozen=True)
+class ColorScale:
+    """For attention: from `1 / reach` over 1 (uniform) to `reach` in equal steps of the logarithm.
+
+    What lies beyond has the colour of the end.
+    """
+
+    reach: float
+    name: str = DEFAULT
+    """A matplotlib colour map: perceptually uniform ones are cividis, viridis, magma, inferno, plasma, each with _r."""
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where values [...] fall on the scale, from 0 to 1; 1 falls on 0.5."""
+        limit = math.log(self.reach)
+        logs = np.log(np.clip(values, 1 / self.reach, self.reach))
+        return (logs + limit) / (2 * limit)
+
+    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What has more than uniform attention is drawn over what has less."""
+        return self.positions(values)
+
+    def ramp(self) -> NDArray[np.float64]:
+        """256 colours [256, 3]."""
+        return ramp(self.name)
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """At powers of two or four, with "1" in the middle."""
+        octaves = round(math.log2(self.reach))
+        step = max(1, math.ceil(octaves / 3))
+        exponents = [step * i for i in range(-(octaves // step), octaves // step + 1)]
+        labels = [f"1/{2**-e}" if e < 0 else f"{2**e}" for e in exponents]
+        return [(e / octaves + 1) / 2 for e in exponents], labels
+
+
+@dataclass(frozen=True)
+class CountScale:
+    """For counts: equal steps from 0 to `top`; whatever is counted at all is drawn over what is not."""
+
+    top: int
+    name: str = DEFAULT
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Counts over the largest; the first count is far enough from 0 to be told from it."""
+        return np.where(values > 0, 0.3 + 0.7 * np.minimum(values / self.top, 1.0), 0.0)
+
+    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """0 for none, from 0.65 on for one or more."""
+        return np.where(values > 0, 0.65 + 0.35 * np.minimum(values / self.top, 1.0), 0.0)
+
+    def ramp(self) -> NDArray[np.float64]:
+        """256 colours [256, 3]."""
+        return ramp(self.name)
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """At 0, 1 and the top."""
+        counts = [0, self.top] if self.top < 2 else [0, 1, self.top]
+        return list(self.positions(np.array(counts, dtype=float))), [f"{count}" for count in counts]
+
+
+@dataclass(frozen=True)
+class SignedScale:
+    """For changes: equal steps from `-reach` over 0 to `reach`, purple to grey to orange."""
+
+    reach: float
+    name: str = "PuOr_r"
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """0 falls on 0.5."""
+        return np.clip(values / self.reach, -1, 1) / 2 + 0.5
+
+    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The size of the change, whichever its sign."""
+        return np.clip(np.abs(values) / self.reach, 0, 1) * 0.7 + 0.25
+
+    def ramp(self) -> NDArray[np.float64]:
+        """256 colours [256, 3]."""
+        return ramp(self.name) * 0.88  # so that the middle is grey and not the paper's white
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """At both ends and at 0."""
+        return [0.0, 0.5, 1.0], [f"{-self.reach:.1g}", "0", f"+{self.reach:.1g}"]
+
+
+def colors_of(scale: Scale, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """RGB [..., 3] of values [...] on a scale."""
+    return scale.ramp()[np.round(scale.positions(values) * 255).astype(int)]
+
+
+def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScale:
+    """The scale for all pictures that share it: its reach is a power of two beyond which 1 value in 200 lies."""
+    top = float(np.quantile(values, 0.995))
+    reach = 2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05)
+    return ColorScale(reach, name or DEFAULT)
+
+
+def ramp(name: str) -> NDArray[np.float64]:
+    """256 colours [256, 3] of a matplotlib colour map made fit for white paper.
+
+    An end that paper would swallow is cut off, and a light low end is greyed without a change of lightness, so that
+    what is hardly attended to stays in the background.
+
+    Raises:
+        PointsetError: there is none of this name.
+    """
+    from matplotlib import colormaps
+
+    if name not in colormaps:
+        raise PointsetError(f"no colour map is called {name!r}: try cividis, viridis, magma, inferno or plasma")
+    whole = colormaps[name]
+    first, last = (_lightness(whole(end)[:3]) for end in (0.0, 1.0))
+    colors = np.asarray(whole(np.linspace(0.12 if first > 0.8 else 0.0, 0.92 if last > 0.8 else 1.0, 256)))[:, :3]
+    if first > 0.8:
+        share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]
+        colors = (1 - share) * colors + share * _lightness(colors)[:, None]
+    return colors
+
+
+def _lightness(rgb: Any) -> Any:
+    """Luma of colours [..., 3] (Rec. 709)."""
+    return np.asarray(rgb) @ (0.2126, 0.7152, 0.0722)

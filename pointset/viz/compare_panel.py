@@ -1,0 +1,160 @@
+"""Figures that compare: ways of pooling on one shape, and inducing points before and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+from pointset.viz.camera import Camera
+from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
+from pointset.viz.grid import MARGIN, Grid, Line, Panel
+from pointset.viz.rows import as_cloud
+from pointset.viz.scatter import frame_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pointset.viz.sheet import Picture
+
+# Okabe and Ito's colours, which the colour-blind can tell apart: one per head.
+HEAD_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A00")
+
+
+def draw_pooling_comparison(
+    points: Any,
+    *,
+    critical: Any = None,
+    pools: Any = None,
+    influence: Any = None,
+    camera: Camera | None = None,
+    colors: str | None = None,
+    notes: Mapping[str, str] | None = None,
+    title: str = "Which points the pooling uses",
+) -> Picture:
+    """Up to three ways to say which points of one cloud matter, side by side, each with its own colour bar.
+
+    Args:
+        points: [n, 3].
+        critical: [n], for how many features of a max pool a point is the one selected (its critical points).
+        pools: [n], the attention of a PMA's seed over the points; sums to 1.
+        influence: [n], how much the class score falls when a point is removed.
+        camera: the same for every panel.
+        colors: a matplotlib colour map for the first two.
+        notes: a text above a panel, such as {"influence": "rank correlation with PMA 0.2"}.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: none of the three is given, or one has another length than the cloud or is not finite.
+    """
+    cloud, camera, notes = as_cloud(points), camera or Camera(), notes or {}
+    given = {"critical": critical, "pools": pools, "influence": influence}
+    vectors = {name: _vector(name, values, len(cloud)) for name, values in given.items() if values is not None}
+    if not vectors:
+        raise PointsetError("there is nothing to compare: give at least one of critical, pools and influence")
+    made = {name: _comparable(name, values, colors) for name, values in vectors.items()}
+    headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
+    panels = [
+        Panel(cloud, shown, scale, headings[n], notes.get(n, note)) for n, (shown, scale, note, _) in made.items()
+    ]
+    grid = Grid([Line("", panels)], frame_for([cloud], camera), camera, width=max(3.2 * len(panels), 5.0))
+    sheet = grid.draw(title, "one shape, one camera; each panel has its own scale", below=0.75)
+    for column, (name, (_, scale, _, label)) in enumerate(made.items()):
+        left = grid.place(0, column)[0] + 0.35
+        sheet.text(left - 0.2, grid.bottom + 0.08, label, 7.5, color="#6b6b6b")
+        sheet.bar(scale, left, grid.bottom + 0.3, grid.panel_width - 0.75, "", uniform=name == "pools")
+    return sheet.picture
+
+
+def _comparable(name: str, values: NDArray[np.float64], colors: str | None) -> tuple[NDArray[Any], Scale, str, str]:
+    """Values to draw, their scale, a note above the panel and the label of the colour bar."""
+    if name == "critical":
+        selected = int((values > 0).sum())
+        scale: Scale = CountScale(max(int(values.max()), 1), **({"name": colors} if colors else {}))
+        return values, scale, f"{selected} of {len(values)} points", "features that select the point"
+    if name == "pools":
+        if not np.isclose(values.sum(), 1, atol=1e-3):
+            raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
+        relative = values * len(values)
+        top = int(np.ceil(0.05 * len(values)))
+        share = np.sort(values)[-top:].sum()
+        return relative, scale_for(relative, colors), f"top 5 % get {share:.0%}", "attention, times its uniform value"
+    reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
+    note = f"largest {values.max():+.2g}"
+    return values, SignedScale(reach), note, "fall of the class score without the point"
+
+
+def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.shape != (n,):
+        raise PointsetError(f"{name} must have one value per point, [{n}], got {list(vector.shape)}")
+    if not np.isfinite(vector).all():
+        raise PointsetError(f"{name} has a value that is not finite, at point {int(np.argmin(np.isfinite(vector)))}")
+    return vector
+
+
+def draw_specialisation(
+    trained: Mapping[str, Any],
+    control: Mapping[str, Any],
+    *,
+    descriptions: Mapping[str, str] | None = None,
+    title: str = "Do inducing points specialise?",
+) -> Picture:
+    """Measures of every head and inducing point, the trained model beside the untrained one.
+
+    Args:
+        trained: name of a measure -> values [heads, inducing points] (or a vector).
+        control: the same measures of the same model before its training.
+        descriptions: what a measure's ends mean, such as {"entropy": "1 = reads all points alike"}.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: there is no measure, or the two do not have the same ones.
+    """
+    # Imported here, because it imports matplotlib.
+    from pointset.viz.sheet import Sheet
+
+    if not trained or set(trained) != set(control):
+        names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
+        raise PointsetError(f"trained and control must have the same measures, at least one, got {names}")
+    each, left = 2.35, 0.55
+    sheet = Sheet(max(left + each * len(trained) + MARGIN, 4.0), 3.9)
+    sheet.heading(title, "one dot per head (colour) and inducing point; bar: median")
+    heads = 1
+    for column, name in enumerate(trained):
+        axes = sheet.axes(left + column * each, 1.15, each - 0.55, 2.15)
+        pair = [np.atleast_2d(np.asarray(values[name], dtype=np.float64)) for values in (trained, control)]
+        heads = max(heads, *(len(values) for values in pair))
+        _draw_measure(axes, pair)
+        sheet.text(left + column * each, 0.70, name, 9, weight="bold")
+        sheet.text(left + column * each, 0.90, (descriptions or {}).get(name, ""), 7, color="#6b6b6b")
+    for head in range(heads if heads > 1 else 0):
+        style = {"color": HEAD_COLORS[head % len(HEAD_COLORS)], "va": "bottom"}
+        sheet.text(left + 0.7 * head, 3.8, f"● head {head}", 7.5, **style)
+    return sheet.picture
+
+
+def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
+    for place, values in enumerate(pair):
+        head = np.arange(len(values))[:, None] + np.zeros(values.shape, dtype=int)
+        # Multiples of the golden ratio spread the dots of a column evenly, without randomness.
+        offsets = ((np.arange(values.size) * 0.618034) % 1 - 0.5) * 0.55
+        dot_colors = [HEAD_COLORS[h % len(HEAD_COLORS)] for h in head.ravel()]
+        axes.scatter(place + offsets, values.ravel(), s=13, c=dot_colors, alpha=0.75, linewidths=0)
+        axes.plot([place - 0.38, place + 0.38], [float(np.nanmedian(values))] * 2, color="#222222", linewidth=1.6)
+    everything = np.concatenate([values.ravel() for values in pair])
+    if np.nanmin(everything) >= 0 and np.nanmax(everything) <= 1:
+        axes.set_ylim(-0.03, 1.03)
+    axes.set_xlim(-0.6, 1.6)
+    axes.set_xticks([0, 1], ["trained", "untrained"], fontsize=8)
+    axes.tick_params(axis="y", labelsize=7, length=2)
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)

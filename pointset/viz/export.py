@@ -1,0 +1,135 @@
+"""Coloured points and surfaces as files for 3D tools: PLY for MeshLab, GLB for Blender."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.viz.camera import Up
+from pointset.viz.color import Scale, colors_of, scale_for
+from pointset.viz.rows import as_cloud, point_rows
+from pointset.viz.surface import carry_to_vertices, refined, require_on_surface
+from pointset.viz.writing import checked_suffix, written
+
+if TYPE_CHECKING:
+    from pointset.attention_maps import AttentionMap
+    from pointset.data.meshes import Mesh
+
+SUFFIXES = (".ply", ".glb")
+
+
+def export_cloud(
+    attention: AttentionMap,
+    points: Any,
+    path: str | Path,
+    head: int = 0,
+    query: int = 0,
+    *,
+    up: Up = "z",
+    colors: str | None = None,
+) -> Path:
+    """Write one cloud, coloured by one head and one query, as points.
+
+    A .ply keeps the coordinates as they are. A .glb stands upright (its format has y up), and its colours are linear,
+    as Blender and browsers expect.
+
+    Args:
+        attention: of one cloud.
+        points: [n, 3], the cloud that the map was made from.
+        path: ends in .ply or .glb.
+        head: one of the map's heads.
+        query: an inducing point, a seed or a point.
+        up: the axis of the points that points up.
+        colors: a matplotlib colour map.
+
+    Raises:
+        PointsetError: cloud and map do not fit each other, the map has no such head or query, or the path has another
+            suffix or cannot be written.
+    """
+    path = checked_suffix(path, SUFFIXES, "coloured points")
+    cloud = as_cloud(points)
+    values = _values(attention, cloud, head, query)
+    return write_points(cloud, values, scale_for(values, colors), path, up)
+
+
+def export_surface(
+    attention: AttentionMap,
+    points: Any,
+    mesh: Mesh,
+    path: str | Path,
+    head: int = 0,
+    query: int = 0,
+    *,
+    up: Up = "z",
+    colors: str | None = None,
+) -> Path:
+    """Write the mesh that the points were sampled from, its vertices coloured by the attention of the nearest points.
+
+    Triangles larger than the space between points are cut first, so that colours change within them.
+
+    Args:
+        attention: of one cloud.
+        points: [n, 3] in the mesh's own coordinates: before they were normalised for the model, in the same order.
+        mesh: the mesh.
+        path: ends in .ply or .glb; see `export_cloud`.
+        head: one of the map's heads.
+        query: an inducing point, a seed or a point.
+        up: the axis of the mesh that points up.
+        colors: a matplotlib colour map.
+
+    Raises:
+        PointsetError: the points do not lie on the mesh, or see `export_cloud`.
+    """
+    path = checked_suffix(path, SUFFIXES, "a coloured surface")
+    cloud = as_cloud(points)
+    values = _values(attention, cloud, head, query)
+    scale = scale_for(values, colors)
+    fine = refined(mesh, cloud)
+    require_on_surface(cloud, fine)
+    return _write_mesh(fine, carry_to_vertices(cloud, values, fine.vertices), scale, path, up)
+
+
+def write_points(cloud: NDArray[np.float64], values: NDArray[np.float64], scale: Scale, path: Path, up: Up) -> Path:
+    """Write points [n, 3] in the colours of values [n]."""
+    import trimesh
+
+    suffix = path.suffix[1:].lower()
+    cloud_made = trimesh.PointCloud(_placed(cloud, suffix, up), colors=_rgba(values, scale, suffix))
+    whole = trimesh.Scene([cloud_made]) if suffix == "glb" else cloud_made
+    return _exported(whole, path, suffix)
+
+
+def _write_mesh(mesh: Mesh, values: NDArray[np.float64], scale: Scale, path: Path, up: Up) -> Path:
+    import trimesh
+
+    suffix = path.suffix[1:].lower()
+    made = trimesh.Trimesh(
+        _placed(mesh.vertices, suffix, up), mesh.faces, vertex_colors=_rgba(values, scale, suffix), process=False
+    )
+    return _exported(made, path, suffix)
+
+
+def _exported(made: Any, path: Path, suffix: str) -> Path:
+    return written(path, lambda temporary: temporary.write_bytes(made.export(file_type=suffix)))
+
+
+def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, query: int) -> NDArray[np.float64]:
+    rows = point_rows(attention, cloud)
+    rows.check(head, query)
+    return rows.values[head, query]
+
+
+def _placed(points: NDArray[np.float64], suffix: str, up: Up) -> NDArray[np.float64]:
+    """Points [n, 3] with y up for glTF (section 3.4 of its specification), as they are for PLY."""
+    return points[:, [0, 2, 1]] * (1.0, 1.0, -1.0) if suffix == "glb" and up == "z" else points
+
+
+def _rgba(values: NDArray[np.float64], scale: Scale, suffix: str) -> NDArray[np.uint8]:
+    rgb = colors_of(scale, values)
+    if suffix == "glb":
+        # glTF's vertex colours are linear (section 3.7.2.1): sRGB's own curve, inverted (IEC 61966-2-1).
+        rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return np.round(np.c_[rgb, np.ones(len(rgb))] * 255).astype(np.uint8)

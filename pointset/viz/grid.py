@@ -1,0 +1,114 @@
+"""Small multiples: panels in labelled lines, all of one size, seen by one camera."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.viz.camera import Camera
+from pointset.viz.color import Scale, colors_of
+from pointset.viz.scatter import Frame, draw_cloud
+
+if TYPE_CHECKING:
+    from pointset.viz.sheet import Sheet
+
+MARGIN, GAP, HEADER, TOP = 0.15, 0.06, 0.17, 0.68
+FAINT = "#6b6b6b"
+LARGEST_PANEL = 4.9
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One cloud coloured by one row of values."""
+
+    cloud: NDArray[np.float64]
+    values: NDArray[np.float64]
+    scale: Scale
+    name: str = ""
+    note: str = ""
+    marked: int | None = None
+    """A point to ring: the one that reads, where points read points."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Panels side by side; label and note stand at their left."""
+
+    label: str
+    panels: Sequence[Panel]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where panels are, in inches from the top left corner of a sheet."""
+
+    lines: Sequence[Line]
+    frame: Frame
+    camera: Camera
+    width: float
+
+    @property
+    def columns(self) -> int:
+        """In the longest line."""
+        return max(len(line.panels) for line in self.lines)
+
+    @property
+    def label_width(self) -> float:
+        """What the labels take on the left."""
+        return 0.62 if any(line.label for line in self.lines) else MARGIN
+
+    @property
+    def panel_width(self) -> float:
+        """Of each panel; few panels do not grow without bounds."""
+        free = (self.width - self.label_width - MARGIN) / self.columns - GAP
+        return min(free, LARGEST_PANEL if self.columns == 1 else 3.0, LARGEST_PANEL / self.frame.aspect)
+
+    @property
+    def left(self) -> float:
+        """Where the first column begins: panels without labels that do not fill the width stand in its middle."""
+        unused = self.width - self.label_width - MARGIN - self.columns * (self.panel_width + GAP)
+        return self.label_width + (unused / 2 if self.label_width == MARGIN else 0.0)
+
+    @property
+    def panel_height(self) -> float:
+        """Of each panel, without its header."""
+        return self.panel_width * self.frame.aspect
+
+    def place(self, line: int, column: int) -> tuple[float, float]:
+        """The top left corner of a panel, with its header."""
+        return (
+            self.left + column * (self.panel_width + GAP),
+            TOP + line * (self.panel_height + HEADER + GAP),
+        )
+
+    @property
+    def bottom(self) -> float:
+        """The end of the lowest panel."""
+        return self.place(len(self.lines), 0)[1]
+
+    def draw(self, title: str, note: str, below: float) -> Sheet:
+        """Draw title, note and panels on a new sheet; `below` inches stay free under them."""
+        # Imported here, because it imports matplotlib.
+        from pointset.viz.sheet import Sheet
+
+        sheet = Sheet(self.width, self.bottom + below)
+        sheet.heading(title, note)
+        for i, line in enumerate(self.lines):
+            sheet.text(MARGIN, self.place(i, 0)[1], line.label, 8, weight="bold")
+            sheet.text(MARGIN, self.place(i, 0)[1] + 0.17, line.note, 6.5, color=FAINT)
+            for j, panel in enumerate(line.panels):
+                self._draw_panel(sheet, i, j, panel)
+        return sheet
+
+    def _draw_panel(self, sheet: Sheet, line: int, column: int, panel: Panel) -> None:
+        left, top = self.place(line, column)
+        sheet.text(left + 0.03, top, panel.name, 7.5)
+        sheet.text(left + self.panel_width - 0.03, top + 0.01, panel.note, 6.5, ha="right", color=FAINT)
+        axes = sheet.axes(left, top + HEADER, self.panel_width, self.panel_height)
+        colors, emphasis = colors_of(panel.scale, panel.values), panel.scale.emphasis(panel.values)
+        draw_cloud(axes, panel.cloud, colors, self.camera, self.frame, emphasis, self.panel_width, panel.marked)

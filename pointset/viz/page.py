@@ -1,0 +1,225 @@
+"""An interactive page: all maps of a layer turn together in one WebGL canvas, in one HTML file without a network."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+from pointset.viz.camera import Camera, to_unit
+from pointset.viz.color import ramp, scale_for
+from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
+from pointset.viz.writing import checked_suffix, written
+
+if TYPE_CHECKING:
+    from pointset.attention_maps import AttentionMap
+    from pointset.viz.sheet import Picture
+
+MOST_CHOSEN = 16
+LARGE = 700_000
+"""Numbers on a page: up to here each takes two bytes, and the page stays under 2 MB; beyond, one."""
+LEAST_EXPONENT = -20
+"""Weights below 2^-20 of uniform are shown as that: an exact zero has no logarithm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A page of turning maps, and the still picture of what it opens with.
+
+    As the last line of a notebook cell it shows both, as two outputs: viewers that do not trust a notebook strip
+    scripts and frames, and then the still picture is what remains.
+    """
+
+    html: str
+    """The whole page; it asks the network for nothing."""
+    draw_still: Callable[[], Picture]
+    height: int = 720
+    """Of the frame in a notebook, in pixels; the page scrolls inside it."""
+
+    @cached_property
+    def still(self) -> Picture:
+        """The layer that the page opens with, as a still picture."""
+        return self.draw_still()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a .html file.
+
+        Raises:
+            PointsetError: the suffix is another one, or the path cannot be written.
+        """
+        path = checked_suffix(path, (".html", ".htm"), "a page")
+        return written(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": inline(self.html, self.height), "text/plain": "interactive attention maps"}, raw=True)
+        png = base64.b64encode(self.still._repr_png_()).decode()
+        display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
+
+
+def inline(page: str, height: int = 720) -> str:
+    """A page as a frame that carries its whole content, for notebooks; it cannot reach the notebook around it."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
+        f'style="width: 100%; height: {height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
+    )
+
+
+def make_page(
+    maps: AttentionMap | Sequence[AttentionMap],
+    points: Any,
+    *,
+    title: str = "Attention",
+    prediction: str = "",
+    layer: str | None = None,
+    heads: Sequence[int] | None = None,
+    queries: Sequence[int] | None = None,
+    camera: Camera | None = None,
+    colors: str | None = None,
+) -> Page:
+    """A page of all maps on one cloud [n, 3].
+
+    Args:
+        maps: of one cloud; those among pooled vectors have nothing to show on points and are left out.
+        points: [n, 3], the cloud that the maps were made from.
+        title: of the page.
+        prediction: a line under it, such as "predicted: chair (93 %)".
+        layer: the one that the page opens with; the last one that an encoder reads with, when None.
+        heads: which ones; all when None.
+        queries: which rows of the layer that the page opens with (inducing points, seeds or points), and of the others
+            that have the same; None gives all, of points 16 far from one another.
+        camera: where it stands at first.
+        colors: a matplotlib colour map.
+
+    Raises:
+        PointsetError: cloud and maps do not fit each other, or something is chosen that they do not have.
+    """
+    from pointset.viz.panels import draw_maps
+
+    cloud, camera = as_cloud(points), camera or Camera()
+    given = list(maps) if isinstance(maps, Sequence) else [maps]
+    shown = [attention for attention in given if attention.points_are != "neither"]
+    first = _first(shown, layer)
+    every = [point_rows(attention, cloud) for attention in shown]
+    of_first = (every[first].row_name, every[first].values.shape[1])
+    asked = [queries if (rows.row_name, rows.values.shape[1]) == of_first else None for rows in every]
+    blocks = [_Block.of(rows, cloud, heads, own) for rows, own in zip(every, asked, strict=True)]
+    bits = 16 if sum(block.values.size for block in blocks) <= LARGE else 8
+    scale_name = scale_for(blocks[0].values, colors).name
+    content = {
+        "title": title,
+        "note": prediction,
+        "points": len(cloud),
+        "bits": bits,
+        **_room(cloud, camera),
+        "camera": {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance},
+        "positions": _base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
+        "palette": _base64(np.round(ramp(scale_name) * 255).astype(np.uint8)),
+        "layers": [block.content(bits, colors) for block in blocks],
+        "first": first,
+    }
+    options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
+    return Page(_filled(content), partial(draw_maps, shown[first], cloud, **options))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The chosen maps of one layer."""
+
+    rows: PointRows
+    values: NDArray[np.float64]
+    """[heads, rows, n], keys * weight."""
+    heads: list[int]
+    chosen: list[int]
+
+    @staticmethod
+    def of(
+        rows: PointRows, cloud: NDArray[np.float64], heads: Sequence[int] | None, queries: Sequence[int] | None
+    ) -> _Block:
+        chosen_heads, chosen = rows.chosen_heads(heads), chosen_rows(rows, cloud, queries, MOST_CHOSEN)
+        return _Block(rows, rows.values[np.ix_(chosen_heads, chosen)], chosen_heads, chosen)
+
+    def content(self, bits: int, colors: str | None) -> dict[str, Any]:
+        """What the page's script reads of one layer."""
+        scale = scale_for(self.values, colors)
+        only = f" ({self.rows.row_name} {self.chosen[0]})" if len(self.chosen) == 1 else ""
+        codes, low, high = quantise(self.values, bits)
+        error = 2 ** ((high - low) / (2**bits - 1) / 2) - 1
+        return {
+            "name": self.rows.layer,
+            "meaning": f"{MEANINGS[self.rows.kind]}{only}; colour: attention, times its uniform value",
+            "keys": self.rows.keys,
+            "heads": self.heads,
+            "rows": self.chosen,
+            "marks": [-1 if (mark := self.rows.mark(row)) is None else mark for row in self.chosen],
+            "spread": np.round(self.rows.spread[np.ix_(self.heads, self.chosen)].ravel(), 3).tolist(),
+            "differences": [] if len(self.chosen) < 2 else np.round(self.rows.difference(self.chosen), 3).tolist(),
+            "reach": float(np.log2(scale.reach)),
+            "low": low,
+            "high": high,
+            "ticks": list(zip(*scale.ticks(), strict=True)),
+            "values": _base64(codes),
+            "precision": f"Weights are rounded by at most {100 * error:.2g} %.",
+        }
+
+
+def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsignedinteger], float, float]:
+    """Values [...] as whole numbers in equal steps of their binary logarithm.
+
+    Returns:
+        The codes, and the logarithms that the least code, 0, and the greatest stand for.
+    """
+    logs = np.log2(np.maximum(values, 2.0**LEAST_EXPONENT))
+    low, high = float(logs.min()), float(logs.max())
+    high = max(high, low + 1e-6)
+    codes = np.round((logs - low) / (high - low) * (2**bits - 1))
+    return codes.astype("<u2" if bits == 16 else np.uint8), low, high
+
+
+def _room(cloud: NDArray[np.float64], camera: Camera) -> dict[str, float]:
+    """The height of a panel over its width, and the enlargement at which a full turn of the cloud stays inside it."""
+    turned = (replace(camera, azimuth=azimuth).project(cloud)[0] for azimuth in range(0, 360, 30))
+    # A single point is no larger than 0.
+    width, height = np.maximum(np.max([np.abs(places).max(axis=0) for places in turned], axis=0), 1e-3)
+    aspect = float(np.clip(height / width, 0.7, 1.4))
+    return {"aspect": aspect, "fit": 0.95 / float(max(width, height / aspect))}
+
+
+def _first(shown: Sequence[AttentionMap], layer: str | None) -> int:
+    names = [attention.layer for attention in shown]
+    if not names:
+        raise PointsetError("none of these maps lies on points: give at least one that reads, writes or pools them")
+    if layer is None:
+        readers = [i for i, attention in enumerate(shown) if attention.kind == "reads"]
+        return readers[-1] if readers else len(names) - 1
+    if layer not in names:
+        raise PointsetError(f"there is no map of a layer {layer!r}: choose among {', '.join(names)}")
+    return names.index(layer)
+
+
+def _base64(array: NDArray[Any]) -> str:
+    return base64.b64encode(array.tobytes()).decode()
+
+
+def _filled(content: dict[str, Any]) -> str:
+    folder = files("pointset.viz")
+    page, style, script, controls = (
+        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js", "page_controls.js")
+    )
+    # "</" inside a script element would end it, whatever the JSON around it says.
+    data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    parts = {"TITLE": html.escape(content["title"]), "STYLE": style, "SCRIPT": script + controls, "DATA": data}
+    # In one pass, so that a title that looks like a place is left alone.
+    return re.sub(r"/\*(TITLE|STYLE|SCRIPT|DATA)\*/", lambda place: parts[place[1]], page)

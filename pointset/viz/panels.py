@@ -1,0 +1,235 @@
+"""Still pictures of attention maps: one camera, and labelled colour scales with 1 for uniform attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointset.errors import PointsetError
+from pointset.viz.camera import Camera
+from pointset.viz.color import scale_for
+from pointset.viz.grid import Grid, Line, Panel
+from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
+from pointset.viz.scatter import frame_for
+
+if TYPE_CHECKING:
+    from pointset.attention_maps import AttentionMap
+    from pointset.viz.sheet import Picture
+
+WIDTH = 9.5
+"""Inches: the width of a notebook."""
+MOST_COLUMNS = 8
+BAR_LABEL = "attention, times its uniform value"
+ENDS = "(1 = uniform, 0 = one point)"
+NUMBERS = f"small number: spread {ENDS}"
+DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
+
+
+def draw_map(
+    attention: AttentionMap,
+    points: Any,
+    head: int = 0,
+    query: int = 0,
+    *,
+    camera: Camera | None = None,
+    colors: str | None = None,
+    title: str | None = None,
+) -> Picture:
+    """One cloud [n, 3], coloured by one head and one query (for writes: one inducing point) of an attention.
+
+    See `draw_maps` for the arguments and the errors.
+    """
+    cloud, camera = as_cloud(points), camera or Camera()
+    rows = point_rows(attention, cloud)
+    rows.check(head, query)
+    scale = scale_for(rows.values[head, query], colors)
+    panel = Panel(cloud, rows.values[head, query], scale, marked=rows.mark(query))
+    grid = Grid([Line("", [panel])], frame_for([cloud], camera), camera, width=5.2)
+    note = f"head {head}, {rows.row_name} {query}; spread {rows.spread[head, query]:.2f} {ENDS}"
+    sheet = grid.draw(title or _title(rows), note, below=0.42)
+    sheet.bar(scale, 2.0, grid.bottom + 0.06, 2.9, BAR_LABEL)
+    return sheet.picture
+
+
+def draw_maps(
+    attention: AttentionMap,
+    points: Any,
+    *,
+    heads: Sequence[int] | None = None,
+    queries: Sequence[int] | None = None,
+    camera: Camera | None = None,
+    colors: str | None = None,
+    title: str | None = None,
+) -> Picture:
+    """All heads and queries of one attention on one cloud [n, 3]: one panel each, one colour scale for all.
+
+    Args:
+        attention: of one cloud. "writes" gives one panel per inducing point: the points that read it back.
+        points: [n, 3], the cloud that the map was made from.
+        heads: which ones; all when None.
+        queries: which inducing points, seeds or (of a "self" map) points; None gives all, of points 8 far from one
+            another.
+        camera: the same for every panel.
+        colors: a matplotlib colour map.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: cloud and map do not fit each other, or something is chosen that the map does not have.
+    """
+    cloud, camera = as_cloud(points), camera or Camera()
+    rows = point_rows(attention, cloud)
+    chosen_heads, chosen = rows.chosen_heads(heads), chosen_rows(rows, cloud, queries, MOST_COLUMNS)
+    scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)], colors)
+
+    def panel(head: int, row: int, name: str) -> Panel:
+        return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
+
+    # Heads stand one below the other, unless they are the more numerous: wide pictures are easier to read than tall.
+    if upright := len(chosen) >= max(len(chosen_heads), 2):
+        difference = rows.difference(chosen)
+        lines = [
+            Line(
+                "" if i else f"head {head}",
+                [panel(head, row, f"{row}") for row in part],
+                "" if i else f"differ\n{difference[head]:.2f}",
+            )
+            for head in chosen_heads
+            for i, part in enumerate(_parts(chosen))
+        ]
+    else:
+        lines = [
+            Line("" if i or len(chosen) == 1 else f"{rows.row_name.split()[-1]} {row}", part)
+            for row in chosen
+            for i, part in enumerate(_parts([panel(head, row, f"head {head}") for head in chosen_heads]))
+        ]
+    grid = Grid(lines, frame_for([cloud], camera), camera, WIDTH)
+    per = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
+    note = f"one panel per head{per}; {NUMBERS}{DIFFER if upright else ''}"
+    sheet = grid.draw(title or _title(rows), note, below=0.42)
+    sheet.bar(scale, WIDTH - 4.4, grid.bottom + 0.06, 4.1, BAR_LABEL)
+    return sheet.picture
+
+
+def draw_reads_and_writes(
+    reads: AttentionMap,
+    writes: AttentionMap,
+    points: Any,
+    *,
+    head: int = 0,
+    queries: Sequence[int] | None = None,
+    camera: Camera | None = None,
+    colors: str | None = None,
+    title: str | None = None,
+) -> Picture:
+    """Both maps of one ISAB: what inducing points read, and below it which points read them back.
+
+    Args:
+        reads: of one cloud.
+        writes: of the same block and cloud.
+        points: [n, 3], the cloud that the maps were made from.
+        head: one of them; a block's heads read and write on their own.
+        queries: which inducing points; None gives the sharpest and 5 that read other places than it.
+        camera: the same for every panel.
+        colors: a matplotlib colour map.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: the maps are not one that reads and one that writes, or do not fit the cloud, or something is
+            chosen that they do not have.
+    """
+    if (reads.kind, writes.kind) != ("reads", "writes"):
+        raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
+    cloud, camera = as_cloud(points), camera or Camera()
+    both = point_rows(reads, cloud), point_rows(writes, cloud)
+    both[0].check(head, 0)
+    chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_COLUMNS)
+    lines, scales = [], [scale_for(rows.values[head, chosen], colors) for rows in both]
+    for rows, scale in zip(both, scales, strict=True):
+        name = "point {}" if rows.kind == "reads" else "who reads {}"
+        panels = [
+            Panel(cloud, rows.values[head, i], scale, name.format(i), f"{rows.spread[head, i]:.2f}") for i in chosen
+        ]
+        lines.append(Line(rows.kind, panels, f"differ\n{rows.difference(chosen)[head]:.2f}" if len(chosen) > 1 else ""))
+    grid = Grid(lines, frame_for([cloud], camera), camera, WIDTH)
+    title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
+    sheet = grid.draw(title, f"head {head}; {NUMBERS}{DIFFER}", below=0.42)
+    for i, (what, scale) in enumerate(
+        zip(("reads: weight x points", "writes: weight x inducing points"), scales, strict=True)
+    ):
+        sheet.bar(scale, (1.65, 6.6)[i], grid.bottom + 0.06, 2.7, what)
+    return sheet.picture
+
+
+def draw_instances(
+    maps: Sequence[AttentionMap],
+    clouds: Sequence[Any],
+    head: int = 0,
+    query: int = 0,
+    *,
+    names: Sequence[str] | None = None,
+    camera: Camera | None = None,
+    colors: str | None = None,
+    title: str | None = None,
+) -> Picture:
+    """One head and one query of the same attention on several shapes, such as instances of a class, in a row.
+
+    Args:
+        maps: one per cloud, of one layer.
+        clouds: each [n_i, 3]; each is drawn in a size of its own.
+        head: the same for all.
+        query: the same for all: an inducing point or a seed.
+        names: one per cloud, drawn above it.
+        camera: the same for every panel.
+        colors: a matplotlib colour map.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: there is no cloud, or not one map and one name per cloud, or the maps are of different layers,
+            or do not have such a head or query.
+    """
+    if not len(maps) or len(maps) != len(clouds) or len(names or maps) != len(maps):
+        counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")
+        raise PointsetError(f"give one map (and one name) per cloud, and at least one, got {counts}")
+    if len(layers := dict.fromkeys(attention.layer for attention in maps)) > 1:
+        raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
+    camera, shapes = camera or Camera(), [as_cloud(cloud) for cloud in clouds]
+    several = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
+    for rows in several:
+        rows.check(head, query)
+    scale = scale_for(np.concatenate([rows.values[head, query] for rows in several]), colors)
+    panels = [
+        Panel(cloud, rows.values[head, query], scale, name, f"{rows.spread[head, query]:.2f}")
+        for cloud, rows, name in zip(shapes, several, names or [""] * len(shapes), strict=True)
+    ]
+    grid = Grid([Line("", part) for part in _parts(panels)], frame_for(shapes, camera), camera, WIDTH)
+    first = several[0]
+    title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
+    sheet = grid.draw(title, f"{MEANINGS[first.kind]}; {NUMBERS}", below=0.42)
+    sheet.bar(scale, WIDTH - 4.4, grid.bottom + 0.06, 4.1, BAR_LABEL)
+    return sheet.picture
+
+
+def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
+    """The sharpest row of a head, and then one by one that which lies farthest from those chosen before."""
+    from scipy.spatial.distance import cdist
+
+    shares = rows.shares[head]
+    chosen = [int(rows.spread[head].argmin())]
+    distances = cdist(shares, shares, "cityblock")
+    while len(chosen) < min(most, len(shares)):
+        distances[:, chosen[-1]] = -1.0  # so that none is chosen twice
+        chosen.append(int(distances[chosen].min(axis=0).argmax()))
+    return sorted(chosen)
+
+
+def _title(rows: PointRows) -> str:
+    return f"{rows.layer}: {MEANINGS[rows.kind]}"
+
+
+def _parts(whole: Sequence[Any]) -> list[Sequence[Any]]:
+    """A sequence in lines of equal length, each as long as a figure is wide at most."""
+    lines = -(-len(whole) // MOST_COLUMNS)
+    length = -(-len(whole) // lines)
+    return [whole[i : i + length] for i in range(0, len(whole), length)]

@@ -1,0 +1,149 @@
+"""What is drawn: the rows of an attention map as numbers at points, each with 1 for uniform attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from pointset.attention_maps import AttentionMap
+
+ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
+MEANINGS = {
+    "reads": "what each inducing point reads",
+    "writes": "which points read each inducing point back",
+    "pools": "what each seed pools",
+    "self": "what the ringed points read",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PointRows:
+    """One attention as values at points: a picture for each head and row."""
+
+    layer: str
+    kind: str
+    values: NDArray[np.float64]
+    """[heads, rows, n]: keys * weight, so that uniform attention is 1 everywhere."""
+    keys: int
+    """How many things each query chose among: a value over this is the weight."""
+
+    @property
+    def row_name(self) -> str:
+        """What a row stands for: "inducing point", "seed" or "point"."""
+        return ROW_NAMES[self.kind]
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The values of each picture [heads, rows, n], scaled to sum 1 over the points."""
+        return self.values / np.maximum(self.values.sum(axis=2, keepdims=True), np.finfo(float).tiny)
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """Entropy of the shares [heads, rows] over log n: 1 uniform, 0 one point only.
+
+        For reads and pools this is the entropy of the attention's row. For writes it tells how many points listen.
+        """
+        shares = self.shares
+        logs = np.log(np.where(shares > 0, shares, 1.0))
+        return -(shares * logs).sum(axis=2) / max(np.log(self.values.shape[2]), np.finfo(float).tiny)
+
+    def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
+        """How much the chosen rows of each head differ [heads]: the mean total variation between two of them.
+
+        0: all alike; 1: no two look at a common point; NaN: there is one row only.
+        """
+        from scipy.spatial.distance import pdist
+
+        if len(chosen) < 2:
+            return np.full(len(self.values), np.nan)
+        return np.array([pdist(shares[list(chosen)], "cityblock").mean() / 2 for shares in self.shares])
+
+    def mark(self, row: int) -> int | None:
+        """The point that a row belongs to, where points read points."""
+        return row if self.kind == "self" else None
+
+    def chosen_heads(self, heads: Sequence[int] | None) -> list[int]:
+        """The heads asked for, all when None; one that is not there is an error that lists what is."""
+        if heads is not None and not len(heads):
+            raise PointsetError(f"{self.layer}: no head was chosen: give some from 0 to {len(self.values) - 1}")
+        for head in heads or ():
+            self.check(head, 0)
+        return list(range(len(self.values)) if heads is None else heads)
+
+    def check(self, head: int, row: int) -> None:
+        """Raise a PointsetError unless there are such a head and such a row."""
+        heads, rows, _ = self.values.shape
+        for what, index, count in (("head", head, heads), (self.row_name, row, rows)):
+            if not 0 <= index < count:
+                raise PointsetError(f"{self.layer} has no {what} {index}: give one from 0 to {count - 1}")
+
+
+def point_rows(attention: AttentionMap, points: NDArray[np.float64]) -> PointRows:
+    """The pictures of one attention.
+
+    "writes" [h, n, m] is turned round, so that each inducing point has one value for every point.
+
+    Raises:
+        PointsetError: neither side of the attention is the cloud's points, or the number of points differs.
+    """
+    weights = np.asarray(attention.weights, dtype=np.float64)
+    if weights.ndim == 4:
+        last = len(weights) - 1
+        raise PointsetError(
+            f"the map of {attention.layer} is of a batch: give that of one cloud, map[0] to map[{last}]"
+        )
+    if weights.ndim != 3:
+        raise PointsetError(f"{attention.layer}: weights must be [heads, queries, keys], got {list(weights.shape)}")
+    if attention.points_are == "neither":
+        raise PointsetError(f"{attention.layer} attends among pooled vectors, not points: choose another layer")
+    values = weights * weights.shape[2]
+    if attention.points_are == "queries":
+        values = values.swapaxes(1, 2)
+    if values.shape[2] != len(points):
+        raise PointsetError(
+            f"{attention.layer} has weights for {values.shape[2]} points, but {len(points)} points were given: "
+            "give the cloud that the map was made from, without padding"
+        )
+    return PointRows(attention.layer, attention.kind, values, weights.shape[2])
+
+
+def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
+    """The rows to draw: those asked for, else all; of a cloud's points, `most` that lie far from one another."""
+    count = rows.values.shape[1]
+    if chosen is None:
+        if rows.kind != "self" or count <= most:
+            return list(range(count))
+        from pointset.data.sampling import farthest_points
+
+        return [int(index) for index in farthest_points(points, most, start=0)]
+    if not len(chosen):
+        raise PointsetError(f"{rows.layer}: no {rows.row_name} was chosen: give some from 0 to {count - 1}")
+    for row in chosen:
+        rows.check(0, row)
+    return list(chosen)
+
+
+def as_cloud(points: Any) -> NDArray[np.float64]:
+    """A cloud [n, 3] as float64, from an array or a tensor.
+
+    Raises:
+        PointsetError: it has another shape, no points, or a coordinate that is not finite.
+    """
+    if hasattr(points, "detach"):
+        points = points.detach().cpu()
+    cloud = np.asarray(points, dtype=np.float64)
+    if cloud.ndim != 2 or cloud.shape[1] != 3:
+        raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")
+    if not len(cloud):
+        raise PointsetError("the cloud has no points: give at least one")
+    if not np.isfinite(cloud).all():
+        row = int(np.flatnonzero(~np.isfinite(cloud).all(axis=1))[0])
+        raise PointsetError(f"point {row} of the cloud has a coordinate that is not finite: remove it")
+    return cloud

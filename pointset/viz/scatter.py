@@ -1,0 +1,92 @@
+"""Drawing one cloud: equal axes, near points over far ones and larger, and what is attended to never hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.viz.camera import Camera
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARK = "#0B8CF2"
+"""Blue: no colour of the scales comes near it."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rectangle of the picture plane that every panel of a figure shows, in radii of the cloud."""
+
+    middle: tuple[float, float]
+    half: tuple[float, float]
+
+    @property
+    def aspect(self) -> float:
+        """Height over width."""
+        return self.half[1] / self.half[0]
+
+
+def frame_for(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> Frame:
+    """The smallest frame that shows all clouds, with a margin; neither very flat nor very tall."""
+    places = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
+    low, high = places.min(axis=0), places.max(axis=0)
+    width, height = np.maximum(high - low, 0.1) / 2 * 1.08
+    width, height = max(width, height / 1.6), max(height, width / 1.8)
+    return Frame(((low[0] + high[0]) / 2, (low[1] + high[1]) / 2), (float(width), float(height)))
+
+
+def draw_cloud(
+    axes: Axes,
+    points: NDArray[np.float64],
+    colors: NDArray[np.float64],
+    camera: Camera,
+    frame: Frame,
+    emphasis: NDArray[np.float64],
+    width: float,
+    marked: int | None = None,
+) -> None:
+    """Draw points in colours.
+
+    Args:
+        axes: what to draw on; they lose their ticks and spines.
+        points: [n, 3].
+        colors: RGB [n, 3].
+        camera: where the points are seen from.
+        frame: what part of the picture plane the axes show.
+        emphasis: [n], from 0 to 1. Points above 0.5 are drawn over all others, so that a wall in front does not hide
+            them; within both groups the near ones are drawn last. A point grows with its emphasis and its nearness.
+        width: of the axes, in inches.
+        marked: a point with a ring around it.
+    """
+    places, nearness = camera.project(points)
+    order = np.lexsort((nearness, emphasis > 0.5))
+    # One point's share of the panel: dots cover the shape without merging, whatever their number.
+    diameter = 72 * width * 0.6 / np.sqrt(len(points))
+    diameters = np.clip(diameter, 0.9, 6.0) * nearness * (0.75 + 0.6 * emphasis)
+    # Far points fade into the paper, but only those that are pale anyway: there is little to read off their colour.
+    pale = np.clip((colors @ (0.2126, 0.7152, 0.0722) - 0.55) / 0.2, 0, 1)
+    fade = np.clip(0.25 - 1.4 * (nearness - 1), 0, 0.4) * np.clip(1 - 2 * emphasis, 0, 1) * pale
+    colors = colors + fade[:, None] * (1 - colors)
+    axes.scatter(
+        places[order, 0], places[order, 1], s=diameters[order] ** 2, c=colors[order], linewidths=0, rasterized=True
+    )
+    if marked is not None:
+        ring = (float(diameters[marked]) + 4) ** 2
+        axes.scatter(
+            places[marked, 0],
+            places[marked, 1],
+            s=ring,
+            facecolors="none",
+            edgecolors=MARK,
+            linewidths=1.3,
+            rasterized=True,
+        )
+    axes.set_xlim(frame.middle[0] - frame.half[0], frame.middle[0] + frame.half[0])
+    axes.set_ylim(frame.middle[1] - frame.half[1], frame.middle[1] + frame.half[1])
+    axes.set_aspect("equal")
+    axes.set_axis_off()

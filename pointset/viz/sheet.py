@@ -1,0 +1,73 @@
+"""A matplotlib figure laid out in inches from its top left corner, without pyplot: no global state, no screen."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from pointset.viz.color import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+DPI = 100
+INK = "#222222"
+FAINT = "#6b6b6b"
+MARGIN = 0.15
+
+
+class Picture(Figure):
+    """A matplotlib figure that a notebook shows as PNG when it is the last line of a cell, with or without pyplot."""
+
+    def __init__(self, width: float, height: float) -> None:
+        super().__init__(figsize=(width, height), dpi=DPI, facecolor="white")
+        FigureCanvasAgg(self)
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", pil_kwargs={"optimize": True})
+        return file.getvalue()
+
+
+class Sheet:
+    """A picture of a given size in inches; places are given from its top left corner."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.picture = Picture(width, height)
+        self.width, self.height = width, height
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
+        """New axes in a box."""
+        return self.picture.add_axes(
+            (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
+        )
+
+    def text(self, left: float, top: float, text: str, size: float = 9, **options: Any) -> Text:
+        """A text whose first line begins below `top`; a dollar sign in it is a dollar sign."""
+        style: dict[str, Any] = {"ha": "left", "va": "top", "color": INK} | options
+        place = left / self.width, 1 - top / self.height
+        return self.picture.text(*place, text, fontsize=size, parse_math=False, **style)
+
+    def heading(self, title: str, note: str) -> None:
+        """A title, and a note in a line under it; what is too wide for the sheet is set smaller."""
+        # Hinting rounds letters to whole pixels: a line may shrink by less than its font.
+        room = 0.96 * (self.width - 2 * MARGIN) * DPI
+        for top, text, size, style in ((0.13, title, 11.0, {"weight": "bold"}), (0.38, note, 8.0, {"color": FAINT})):
+            line = self.text(MARGIN, top, text, size, **style)
+            line.set_fontsize(size * min(1.0, room / max(line.get_window_extent().width, 1.0)))
+
+    def bar(self, scale: Scale, left: float, top: float, width: float, label: str, uniform: bool = True) -> None:
+        """A horizontal colour bar with a label on its left; `uniform`: its 1 is uniform attention, and says so."""
+        axes = self.axes(left, top, width, 0.11)
+        axes.imshow(scale.ramp()[None], aspect="auto", extent=(0, 1, 0, 1), interpolation="bilinear")
+        places, labels = scale.ticks()
+        axes.set_xticks(places, ["1 = uniform" if uniform and text == "1" else text for text in labels], fontsize=7)
+        axes.set_yticks([])
+        axes.tick_params(length=2, pad=1.5, width=0.5, labelcolor=INK)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        self.text(left - 0.1, top + 0.055, label, 7.5, ha="right", va="center", color=FAINT)

@@ -1,0 +1,80 @@
+"""A window that shows one coloured cloud, on a machine that has a display."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pointset.viz.camera import Camera
+from pointset.viz.color import colors_of, scale_for
+from pointset.viz.export import export_cloud
+from pointset.viz.rows import as_cloud, point_rows
+
+if TYPE_CHECKING:
+    from pointset.attention_maps import AttentionMap
+
+
+def show_window(
+    attention: AttentionMap,
+    points: Any,
+    path: str | Path = "attention.ply",
+    head: int = 0,
+    query: int = 0,
+    *,
+    camera: Camera | None = None,
+    colors: str | None = None,
+) -> str:
+    """Open an Open3D window with one cloud [n, 3], coloured by one head and query, and wait until it is closed.
+
+    Where no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
+
+    Returns:
+        A sentence that says what was done.
+
+    Raises:
+        PointsetError: see `export_cloud`; or a display is there, but Open3D is not.
+    """
+    camera = camera or Camera()
+    if not has_display() or not _window(attention, points, head, query, camera, colors):
+        written = export_cloud(attention, points, path, head, query, up=camera.up, colors=colors)
+        return f"no window can be opened here: wrote {written}, which MeshLab or Blender shows"
+    return "the window was closed"
+
+
+def has_display() -> bool:
+    """Whether this process can reach a screen."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
+    """Whether a window could be opened; it was closed again by the user."""
+    from pointset.data.open3d_import import import_open3d
+
+    cloud = as_cloud(points)
+    rows = point_rows(attention, cloud)
+    rows.check(head, query)
+    values = rows.values[head, query]
+    open3d = import_open3d()
+    shown = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud))
+    shown.colors = open3d.utility.Vector3dVector(colors_of(scale_for(values, colors), values))
+    visualizer = open3d.visualization.Visualizer()
+    # False on a display that offers no OpenGL, as over some remote desktops.
+    if not visualizer.create_window(f"{attention.layer}, head {head}, {rows.row_name} {query}", 900, 900):
+        return False
+    visualizer.add_geometry(shown)
+    visualizer.get_render_option().point_size = 6.0
+    _, upward, front = camera.axes()
+    view = visualizer.get_view_control()
+    view.set_front(_in_data(front, camera))
+    view.set_up(_in_data(upward, camera))
+    view.set_zoom(0.6)
+    visualizer.run()
+    visualizer.destroy_window()
+    return True
+
+
+def _in_data(direction: Any, camera: Camera) -> Any:
+    """A direction with z up in the axes of the data."""
+    return direction if camera.up == "z" else direction[[0, 2, 1]] * (1.0, 1.0, -1.0)

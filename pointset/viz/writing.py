@@ -1,0 +1,46 @@
+"""Writing a picture or a page to a file, or one sentence that says what is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pointset.atomic import write_atomically
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STILL_SUFFIXES = (".png", ".svg")
+
+
+def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
+    """Write a figure as PNG or SVG (dots inside an SVG are one image of `dpi`, so that it stays small).
+
+    Raises:
+        PointsetError: the suffix is another one, or the path cannot be written.
+    """
+    path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
+    return written(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=dpi))
+
+
+def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
+    """The path, or an error that lists the suffixes that it may have."""
+    path = Path(path)
+    if path.suffix.lower() not in suffixes:
+        raise PointsetError(f"{path} names no format for {what}: let it end in {' or '.join(suffixes)}")
+    return path
+
+
+def written(path: Path, write: Callable[[Path], object]) -> Path:
+    """Write a file whole or not at all.
+
+    Raises:
+        PointsetError: the path cannot be written.
+    """
+    try:
+        write_atomically(path, write)
+    except OSError as error:
+        raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
+    return path

@@ -1,0 +1,58 @@
+"""A cloud with known attention, and a browser where there is one."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+HEADS, ROWS, POINTS = 2, 3, 150
+SIDES = {"reads": "keys", "pools": "keys", "writes": "queries", "self": "both"}
+
+
+@pytest.fixture(scope="session")
+def cloud() -> NDArray[np.float64]:
+    """Points of a box that is 1 wide, 0.6 deep and 2 high."""
+    return np.random.default_rng(0).uniform(-1, 1, size=(POINTS, 3)) * (0.5, 0.3, 1.0)
+
+
+@pytest.fixture(scope="session")
+def attention(cloud: NDArray[np.float64]) -> Callable[..., Any]:
+    """Make a map of a kind on the cloud: row r of head h looks at a place of its own."""
+
+    def make(kind: str = "reads", layer: str = "encoder.0", rows: int = ROWS, seed: int = 1) -> Any:
+        places = np.random.default_rng(seed).uniform(-1, 1, size=(HEADS, rows, 1, 3)) * (0.5, 0.3, 1.0)
+        if kind == "self":
+            places = np.broadcast_to(cloud[None, :, None], (HEADS, POINTS, 1, 3))
+        logits = -8 * ((places - cloud) ** 2).sum(axis=-1)
+        if kind == "writes":
+            logits = logits.swapaxes(1, 2)
+        weights = np.exp(logits)
+        weights /= weights.sum(axis=2, keepdims=True)
+        return SimpleNamespace(layer=f"{layer}.{kind}", kind=kind, weights=weights, points_are=SIDES[kind])
+
+    return make
+
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium that draws WebGL on the processor: the system's, or the one that playwright downloaded."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+    )
+    with playwright.sync_playwright() as driver:
+        own = driver.chromium.executable_path
+        path = next((found for name in CHROMIUM if (found := shutil.which(name))), own if Path(own).exists() else None)
+        if path is None:
+            pytest.skip("no Chromium here: install one (apt-get install chromium, or playwright install chromium)")
+        options = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+        started = driver.chromium.launch(executable_path=path, args=options)
+        yield started
+        started.close()

@@ -1,0 +1,273 @@
+"""The page in a real Chromium: every map drawn, all turned by one drag, nothing asked of the network."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pointset.viz import make_page
+from pointset.viz.color import colors_of, scale_for
+from pointset.viz.page import inline
+
+
+@dataclass
+class Seen:
+    """An open page, and what it complained of or asked for."""
+
+    tab: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def panels(self) -> list[NDArray[np.int16]]:
+        """The pixels [height, width, 3] of every map."""
+        from PIL import Image
+
+        # Two frames: one in which the page draws, one in which that is shown.
+        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        picture = np.asarray(Image.open(io.BytesIO(self.tab.screenshot())).convert("RGB"), dtype=np.int16)
+        boxes = self.tab.evaluate(
+            """() => { const box = document.getElementById("canvas").getBoundingClientRect();
+                return panels.map((p) => [box.left + scrollX + p.left, box.top + scrollY + p.top, size, tall]); }"""
+        )
+        corners = [[round(x) for x in (left, top, left + w, top + h)] for left, top, w, h in boxes]
+        return [picture[top:bottom, left:right] for left, top, right, bottom in corners]
+
+    def drag(self, right: int, down: int = 0, panel: int = 0) -> None:
+        """Press in the middle of a map, move, and let go."""
+        x, y = self.middle(panel)
+        self.tab.mouse.move(x, y)
+        self.tab.mouse.down()
+        self.tab.mouse.move(x + right, y + down, steps=4)
+        self.tab.mouse.up()
+        self.tab.mouse.move(2, 2)
+
+    def middle(self, panel: int) -> tuple[float, float]:
+        """Of a map, in the window."""
+        return tuple(
+            self.tab.evaluate(
+                """(i) => { const box = document.getElementById("canvas").getBoundingClientRect();
+                    return [box.left + panels[i].left + size / 2, box.top + panels[i].top + tall / 2]; }""",
+                panel,
+            )
+        )
+
+
+@pytest.fixture
+def opened(
+    browser: Any, attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
+) -> Iterator[Callable[..., Seen]]:
+    """Open a page of three layers from a file, in a tab of its own."""
+    tabs = []
+
+    def open_page(layer: str = "encoder.0.reads", **view: Any) -> Seen:
+        maps = [attention("reads"), attention("writes"), attention("reads", "encoder.1", seed=5)]
+        path = make_page(maps, cloud, title="A box", prediction="predicted: box (91 %)", layer=layer).save(
+            tmp_path / "page.html"
+        )
+        tab = browser.new_page(viewport={"width": 900, "height": 1100}, **view)
+        tabs.append(tab)
+        seen = Seen(tab)
+        tab.on("console", lambda message: seen.complaints.append(message.text))
+        tab.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        tab.on("request", lambda request: seen.requests.append(request.url))
+        tab.goto(path.as_uri())
+        return seen
+
+    yield open_page
+    for tab in tabs:
+        tab.close()
+
+
+def ink(panel: NDArray[np.int16]) -> int:
+    """How many pixels are not paper."""
+    return int((panel.min(axis=2) < 240).sum())
+
+
+def changed(before: list[NDArray[np.int16]], after: list[NDArray[np.int16]]) -> list[int]:
+    """How many pixels of each map differ clearly."""
+    return [int((np.abs(b - a).max(axis=2) > 40).sum()) for b, a in zip(before, after, strict=True)]
+
+
+def test_every_map_is_drawn_without_complaint_or_request(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    panels = seen.panels()
+    assert len(panels) == 6
+    assert min(map(ink, panels)) > 300
+    # Maps differ, so each panel shows its own weights.
+    assert min(changed([panels[0]] * 5, panels[1:])) > 100
+    assert seen.tab.inner_text("#title") == "A box"
+    assert seen.tab.inner_text("#note") == "predicted: box (91 %)"
+    assert "1 = uniform" in seen.tab.inner_text("#ticks")
+    assert seen.complaints == []
+    assert [url for url in seen.requests if not url.startswith("file:")] == []
+    assert len(seen.requests) == 1
+
+
+def test_dots_have_the_colours_of_the_scale(browser: Any, tmp_path: Path) -> None:
+    cloud = np.vstack([np.eye(3), -np.eye(3)])
+    values = np.array([0.05, 0.6, 0.9, 1.0, 1.5, 1.95])
+    reads = SimpleNamespace(layer="l", kind="reads", weights=values[None, None] / 6, points_are="keys")
+    tab = browser.new_page(viewport={"width": 900, "height": 700})
+    tab.goto(make_page(reads, cloud).save(tmp_path / "page.html").as_uri())
+    panel = Seen(tab).panels()[0]
+    places = np.array(
+        tab.evaluate(
+            """() => Array.from({ length: n }, (_, i) => {
+                const [x, y, z] = axes().map((row) => [0, 1, 2].reduce(
+                    (sum, k) => sum + row[k] * positions[3 * i + k] / 32767, 0));
+                const scale = camera.distance / (camera.distance - z) * data.fit * size / 2;
+                return [size / 2 + x * scale, tall / 2 - y * scale]; })"""
+        )
+    )
+    seen = panel[places[:, 1].astype(int), places[:, 0].astype(int)]
+    expected = 255 * colors_of(scale_for(values), values)
+    np.testing.assert_allclose(seen[2:], expected[2:], atol=4)
+    assert (seen[:2] >= expected[:2] - 4).all()  # pale ones may fade with their depth
+    tab.close()
+
+
+def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    seen.drag(120, 30, panel=4)
+    after = seen.panels()
+    assert min(changed(before, after)) > 200
+    seen.tab.mouse.dblclick(*seen.middle(1))
+    seen.tab.mouse.move(2, 2)
+    assert max(changed(before, seen.panels())) == 0
+    assert seen.complaints == []
+
+
+def test_a_slow_machine_thins_the_clouds_only_while_the_hand_turns(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    seen.tab.evaluate("slow = true")
+    seen.tab.mouse.move(*seen.middle(0))
+    seen.tab.mouse.down()
+    seen.tab.mouse.move(*seen.middle(1), steps=3)
+    held = seen.panels()
+    assert all(ink(thin) < 0.6 * ink(full) for thin, full in zip(held, before, strict=True))
+    seen.tab.mouse.move(*seen.middle(0), steps=3)
+    seen.tab.mouse.up()
+    seen.tab.mouse.move(2, 2)
+    assert max(changed(before, seen.panels())) == 0
+
+
+def test_a_drag_to_the_right_moves_near_points_to_the_right(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    nearest = """() => { const [right, , near] = axes(); const at = (axis, i) => [0, 1, 2].reduce(
+        (sum, k) => sum + axis[k] * positions[3 * i + k], 0);
+        let best = 0; for (let i = 0; i < n; i++) if (at(near, i) > at(near, best)) best = i;
+        window.nearest = window.nearest ?? best; return at(right, window.nearest); }"""
+    before = seen.tab.evaluate(nearest)
+    seen.drag(20)
+    assert seen.tab.evaluate(nearest) > before
+
+
+def test_choosing_another_layer_changes_the_colours(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    for name in ("encoder.0.writes", "encoder.1.reads"):
+        seen.tab.get_by_role("tab", name=name).click()
+        seen.tab.mouse.move(2, 2)
+        assert min(changed(before, seen.panels())) > 100
+    assert seen.tab.get_by_role("tab", selected=True).inner_text() == "encoder.1.reads"
+    seen.tab.get_by_role("tab", name="encoder.0.reads").click()
+    seen.tab.mouse.move(2, 2)
+    assert max(changed(before, seen.panels())) == 0
+
+
+def test_the_wheel_zooms_all(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    seen.tab.mouse.move(*seen.middle(0))
+    seen.tab.mouse.wheel(0, 400)
+    seen.tab.mouse.move(2, 2)
+    after = seen.panels()
+    boxes = [[np.ptp(np.nonzero(panel.min(axis=2) < 240)[0]) for panel in panels] for panels in (before, after)]
+    np.testing.assert_allclose(np.divide(boxes[1], boxes[0]), 2 ** (-400 / 500), rtol=0.12)
+
+
+def test_hovering_tells_weight_and_rank(
+    opened: Callable[..., Seen], attention: Callable, cloud: NDArray[np.float64]
+) -> None:
+    seen = opened()
+    weights = attention("reads").weights[1, 2]
+    point = int(weights.argmax())
+    x, y = seen.tab.evaluate(
+        """([panel, i]) => { const box = document.getElementById("canvas").getBoundingClientRect();
+            const p = [0, 1, 2].map((k) => positions[3 * i + k] / 32767);
+            const [x, y, z] = axes().map((row) => row[0] * p[0] + row[1] * p[1] + row[2] * p[2]);
+            const scale = camera.distance / (camera.distance - z) * data.fit * size / 2;
+            return [box.left + panels[panel].left + size / 2 + x * scale,
+                    box.top + panels[panel].top + tall / 2 - y * scale]; }""",
+        [5, point],
+    )
+    before = seen.panels()
+    seen.tab.mouse.move(x, y)
+    text = seen.tab.inner_text("#tip")
+    assert f"point {point}: {weights[point] * len(cloud):.3g} times uniform" in text
+    assert f"weight {weights[point]:.3g}, rank 1 of {len(cloud)}" in text
+    assert min(changed(before[:5], seen.panels()[:5])) > 5  # the point is ringed in all maps
+
+
+def test_fingers_turn_and_pinch(opened: Callable[..., Seen]) -> None:
+    seen = opened(has_touch=True)
+    x, y = seen.middle(0)
+    session = seen.tab.context.new_cdp_session(seen.tab)
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [{"x": px, "y": py, "id": i} for i, (px, py) in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (x, y))
+    touch("touchMove", (x + 60, y))
+    touch("touchEnd")
+    turned = seen.tab.evaluate("camera.azimuth")
+    assert turned == pytest.approx(-50 - 36, abs=8)
+    touch("touchStart", (x - 20, y), (x + 20, y))
+    touch("touchMove", (x - 40, y), (x + 40, y))
+    touch("touchEnd")
+    assert seen.tab.evaluate("camera.zoom") == pytest.approx(2, rel=0.05)
+
+
+def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    seen.tab.set_viewport_size({"width": 380, "height": 1600})
+    assert min(map(ink, seen.panels())) > 100
+    assert seen.tab.evaluate("document.documentElement.scrollWidth") <= 380
+    fine = opened(device_scale_factor=2)
+    fine.tab.wait_for_function("panels.length === 6")
+    assert fine.tab.evaluate("canvas.width / canvas.clientWidth") == 2
+    assert fine.complaints == []
+
+
+def test_inside_a_notebooks_frame(browser: Any, attention: Callable, cloud: NDArray[np.float64]) -> None:
+    tab = browser.new_page()
+    complaints: list[str] = []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.set_content(inline(make_page(attention(), cloud, title="In a frame").html))
+    tab.frame_locator("iframe").locator("#labels .panel").nth(5).wait_for()
+    assert complaints == []
+    tab.close()
+
+
+def test_a_lost_context_comes_back(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    seen.tab.evaluate(
+        """() => new Promise((done) => {
+            canvas.addEventListener("webglcontextrestored", done);
+            const context = gl.getExtension("WEBGL_lose_context");
+            context.loseContext();
+            setTimeout(() => context.restoreContext(), 50);
+        })"""
+    )
+    assert max(changed(before, seen.panels())) == 0

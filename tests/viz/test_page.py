@@ -1,0 +1,140 @@
+"""The page as a file: complete, small, harmless, and true to the weights."""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+from pointset.viz import Page, make_page
+from pointset.viz.page import inline, quantise
+
+
+def content(page: str) -> dict[str, Any]:
+    """The data that a page carries."""
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_page_carries_the_weights(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    reads, writes = attention("reads"), attention("writes")
+    data = content(make_page([reads, writes], cloud).html)
+    assert [layer["name"] for layer in data["layers"]] == ["encoder.0.reads", "encoder.0.writes"]
+    for layer, values in zip(
+        data["layers"], (reads.weights * len(cloud), writes.weights.swapaxes(1, 2) * 3), strict=True
+    ):
+        codes = np.frombuffer(base64.b64decode(layer["values"]), dtype="<u2").reshape(values.shape)
+        found = 2 ** (layer["low"] + (layer["high"] - layer["low"]) * codes / 65535)
+        error = float(re.search(r"at most ([\d.e-]+) %", layer["precision"])[1]) / 100
+        large = values > 2**-20
+        assert large.mean() > 0.8
+        assert np.abs(found / values - 1)[large].max() <= 1.1 * error < 0.001
+    positions = np.frombuffer(base64.b64decode(data["positions"]), dtype="<i2").reshape(-1, 3) / 32767
+    ratio = np.ptp(positions, axis=0) / np.ptp(cloud, axis=0)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
+
+
+def test_two_isabs_and_a_pma_stay_under_two_megabytes() -> None:
+    rng = np.random.default_rng(0)
+    cloud = rng.normal(size=(2048, 3))
+
+    def one(kind: str, shape: tuple[int, ...], side: str) -> SimpleNamespace:
+        weights = rng.dirichlet(np.ones(shape[2]), size=shape[:2])
+        return SimpleNamespace(layer=kind, kind=kind, weights=weights, points_are=side)
+
+    reads, writes = one("reads", (4, 16, 2048), "keys"), one("writes", (4, 2048, 16), "queries")
+    pools = one("pools", (4, 1, 2048), "keys")
+    fine = make_page([reads, writes, reads, writes, pools], cloud, queries=None)
+    assert content(fine.html)["bits"] == 16
+    assert len(fine.html.encode()) < 2_000_000
+    coarse = make_page([reads, writes, reads, writes, reads, writes, reads, writes, pools], cloud)
+    assert content(coarse.html)["bits"] == 8
+    assert len(coarse.html.encode()) < 2_000_000
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_quantising_keeps_order_and_bounds(bits: int) -> None:
+    values = np.r_[0.0, np.sort(np.random.default_rng(0).lognormal(0, 2, size=500))]
+    codes, low, high = quantise(values, bits)
+    assert (np.diff(codes.astype(int)) >= 0).all()
+    assert (codes[0], codes[-1]) == (0, 2**bits - 1)
+    assert low == -20
+    assert 2**high == pytest.approx(values[-1])
+    assert quantise(np.ones(5), bits)[0].tolist() == [0] * 5
+
+
+def test_text_of_the_user_stays_text(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    nasty = "</script><script>alert(1)</script> & /*DATA*/ /*SCRIPT*/"
+    page = make_page(attention(), cloud, title=nasty, prediction=nasty).html
+    assert (content(page)["title"], content(page)["note"]) == (nasty, nasty)
+    assert "<script>alert" not in page
+    assert page.count("</script>") == 2
+
+
+def test_the_page_names_no_other_address(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    page = make_page(attention(), cloud).html
+    assert not re.search(r"https?:|//cdn|@import|url\(|\ssrc=|\shref=", page)
+    assert "default-src 'none'" in page
+
+
+def test_inline_gives_the_whole_page_back() -> None:
+    page = '<p class="a">1 & 2 < 3\'s</p>'
+    frame = inline(page, 300)
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == page
+    assert 'sandbox="allow-scripts"' in frame
+    assert "height: 300px" in frame
+
+
+def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(
+    attention: Callable, cloud: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    display = pytest.importorskip("IPython.display", reason="IPython is not installed: pip install ipython")
+    outputs: list[dict[str, str]] = []
+    monkeypatch.setattr(display, "display", lambda bundle, raw: outputs.append(bundle))
+    make_page(attention(), cloud, queries=[0])._ipython_display_()
+    assert [set(bundle) for bundle in outputs] == [{"text/html", "text/plain"}, {"image/png", "text/plain"}]
+    assert outputs[0]["text/html"].startswith("<iframe srcdoc=")
+    assert base64.b64decode(outputs[1]["image/png"]).startswith(b"\x89PNG")
+
+
+def test_the_page_opens_with_the_layer_asked_for(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    maps = [attention(kind, layer) for layer in ("encoder.0", "encoder.1") for kind in ("reads", "writes")]
+    pooled = SimpleNamespace(**{**vars(attention("self", "head")), "points_are": "neither"})
+    assert content(make_page([*maps, pooled], cloud).html)["first"] == 2
+    assert content(make_page(maps, cloud, layer="encoder.0.writes").html)["first"] == 1
+    with pytest.raises(PointsetError, match=r"'encoder\.7': choose among encoder\.0\.reads, encoder\.0\.writes"):
+        make_page(maps, cloud, layer="encoder.7")
+    with pytest.raises(PointsetError, match="none of these maps lies on points"):
+        make_page([pooled], cloud)
+
+
+def test_heads_and_queries_can_be_chosen(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    layer = content(make_page(attention("self"), cloud, heads=[1]).html)["layers"][0]
+    assert layer["heads"] == [1]
+    assert len(set(layer["rows"])) == 16 == len(layer["spread"])
+    assert layer["marks"] == layer["rows"]
+    both = content(make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[2]).html)["layers"]
+    assert [layer["rows"] for layer in both] == [[2], [0]]
+    assert both[0]["marks"] == [-1]
+    assert both[0]["meaning"].startswith("what each inducing point reads (inducing point 2);")
+    with pytest.raises(PointsetError, match="no head 9"):
+        make_page(attention(), cloud, heads=[9])
+    with pytest.raises(PointsetError, match="no inducing point 3"):
+        make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[3])
+
+
+def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
+    page: Page = make_page(attention(), cloud)
+    assert page.save(tmp_path / "new" / "out.html").read_text(encoding="utf-8") == page.html
+    with pytest.raises(PointsetError, match=r"out\.pdf names no format for a page: let it end in \.html"):
+        page.save(tmp_path / "out.pdf")
+    (tmp_path / "file").touch()
+    with pytest.raises(PointsetError, match="cannot be written"):
+        page.save(tmp_path / "file" / "out.html")
