@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pointset.commands import comparing, data, training
+from pointset.commands import attend, comparing, data, training
 from pointset.errors import PointsetError
 
 app = App(
@@ -21,6 +21,7 @@ app.command(training.zoo)
 app.command(training.train)
 app.command(training.evaluate)
 app.command(comparing.compare)
+app.command(attend.attend)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

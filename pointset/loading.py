@@ -83,12 +83,15 @@ class Shape:
     """What they were sampled from; None for a file of points."""
 
 
-def load_shape_like(description: dict[str, Any], path: str | Path, *, seed: int = 0) -> Shape:
+def load_shape_like(
+    description: dict[str, Any], path: str | Path, *, points: int | None = None, seed: int = 0
+) -> Shape:
     """Read one mesh file and make it a set like those that `PointSets.describe` tells of.
 
     Args:
         description: what `describe` said of the sets.
         path: a mesh file; see `pointset.data.read_mesh`.
+        points: to sample, n; as many as the sets have when None.
         seed: of the points.
 
     Raises:
@@ -96,5 +99,5 @@ def load_shape_like(description: dict[str, Any], path: str | Path, *, seed: int 
     """
     sampler = "uniform" if description["sampler"] == AS_RELEASED else description["sampler"]
     mesh = read_mesh(path)
-    raw = sample_points(mesh, description["points"], seed=seed, sampler=sampler)
+    raw = sample_points(mesh, points or description["points"], seed=seed, sampler=sampler)
     return Shape(normalize_points(torch.from_numpy(raw)[None], description["normalize"])[0], raw, mesh)

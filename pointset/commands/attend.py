@@ -1,0 +1,158 @@
+"""`pointset attend`: from a mesh file to a picture of what a trained model looks at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from pointset.commands.options import Json
+from pointset.commands.printing import print_json
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from pointset.attention_maps import AttentionMap
+    from pointset.loading import Shape
+    from pointset.viz import Camera
+
+ENOUGH_TO_SEE = 1024
+"""Points, on a picture of one shape."""
+
+Output = Annotated[Path, Parameter(name=["--output", "-o"])]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A picture to make."""
+
+    shape: "Shape"
+    maps: "list[AttentionMap]"
+    layer: str | None
+    head: int | None
+    query: int | None
+    title: str
+    prediction: str
+    camera: "Camera"
+
+    def chosen(self) -> "AttentionMap":
+        """The map of the named layer; else the last that reads the points, or pools them."""
+        from pointset.attention_maps import find_map
+
+        if self.layer is not None:
+            return find_map(self.maps, layer=self.layer)
+        readers = [found for found in self.maps if found.kind == "reads"]
+        return (readers or [found for found in self.maps if found.kind == "pools"] or self.maps)[-1]
+
+
+def attend(
+    shape: Path,
+    *,
+    checkpoint: Path,
+    output: Output = Path("attention.html"),
+    layer: str | None = None,
+    head: int | None = None,
+    query: int | None = None,
+    points: int | None = None,
+    seed: int = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw what a trained model attends to on one shape, and say what it takes the shape for.
+
+    The suffix of the output chooses: .html turns with the mouse and holds every layer; .png and .svg show all heads and
+    queries of one layer, or the one that is named; .ply and .glb colour the mesh for MeshLab or Blender.
+
+    Args:
+        shape: a mesh file (OFF, OBJ, PLY, STL, GLB).
+        checkpoint: the folder that `pointset train` wrote.
+        output: the file to write.
+        layer: an attention of the model, such as encoder.0.reads; the last that reads points when not given.
+        head: one head; all, or the first in a 3D file, when not given.
+        query: one inducing point, seed or point; all, or the first in a 3D file, when not given.
+        points: how many to sample on the mesh; as many as the model was trained on, but at least 1,024 so that there is
+            something to see, when not given.
+        seed: of the points sampled on the mesh.
+        as_json: print JSON.
+    """
+    from pointset.attention_maps import attention_maps
+    from pointset.checkpoints import load_run
+    from pointset.loading import load_shape_like
+    from pointset.viz import Camera
+
+    draw = _writer(output)
+    model, description = load_run(checkpoint)
+    data = description["data"]
+    loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed)
+    name, confidence = _predict(model, loaded, data["classes"])
+    prediction = f"{name} ({confidence:.0%})"
+    camera = Camera(up=data["up"])
+    maps = attention_maps(model, loaded.points)
+    draw(Request(loaded, maps, layer, head, query, shape.name, f"predicted: {prediction}", camera), output)
+    if as_json:
+        layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
+        print_json({"prediction": name, "confidence": confidence, "layers": layers, "output": str(output)})
+    else:
+        print(f"{shape.name}: {prediction}")
+        print(f"saved in {output}")
+
+
+def _predict(model: Any, shape: "Shape", classes: list[str]) -> tuple[str, float]:
+    """The likeliest class and its softmax probability."""
+    import torch
+
+    with torch.inference_mode():
+        probabilities = model(shape.points[None])[0].softmax(dim=0)
+    best = int(probabilities.argmax())
+    return classes[best], float(probabilities[best])
+
+
+def _writer(output: Path) -> Callable[[Request, Path], object]:
+    """What makes a file with this suffix, before anything slow is done."""
+    writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
+    if output.suffix.lower() not in writers:
+        raise PointsetError(f"{output} names no format for a picture: let it end in {', '.join(writers)}")
+    if not output.parent.is_dir():
+        raise PointsetError(f"{output} cannot be written: there is no folder {output.parent}")
+    return writers[output.suffix.lower()]
+
+
+def _page(request: Request, output: Path) -> None:
+    from pointset.viz import make_page
+
+    heads = None if request.head is None else [request.head]
+    queries = None if request.query is None else [request.query]
+    page = make_page(
+        request.maps,
+        request.shape.points,
+        title=request.title,
+        prediction=request.prediction,
+        layer=request.layer and request.chosen().layer,
+        heads=heads,
+        queries=queries,
+        camera=request.camera,
+    )
+    page.save(output)
+
+
+def _still(request: Request, output: Path) -> None:
+    from pointset.viz import draw_map, draw_maps, save
+
+    attention, points = request.chosen(), request.shape.points
+    title = f"{request.title}, {request.prediction}; {attention.layer}"
+    if request.head is not None and request.query is not None:
+        figure = draw_map(attention, points, request.head, request.query, camera=request.camera, title=title)
+    else:
+        heads = None if request.head is None else [request.head]
+        queries = None if request.query is None else [request.query]
+        figure = draw_maps(attention, points, heads=heads, queries=queries, camera=request.camera, title=title)
+    save(figure, output)
+
+
+def _surface(request: Request, output: Path) -> None:
+    from pointset.viz import export_cloud, export_surface
+
+    shape, one = request.shape, (request.head or 0, request.query or 0)
+    if shape.mesh is None:
+        export_cloud(request.chosen(), shape.raw, output, *one, up=request.camera.up)
+    else:
+        export_surface(request.chosen(), shape.raw, shape.mesh, output, *one, up=request.camera.up)
