@@ -14,7 +14,7 @@ Names are loaded when they are first used, so that importing the package costs n
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pointset.attention_maps import AttentionMap, attention_maps
+from pointset.attention_maps import AttentionMap, attention_maps, find_map
 
 if TYPE_CHECKING:
     from pointset.checkpoints import load_run
@@ -55,6 +55,7 @@ __all__ = [
     "compare",
     "create_model",
     "evaluate",
+    "find_map",
     "fit",
     "list_models",
     "load_dataset",

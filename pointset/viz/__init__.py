@@ -4,6 +4,7 @@ Maps come from `pointset.attention_maps(model, points)`. On every picture 1 mean
 would give", on a logarithmic scale.
 
     still (matplotlib; PNG or SVG by `save`)
+        draw_clouds(clouds, names=...)              clouds without attention, to see what a model sees
         draw_map(map, points, head=0, query=5)      one cloud, coloured by one map
         draw_maps(map, points)                      all heads and queries of one layer (inducing points, or PMA's seeds)
         draw_reads_and_writes(reads, writes, points)    what an inducing point reads, and who reads it back
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pointset.viz.export import export_cloud, export_surface
     from pointset.viz.page import Page, inline, make_page
     from pointset.viz.panels import draw_instances, draw_map, draw_maps, draw_reads_and_writes
+    from pointset.viz.shapes import draw_clouds
     from pointset.viz.surface import carry_to_vertices
     from pointset.viz.window import show_window
     from pointset.viz.writing import save
@@ -39,6 +41,7 @@ _HOMES = {
     "export": ("export_cloud", "export_surface"),
     "page": ("Page", "inline", "make_page"),
     "panels": ("draw_instances", "draw_map", "draw_maps", "draw_reads_and_writes"),
+    "shapes": ("draw_clouds",),
     "surface": ("carry_to_vertices",),
     "window": ("show_window",),
     "writing": ("save",),
@@ -50,6 +53,7 @@ __all__ = [
     "ColorScale",
     "Page",
     "carry_to_vertices",
+    "draw_clouds",
     "draw_instances",
     "draw_map",
     "draw_maps",

@@ -1,0 +1,80 @@
+"""Clouds as they are, without attention: to see what a model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+from pointset.viz.camera import Camera
+from pointset.viz.color import ramp
+from pointset.viz.grid import Grid, Line, Panel
+from pointset.viz.rows import as_cloud
+from pointset.viz.scatter import frame_for
+
+if TYPE_CHECKING:
+    from pointset.viz.sheet import Picture
+
+MOST_COLUMNS = 5
+WIDTH = 8.6
+
+
+@dataclass(frozen=True)
+class HeightScale:
+    """For heights from 0 to 1, which help to see a shape and mean nothing else."""
+
+    name: str = "cividis"
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Heights are positions; the palest end is left out."""
+        return 0.85 * values
+
+    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """All points count the same."""
+        return np.full(values.shape, 0.4)
+
+    def ramp(self) -> NDArray[np.float64]:
+        """256 colours [256, 3]."""
+        return ramp(self.name)
+
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """None: there is no bar."""
+        return [], []
+
+
+def draw_clouds(
+    clouds: Sequence[Any], *, names: Sequence[str] | None = None, camera: Camera | None = None, title: str = ""
+) -> Picture:
+    """Clouds side by side, coloured by height, each in a size of its own.
+
+    Args:
+        clouds: each [n_i, 3].
+        names: one per cloud, drawn above it.
+        camera: the same for every panel.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: there is no cloud, one is empty or not [n, 3], or there is not one name per cloud.
+    """
+    if not len(clouds) or len(names or clouds) != len(clouds):
+        raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")
+    camera, scale = camera or Camera(), HeightScale()
+    shapes = [_fitted(as_cloud(cloud)) for cloud in clouds]
+    up = {"y": 1, "z": 2}[camera.up]
+    panels = [
+        Panel(cloud, (cloud[:, up] - cloud[:, up].min()) / max(np.ptp(cloud[:, up]), 1e-12), scale, name)
+        for cloud, name in zip(shapes, names or [""] * len(shapes), strict=True)
+    ]
+    lines = [Line("", panels[i : i + MOST_COLUMNS]) for i in range(0, len(panels), MOST_COLUMNS)]
+    note = f"{len(shapes[0])} points each" if len({len(cloud) for cloud in shapes}) == 1 else ""
+    return Grid(lines, frame_for(shapes, camera), camera, WIDTH).draw(title, note, below=0.1).picture
+
+
+def _fitted(cloud: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The cloud with the middle of its box at the origin and its farthest point at distance 1."""
+    centred = cloud - (cloud.min(axis=0) + cloud.max(axis=0)) / 2
+    return centred / max(float(np.linalg.norm(centred, axis=1).max()), 1e-12)
