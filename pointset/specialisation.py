@@ -19,9 +19,9 @@ CELLS = 4
 DESCRIPTIONS = {
     "entropy": "1: reads all points alike",
     "overlap": "1: reads what the others read",
-    "same place": "likeness of its regions on two shapes of a class",
-    "own place": "the same, less that of different inducing points",
-    "steadiness": "likeness under augmentation, less that of others",
+    "same place": "1: one region on all of a class",
+    "own place": "the same, less that of others",
+    "steadiness": "alike augmented, less others",
 }
 
 

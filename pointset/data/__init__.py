@@ -18,34 +18,44 @@ if TYPE_CHECKING:
         Shift,
         augmentation_from_names,
     )
-    from pointset.data.batches import Batch, fixed_batches, pad_sets
+    from pointset.data.batches import Batch, collate, fixed_batches, pad_sets
     from pointset.data.cards import Card, list_cards, load_card
+    from pointset.data.clouds import Cloud, CloudError, read_cloud
     from pointset.data.dataset import load_dataset
+    from pointset.data.geometric import GeometricSets, from_geometric
     from pointset.data.meshes import Mesh, MeshError, read_mesh
     from pointset.data.normalize import normalize_points
     from pointset.data.point_sets import PointSets
+    from pointset.data.pools import Pool
     from pointset.data.sampling import sample_points
 
 _MODULES = {
     "Batch": "batches",
     "Card": "cards",
+    "Cloud": "clouds",
+    "CloudError": "clouds",
     "Compose": "augment",
+    "GeometricSets": "geometric",
     "Jitter": "augment",
     "Mesh": "meshes",
     "MeshError": "meshes",
     "PointSets": "point_sets",
+    "Pool": "pools",
     "RandomSubset": "augment",
     "RotateAny": "augment",
     "RotateUp": "augment",
     "Scale": "augment",
     "Shift": "augment",
     "augmentation_from_names": "augment",
+    "collate": "batches",
     "fixed_batches": "batches",
+    "from_geometric": "geometric",
     "list_cards": "cards",
     "load_card": "cards",
     "load_dataset": "dataset",
     "normalize_points": "normalize",
     "pad_sets": "batches",
+    "read_cloud": "clouds",
     "read_mesh": "meshes",
     "sample_points": "sampling",
 }
@@ -53,23 +63,30 @@ _MODULES = {
 __all__ = [
     "Batch",
     "Card",
+    "Cloud",
+    "CloudError",
     "Compose",
+    "GeometricSets",
     "Jitter",
     "Mesh",
     "MeshError",
     "PointSets",
+    "Pool",
     "RandomSubset",
     "RotateAny",
     "RotateUp",
     "Scale",
     "Shift",
     "augmentation_from_names",
+    "collate",
     "fixed_batches",
+    "from_geometric",
     "list_cards",
     "load_card",
     "load_dataset",
     "normalize_points",
     "pad_sets",
+    "read_cloud",
     "read_mesh",
     "sample_points",
 ]

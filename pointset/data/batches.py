@@ -1,6 +1,7 @@
-"""Batches for training and evaluation, and padding for sets of several sizes."""
+"""Batches for training and evaluation; sets of several sizes are padded and masked."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,10 @@ from torch import Tensor
 
 from pointset.data.augment import Augmentation
 from pointset.data.point_sets import PointSets
+from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError
+
+__all__ = ["Batch", "batches", "collate", "epoch_generator", "fixed_batches", "pad_sets"]
 
 
 class Batch(NamedTuple):
@@ -30,23 +34,30 @@ def batches(
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch): an epoch that is run
     again is the same to the last bit, whatever ran before it. The last batch is short when the sizes do not
-    divide.
+    divide. Sets of several sizes are padded to the largest of their batch.
     """
     _check(batch_size)
     generator = epoch_generator(seed, epoch)
     order = torch.randperm(len(dataset), generator=generator)
     for rows in order.split(batch_size):
-        points = dataset.draw(rows, generator)
-        if augment is not None:
-            points = augment(points, generator)
-        yield Batch(points, None, dataset.labels[rows])
+        with one_thread():
+            points, mask = dataset.draw_masked(rows, generator)
+            if augment is not None:
+                points = augment(points, generator, mask)
+                if mask is not None and mask.shape[1] != points.shape[1]:
+                    mask = None  # a random subset of the real points was taken
+        yield Batch(points, mask, dataset.labels[rows])
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
     """The evaluation view: every shape once, in order, each as its fixed seeded subset."""
     _check(batch_size)
-    for points, labels in zip(dataset.points.split(batch_size), dataset.labels.split(batch_size), strict=True):
-        yield Batch(points, None, labels)
+    whole, sizes = dataset.mask, dataset.sizes
+    for rows in torch.arange(len(dataset)).split(batch_size):
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        longest = int(sizes[part].max())
+        points, mask = dataset.points[part, :longest], None if whole is None else whole[part, :longest]
+        yield Batch(points, None if mask is None or mask.all() else mask, dataset.labels[part])
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
@@ -55,29 +66,24 @@ def epoch_generator(seed: int, epoch: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(mixed >> 1))
 
 
-def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-    """Lay sets of several sizes side by side.
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to this thread: on a batch of points, waiting for the others takes longer than the work.
 
-    Args:
-        sets: B tensors [n_i, 3] of one type; n_i = 0 is allowed.
-
-    Returns:
-        points [B, n, 3] with n the largest n_i and zeros in the padded rows, and mask bool [B, n], True at
-        real points, or None when all sets have one size.
-
-    Raises:
-        PointsetError: there is no set, or one is not [n_i, 3].
+    Many times as long, if other processes use the cores. It also keeps sums in one order.
     """
-    if not sets:
-        raise PointsetError("there is no set to pad: give at least one")
-    for index, points in enumerate(sets):
-        if points.dim() != 2 or points.shape[1] != 3:
-            raise PointsetError(f"set {index} must be [n, 3], got {list(points.shape)}")
-    padded = torch.nn.utils.rnn.pad_sequence(list(sets), batch_first=True)
-    sizes = torch.tensor([len(points) for points in sets], device=padded.device)
-    if int(sizes.min()) == int(sizes.max()):
-        return padded, None
-    return padded, torch.arange(padded.shape[1], device=padded.device) < sizes[:, None]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
+    """Items of `PointSets` side by side, padded where sizes differ: `DataLoader(sets, collate_fn=collate)`."""
+    points, mask = pad_sets([points for points, _ in items])
+    return Batch(points, mask, torch.tensor([label for _, label in items]))
 
 
 def _check(batch_size: int) -> None:

@@ -82,7 +82,7 @@ def mesh_pool(
             f"{name} lacks {len(manifest.skipped)} of {len(manifest.entries)} shapes, whose meshes could not be used: "
             f"{pool_folder(plan) / FILE} says why",
             UserWarning,
-            stacklevel=3,  # whoever called load_dataset
+            stacklevel=4,  # whoever called load_dataset
         )
     return Pool(
         arrays["points"],

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,10 @@ from pointset.data.clouds import Cloud, read_cloud
 from pointset.data.folders import ShapeFile
 from pointset.data.home import make_folder, pools_home
 from pointset.data.partial_pool import checksum, told_plainly
-from pointset.data.pools import Pool
+from pointset.data.pools import AS_RELEASED, Pool
 
 FORMAT = 1
 FILE = "clouds.json"
-AS_FOUND = "as released"
-"""The sampler of clouds that came as clouds."""
 MANY = 64
 """Files from which on worker processes read."""
 
@@ -58,36 +56,44 @@ def cloud_pool(
         CloudError: a file cannot be used; see `pointset.data.clouds.read_cloud`.
         PointsetError: the disk is full or read-only.
     """
-    from filelock import FileLock
-
     arrays = ("points", "normals") if normals else ("points",)
     identity = {"names": [[shape.name, str(shape.path)] for shape in shapes], "arrays": arrays, "format": FORMAT}
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
     folder = pools_home() / f"{name}-clouds-{key}"
-    make_folder(folder.parent)
-    with told_plainly(folder.parent):
-        lock = FileLock(folder.with_name(folder.name + ".lock"))
-        lock.acquire()
-    with lock:
-        sources = _sources(shapes)
-        found = _facts(folder, sources, arrays)
-        if found is None:
-            found = _make(folder, shapes, sources, arrays, progress, workers)
-        offsets = np.array(found["offsets"], np.int64)
-        mapped = {
-            array: np.memmap(folder / f"{array}.f32", np.dtype("<f4"), "r", shape=(int(offsets[-1]), 3))
-            for array in arrays
-        }
+    sources = _sources(shapes)
+    found = _facts(folder, sources, arrays)
+    if found is None:
+        with _locked(folder):
+            found = _facts(folder, sources, arrays) or _make(folder, shapes, sources, arrays, progress, workers)
+    offsets = np.array(found["offsets"], np.int64)
+    mapped = {
+        array: np.memmap(folder / f"{array}.f32", np.dtype("<f4"), "r", shape=(int(offsets[-1]), 3)) for array in arrays
+    }
     return Pool(
         mapped["points"],
         [shape.name for shape in shapes],
         np.array([shape.label for shape in shapes], np.int64),
         list(classes),
-        AS_FOUND,
+        AS_RELEASED,
         normals=mapped.get("normals"),
         checksums=tuple(found["checksums"]),
         offsets=offsets,
     )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Generator[None, None, None]:
+    """Keep other processes from making the same pool; they wait."""
+    from filelock import FileLock
+
+    make_folder(folder.parent)
+    lock = FileLock(folder.with_name(folder.name + ".lock"))
+    with told_plainly(folder.parent):
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _facts(folder: Path, sources: list[list[int]], arrays: Sequence[str]) -> dict[str, Any] | None:
@@ -131,7 +137,7 @@ def _make(
     return facts
 
 
-def _read_all(shapes: Sequence[ShapeFile], normals: bool, workers: int | None) -> Iterator[Cloud]:
+def _read_all(shapes: Sequence[ShapeFile], normals: bool, workers: int | None) -> Generator[Cloud, None, None]:
     """The clouds in order, as they are read."""
     from joblib import Parallel, delayed
 

@@ -1,6 +1,9 @@
 """Reading one point cloud from a file: .npy, .npz, .ply, .pcd, .xyz or .txt."""
 
+import zipfile
+import zlib
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +120,15 @@ def _read_npz(path: Path) -> np.ndarray:
     found = _load_numpy(path)
     if isinstance(found, np.ndarray):
         raise CloudError("expected an archive of arrays, found one array: call the file .npy")
-    with found:
-        names = list(found)
-        key = next((key for key in POINT_KEYS if key in names), names[0] if len(names) == 1 else None)
-        if key is None:
-            raise CloudError(f"expected an array called {' or '.join(POINT_KEYS)}, found {', '.join(names) or 'none'}")
-        points = _array_of(found, key)
-        normal_key = next((key for key in NORMAL_KEYS if key in names), None)
-        if normal_key is None:
-            return points
-        normals = _array_of(found, normal_key)
+    names = list(found)
+    key = next((key for key in POINT_KEYS if key in names), names[0] if len(names) == 1 else None)
+    if key is None:
+        raise CloudError(f"expected an array called {' or '.join(POINT_KEYS)}, found {', '.join(names) or 'none'}")
+    points = _array_of(found, key)
+    normal_key = next((key for key in NORMAL_KEYS if key in names), None)
+    if normal_key is None:
+        return points
+    normals = _array_of(found, normal_key)
     if points.shape != normals.shape or points.ndim != 2:
         raise CloudError(f"expected as many normals as points, found {list(normals.shape)} beside {list(points.shape)}")
     return np.hstack([points, normals])
@@ -134,15 +136,15 @@ def _read_npz(path: Path) -> np.ndarray:
 
 def _load_numpy(path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:  # pickled objects, which could run anything, are never read
+        return np.load(BytesIO(path.read_bytes()), allow_pickle=False)
+    except _UNREADABLE as error:  # pickled objects, which could run anything, are never read
         raise CloudError(f"holds no array of numbers that can be read: {_one_line(error)}") from error
 
 
 def _array_of(archive: Any, key: str) -> np.ndarray:
     try:
         return np.asarray(archive[key])
-    except (ValueError, EOFError) as error:
+    except _UNREADABLE as error:
         raise CloudError(f"{key} is no array of numbers that can be read: {_one_line(error)}") from error
 
 
@@ -201,6 +203,9 @@ def _columns_of(fields: dict[str, np.ndarray], normals: tuple[str, str, str]) ->
 def _one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
+
+_UNREADABLE = (ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises for files that are damaged, or that hold Python objects."""
 
 _READERS = {
     ".npy": _read_npy,

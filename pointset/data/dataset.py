@@ -3,27 +3,31 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pointset.data.augment import Axis
-from pointset.data.cache import mesh_pool
-from pointset.data.folders import list_shapes
+from pointset.data.cache import mesh_pool, pool_folder
+from pointset.data.cards import Card
+from pointset.data.cloud_pool import cloud_pool
+from pointset.data.folders import list_folder
+from pointset.data.geometric import geometric_pool
 from pointset.data.locate import check_against_card, locate_data
-from pointset.data.point_sets import PointSets, Pool
+from pointset.data.manifest import Plan
+from pointset.data.point_sets import PointSets
+from pointset.data.pools import AS_RELEASED, Pool
 from pointset.data.released import is_released, read_released
+from pointset.data.shape_jobs import Sampling
 from pointset.errors import PointsetError
 
 __all__ = ["AS_RELEASED", "PointSets", "load_dataset"]
 
-AS_RELEASED = "as released"
-"""The sampler of clouds that came as clouds."""
-
 
 def load_dataset(
-    name_or_folder: str | Path,
+    name_or_folder: str | Path | Sequence[Any],
     split: str = "train",
     points: int = 1024,
     *,
@@ -42,16 +46,19 @@ def load_dataset(
 
     Args:
         name_or_folder: a card's name, as text (see `list_cards`), whose data is looked for in `home()/datasets`; or a
-            folder, with meshes as class/split/file or class/file, or in the layout of ModelNet40's HDF5
-            release. "shapes10" is built at first use.
+            folder, with meshes or clouds (.npy, .npz, .ply, .pcd, .xyz, .txt) as class/split/file, split/class/file
+            or class/file, or in the layout of ModelNet40's HDF5 release; or a torch-geometric data set of `Data` with
+            `pos`. "shapes10" is built at first use.
         split: "train" or "test" (any split that a class/split/file folder has).
-        points: points per set, n.
-        pool_points: points sampled on each mesh, once, to draw the sets from; clouds in HDF5 are their own
-            pool.
+        points: points per set, n. Cloud files may differ in size: those with fewer points give all they have, and
+            batches are padded and masked.
+        pool_points: points sampled on each mesh, once, to draw the sets from; clouds are their own pool. Pools made
+            by `pointset data build --points 10000` are those of pool_points=10000.
         normalize: "unit-sphere", "standardize" or "none"; see `pointset.data.normalize`.
         sampler: how points are chosen on a mesh; see `pointset.data.sampling`. Clouds in HDF5 are sampled
             already.
         seed: of the pools and of the fixed subsets.
+        normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
         up: "y" or "z"; None takes the card's, and "z" for a folder.
         classes: keep only these, labelled in this order; None keeps all, sorted by name or as the card orders
             them.
@@ -65,30 +72,24 @@ def load_dataset(
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is
             wrong.
     """
-    card, folder = locate_data(name_or_folder, progress=progress)
     if up not in (None, "y", "z"):
         raise PointsetError(f"up={up!r} is no up axis: choose y or z")
-    if is_released(folder):
-        if sampler != "uniform":
-            raise PointsetError(f"{folder} holds sampled points already: leave sampler={sampler!r} out")
-        clouds = read_released(folder, split, variant)
-        pool = Pool(clouds.points, clouds.names, clouds.labels, clouds.classes, AS_RELEASED)
-        check_against_card(clouds.classes, len(clouds.points), card, split, folder, variant)
+    sampling = Sampling(pool_points, sampler, seed, normals)
+    if not isinstance(name_or_folder, str | Path):
+        name = source = type(name_or_folder).__name__
+        pool, card = geometric_pool(name_or_folder, sampling), None
     else:
-        if variant is not None:
-            raise PointsetError(f"{folder} holds meshes, in one version only: leave variant={variant!r} out")
-        shapes, names = list_shapes(folder, split, seed=split_seed)
-        check_against_card(names, len(shapes), card, split, folder)
-        pool_name = f"{folder.name}-{split}"
-        pool = mesh_pool(pool_name, shapes, names, points=pool_points, sampler=sampler, seed=seed, progress=progress)
+        card, folder = locate_data(name_or_folder, progress=progress)
+        name, source = (card.name, card.name) if card else (folder.name, str(folder))
+        pool = _folder_pool(folder, card, split, sampling, variant, split_seed, progress)
     rows = None
     if classes is not None:
         pool, rows = _keep_classes(pool, classes)
     return PointSets(
         pool,
         points,
-        name=card.name if card else folder.name,
-        source=card.name if card else str(folder),
+        name=name,
+        source=source,
         split=split,
         normalize=normalize,
         seed=seed,
@@ -99,6 +100,49 @@ def load_dataset(
     )
 
 
+def _folder_pool(
+    folder: Path,
+    card: Card | None,
+    split: str,
+    sampling: Sampling,
+    variant: str | None,
+    split_seed: int,
+    progress: bool,
+) -> Pool:
+    """The pool of one split of a folder: of released clouds, of cloud files or of meshes."""
+    if is_released(folder):
+        _require_no_sampling(folder, sampling)
+        if sampling.normals:
+            raise PointsetError(f"{folder} holds points without normals: leave normals out")
+        clouds = read_released(folder, split, variant)
+        check_against_card(clouds.classes, len(clouds.points), card, split, folder, variant)
+        return Pool(clouds.points, clouds.names, clouds.labels, clouds.classes, AS_RELEASED)
+    if variant is not None:
+        raise PointsetError(f"{folder} comes in one version only: leave variant={variant!r} out")
+    listing = list_folder(folder, split, seed=split_seed)
+    check_against_card(listing.classes, len(listing.shapes), card, split, folder)
+    pool_name = f"{folder.name}-{split}"
+    if listing.kind == "clouds":
+        _require_no_sampling(folder, sampling)
+        return cloud_pool(pool_name, listing.shapes, listing.classes, normals=sampling.normals, progress=progress)
+    kept = _built_with_normals(Plan.of(pool_name, listing.shapes, listing.classes, sampling))
+    pool = mesh_pool(pool_name, listing.shapes, listing.classes, **vars(kept), progress=progress)
+    return pool if sampling.normals else dataclasses.replace(pool, normals=None)
+
+
+def _built_with_normals(plan: Plan) -> Sampling:
+    """What to open: a pool that was built with normals has the same points, and need not be made without."""
+    more = dataclasses.replace(plan.sampling, normals=True)
+    if not pool_folder(plan).is_dir() and pool_folder(dataclasses.replace(plan, sampling=more)).is_dir():
+        return more
+    return plan.sampling
+
+
+def _require_no_sampling(folder: Path, sampling: Sampling) -> None:
+    if sampling.sampler != "uniform":
+        raise PointsetError(f"{folder} holds sampled points already: leave sampler={sampling.sampler!r} out")
+
+
 def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
     """The pool with the classes labelled anew, and the rows whose class is kept."""
     for name in classes:
@@ -107,6 +151,6 @@ def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
     new_labels = np.full(len(pool.classes), -1)
     new_labels[[pool.classes.index(name) for name in classes]] = np.arange(len(classes))
     labels = new_labels[pool.labels]
-    skipped = tuple(name for name in pool.skipped if name.split("/")[0] in classes)
+    skipped = tuple(name for name in pool.skipped if not set(classes).isdisjoint(name.split("/")[:2]))
     kept = dataclasses.replace(pool, labels=labels, classes=list(classes), skipped=skipped)
     return kept, torch.from_numpy(np.flatnonzero(labels >= 0))

@@ -78,9 +78,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     tree = read_tree(folder)
     _require_folders(tree)
     kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
-    if all(branch.name.casefold() in SPLITS for branch in tree.folders) and any(
-        inner.name.casefold() not in SPLITS for branch in tree.folders for inner in branch.folders
-    ):
+    if _splits_come_first(tree):
         _require_shapes_inside(folder, tree.folders)
         places = [(inner.name, branch.name, inner) for branch in tree.folders for inner in branch.folders]
         shapes, classes = _by_folder(places)
@@ -104,12 +102,16 @@ def _require_folders(tree: Branch) -> None:
         raise PointsetError(f"{tree.path} is no data set of shapes: found {found}; {LAYOUTS}")
 
 
+def _splits_come_first(tree: Branch) -> bool:
+    inner = {inner.name.casefold() for branch in tree.folders for inner in branch.folders}
+    return {branch.name.casefold() for branch in tree.folders} <= SPLITS and not (inner and inner <= SPLITS)
+
+
 def _require_shapes_inside(folder: Path, splits: list[Branch]) -> None:
     """The split folders of a split/class/file folder hold folders of shapes and nothing else."""
     for branch in splits:
         if branch.files:
-            found = f"{branch.name}/file beside {branch.name}/class/file"
-            raise PointsetError(f"{folder} mixes two layouts: found {found}; {LAYOUTS}")
+            raise PointsetError(f"{folder} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
     for name in sorted({inner.name for branch in splits for inner in branch.folders}):
         if not any(inner.files for branch in splits for inner in branch.folders if inner.name == name):
             raise PointsetError(f"class {name!r} of {folder} holds no mesh and no point cloud; {LAYOUTS}")

@@ -9,8 +9,9 @@ from torch.utils.data import Dataset
 
 from pointset.data.clouds import require_cloud
 from pointset.data.meshes import Mesh
-from pointset.data.pools import Pool
+from pointset.data.pools import AS_RELEASED, Pool
 from pointset.data.sampling import sample_points, seed_for
+from pointset.data.shape_jobs import Sampling
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
@@ -49,24 +50,47 @@ class GeometricSets(Dataset[Any]):
         return data
 
 
-def geometric_pool(
+def from_geometric(
     dataset: Any,
+    points: int = 1024,
     *,
-    points: int,
+    split: str = "train",
+    pool_points: int = 2048,
     sampler: str = "uniform",
     seed: int = 0,
     normals: bool = False,
-    classes: Sequence[str] | None = None,
-) -> Pool:
+    class_names: Sequence[str] | None = None,
+    **options: Any,
+) -> "PointSets":
+    """Sets from a torch-geometric data set of `Data` with `pos`; `load_dataset` takes one too.
+
+    Args:
+        dataset: see `geometric_pool`.
+        points: points per set, n.
+        split: what the sets are called.
+        pool_points: points sampled on each mesh.
+        sampler: how.
+        seed: of the pools and the fixed subsets.
+        normals: keep the normals too.
+        class_names: in the order of the labels.
+        options: others of `PointSets`, such as `normalize` and `up`.
+
+    Raises:
+        PointsetError: as for `geometric_pool` and `PointSets`.
+    """
+    from pointset.data.point_sets import PointSets
+
+    pool = geometric_pool(dataset, Sampling(pool_points, sampler, seed, normals), class_names)
+    return PointSets(pool, points, **{"name": type(dataset).__name__, "split": split, "seed": seed, **options})
+
+
+def geometric_pool(dataset: Any, sampling: Sampling, classes: Sequence[str] | None = None) -> Pool:
     """Read a torch-geometric data set into memory.
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
             are sampled; the others are clouds, and `normal` [n, 3] goes with them.
-        points: points sampled on each mesh.
-        sampler: how; see `pointset.data.sampling`.
-        seed: each mesh is sampled with its own seed, made from this one and its place.
-        normals: keep the normals too.
+        sampling: of the meshes; each with its own seed, made from the one given and its place in the data set.
         classes: names of the classes in the order of the labels; those of the data set (`dataset.classes`), or the
             labels themselves as text, when not given.
 
@@ -77,6 +101,8 @@ def geometric_pool(
         PointsetError: an item has no `pos`, no single label or no normals, meshes stand beside clouds, or there are
             more labels than classes; the message says which item.
     """
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        raise PointsetError(f"{dataset!r} is neither a name, a folder nor a torch-geometric data set")
     items = [dataset[index] for index in range(len(dataset))]
     if not items:
         raise PointsetError("the torch-geometric data set is empty: give one with at least one item")
@@ -88,19 +114,18 @@ def geometric_pool(
         odd = are_meshes.index(not are_meshes[0])
         raise PointsetError(f"the torch-geometric data set mixes meshes and clouds: item {odd} differs from item 0")
     if are_meshes[0]:
-        sampled = [_sample(item, i, points, sampler, seed_for(seed, names[i])) for i, item in enumerate(items)]
-        kept = np.stack([normal for _, normal in sampled]) if normals else None
-        return Pool(np.stack([point for point, _ in sampled]), names, labels, known, sampler, normals=kept)
+        sampled = [_sample(item, index, names[index], sampling) for index, item in enumerate(items)]
+        points = np.stack([on_shape for on_shape, _ in sampled])
+        kept = np.stack([normal for _, normal in sampled]) if sampling.normals else None
+        return Pool(points, names, labels, known, sampling.sampler, normals=kept)
+    if sampling.sampler != "uniform":
+        raise PointsetError(f"the torch-geometric data set holds clouds: leave sampler={sampling.sampler!r} out")
+    normals = sampling.normals
     clouds = [_cloud(item, index, normals) for index, item in enumerate(items)]
     offsets = np.cumsum([0, *(len(cloud.points) for cloud in clouds)])
     stacked = np.concatenate([cloud.points for cloud in clouds])
     kept = np.concatenate([cloud.normals for cloud in clouds]) if normals else None
-    return Pool(stacked, names, labels, known, "as released", normals=kept, offsets=offsets)
-
-
-def is_geometric(value: Any) -> bool:
-    """Whether something is a sequence of items with `pos`, and neither a name nor a path."""
-    return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, str | bytes)
+    return Pool(stacked, names, labels, known, AS_RELEASED, normals=kept, offsets=offsets)
 
 
 def _get(item: Any, key: str) -> Any:
@@ -128,10 +153,11 @@ def _classes(dataset: Any, classes: Sequence[str] | None, labels: np.ndarray) ->
     return known
 
 
-def _sample(item: Any, index: int, points: int, sampler: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(item: Any, index: int, name: str, sampling: Sampling) -> tuple[np.ndarray, np.ndarray]:
+    seed = seed_for(sampling.seed, name)
     try:
         mesh = Mesh(item.pos.numpy(force=True), item.face.t().numpy(force=True))
-        return sample_points(mesh, points, seed=seed, sampler=sampler, normals=True)
+        return sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)
     except PointsetError as error:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be sampled: {error}") from error
 

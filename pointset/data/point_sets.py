@@ -1,7 +1,7 @@
 """Point sets that a model trains on and is measured on, drawn from pools of points."""
 
+import copy
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ from torch.utils.data import Dataset
 
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
+from pointset.data.places import fixed_places, random_places
 from pointset.data.pools import Pool
 from pointset.data.ragged import pad_rows
-from pointset.data.sampling import seed_for
-from pointset.data.subsets import random_subsets
+from pointset.data.splits import validation_rows
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.source = source or name
         self.name, self.split, self.size, self.seed, self.up = name, split, size, seed, up
         self.split_seed, self.variant = split_seed, variant
-        self.rows = torch.arange(len(pool)) if rows is None else rows
         self.classes = pool.classes
-        self.labels = torch.from_numpy(pool.labels)[self.rows]
-        self.names = [pool.names[row] for row in self.rows.tolist()]
+        self._choose(torch.arange(len(pool)) if rows is None else rows)
 
     @property
     def pool(self) -> NDArray[np.float32]:
@@ -104,7 +102,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
         Nothing else is read or kept, so that the worker processes of a torch `DataLoader` stay small.
         """
-        points, _ = self._fixed(range(index, index + 1) if index >= 0 else range(len(self))[index:][:1])
+        points, _ = self._fixed(self._row(index))
         return points[0], int(self.labels[index])
 
     @functools.cached_property
@@ -113,7 +111,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         sizes = self.sizes
         whole = torch.zeros(len(self), int(sizes.max(initial=0)), 3)
         for first in range(0, len(self), _AT_ONCE):
-            some, _ = self._fixed(range(first, min(first + _AT_ONCE, len(self))))
+            some, _ = self._fixed(self.rows.numpy()[first : first + _AT_ONCE])
             whole[first : first + len(some), : some.shape[1]] = some
         return whole
 
@@ -137,11 +135,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the data was loaded without normals.
         """
-        return self._normals(range(len(self)))
+        return self._normals(self.rows.numpy())
 
     def normals_of(self, index: int) -> Tensor:
         """Unit normals [n, 3] at the points of shape `index` of the evaluation view, without padding."""
-        return self._normals(range(len(self))[index:][:1] if index < 0 else range(index, index + 1))[0]
+        return self._normals(self._row(index))[0]
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
@@ -158,19 +156,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def draw_masked(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """The training view, and the mask bool [B, n] of its real points; None when all sets have one size."""
         rows = self.rows[torch.as_tensor(indices, dtype=torch.int64)].numpy()
-        available = self._source.sizes[rows]
-        sizes = np.minimum(available, self.size)
-        if self._source.offsets is None:
-            chosen = random_subsets(self.pool.shape[1], self.size, len(rows), generator)
-        else:
-            each = zip(available.tolist(), sizes.tolist(), strict=True)
-            chosen = np.concatenate([random_subsets(have, take, 1, generator)[0] for have, take in each])
-        return self._take(np.repeat(self._source.starts[rows], sizes) + chosen.ravel(), sizes)
+        return self._take(*random_places(self._source, rows, self.size, generator))
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """The shapes at `indices`, in that order, as a data set of its own that shares the pool."""
-        rows = self.rows[torch.as_tensor(indices, dtype=torch.int64)]
-        return self._view(rows, split or self.split)
+        part = copy.copy(self)
+        part.split = split or self.split
+        part._choose(self.rows[torch.as_tensor(indices, dtype=torch.int64)])
+        return part
 
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Cut a validation set, class by class, that shares no shape with what remains for training.
@@ -187,16 +180,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the fraction is out of range, or so small that validation would be empty.
         """
-        if not 0.0 < fraction < 1.0:
-            raise PointsetError(f"fraction={fraction} is no share to hold out: give a number between 0 and 1")
-        rng = np.random.default_rng((seed, _VALIDATION_STREAM))
-        held_out = np.zeros(len(self), dtype=bool)
-        labels = self.labels.numpy()
-        for label in range(len(self.classes)):
-            members = rng.permutation(np.flatnonzero(labels == label))
-            held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
-        if not held_out.any():
-            raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds none out: give a larger fraction")
+        held_out = validation_rows(self.labels.numpy(), fraction, seed)
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
 
@@ -232,48 +216,27 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
         It is the same wherever the data lies, and another as soon as a shape, a class or a point changes.
         """
-        found = hashlib.sha256("\0".join(self.classes).encode())
-        for name, label, row in zip(self.names, self.labels.tolist(), self.rows.tolist(), strict=True):
-            found.update(f"\n{name}\0{label}\0{self._source.checksum(row)}".encode())
-        return found.hexdigest()[:16]
+        return self._source.fingerprint(self.rows.tolist())
 
-    def _view(self, rows: Tensor, split: str) -> "PointSets":
-        return PointSets(
-            self._source,
-            self.size,
-            name=self.name,
-            source=self.source,
-            split=split,
-            normalize=self._normalize_name,
-            seed=self.seed,
-            split_seed=self.split_seed,
-            variant=self.variant,
-            up=self.up,
-            rows=rows,
-        )
+    def _choose(self, rows: Tensor) -> None:
+        self.rows = rows
+        self.labels = torch.from_numpy(self._source.labels)[rows]
+        self.names = [self._source.names[row] for row in rows.tolist()]
 
-    def _fixed(self, indices: range) -> tuple[Tensor, Tensor | None]:
-        """Some sets of the evaluation view [B, n, 3] and their mask."""
-        return self._take(*self._where(indices))
+    def _row(self, index: int) -> NDArray[np.int64]:
+        """The pool's row of one shape, [1]; the index may count from the end, and iteration ends by its IndexError."""
+        place = range(len(self))[index]
+        return self.rows.numpy()[place : place + 1]
 
-    def _normals(self, indices: range) -> Tensor:
+    def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
+        """The evaluation view of some rows of the pool, [B, n, 3], and their mask."""
+        return self._take(*fixed_places(self._source, rows, self.size, self.seed))
+
+    def _normals(self, rows: NDArray[np.int64]) -> Tensor:
         if self._source.normals is None:
             raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
-        where, sizes = self._where(indices)
+        where, sizes = fixed_places(self._source, rows, self.size, self.seed)
         return pad_rows(self._source.take(where, "normals"), sizes)[0]
-
-    def _where(self, indices: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the fixed subsets' points are in the pool, one set after the other, and the sets' sizes."""
-        rows = self.rows.numpy()[indices.start : indices.stop]
-        available = self._source.sizes[rows]
-        sizes = np.minimum(available, self.size)
-        each = zip(indices, available.tolist(), sizes.tolist(), strict=True)
-        chosen = [self._fixed_choice(self.names[index], have)[:take] for index, have, take in each]
-        return np.repeat(self._source.starts[rows], sizes) + np.concatenate([*chosen, np.empty(0, np.int64)]), sizes
-
-    def _fixed_choice(self, name: str, available: int) -> NDArray[np.int64]:
-        """One permutation per shape, whose beginning is taken: fewer points are a subset of more."""
-        return np.random.default_rng(seed_for(self.seed, name)).permutation(available)
 
     def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
         """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, 3], and their mask."""
@@ -281,12 +244,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return self._normalize(points, mask), mask
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be made again, so that worker processes get little."""
-        return {key: value for key, value in vars(self).items() if key not in ("points", "normals")}
+        """What copies and worker processes get: all but what is made at first use."""
+        return {key: value for key, value in vars(self).items() if key not in ("points", "normals", "fingerprint")}
 
 
 _AT_ONCE = 256
 """Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""
-
-_VALIDATION_STREAM = 1
-"""Keeps the validation cut apart from other uses of the same seed."""

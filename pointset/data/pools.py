@@ -3,12 +3,16 @@
 import functools
 import hashlib
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+AS_RELEASED = "as released"
+"""The sampler of clouds that came as clouds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,12 @@ class Pool:
     """Names of shapes that the data set has and the pool lacks, because their meshes could not be used."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+
+    def __post_init__(self) -> None:
+        for name in ("points", "normals"):
+            array = getattr(self, name)
+            if array is not None and not array.flags.c_contiguous:  # it would be copied whole at every draw
+                object.__setattr__(self, name, np.ascontiguousarray(array))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -70,6 +80,13 @@ class Pool:
             block = np.ascontiguousarray(self.points.reshape(-1, 3)[first:last], dtype="<f4")
             self._hashed[row] = hashlib.blake2b(block.data, digest_size=16).hexdigest()
         return self._hashed[row]
+
+    def fingerprint(self, rows: Sequence[int]) -> str:
+        """A hash of the classes in order, and of names, labels and points of some shapes, in order."""
+        found = hashlib.sha256("\0".join(self.classes).encode())
+        for row in rows:
+            found.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
+        return found.hexdigest()[:16]
 
     @functools.cached_property
     def _hashed(self) -> dict[int, str]:

@@ -111,9 +111,20 @@ def _in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list
         if first is None:
             return
         batches = itertools.chain([first], batches)
-        for results in parallel(supply()):
-            yield from results
-            taken += 1
+        with _closed(parallel(supply())) as finished:
+            for results in finished:
+                yield from results
+                taken += 1
+
+
+@contextlib.contextmanager
+def _closed(finished: Any) -> Iterator[Any]:
+    """End joblib's generator here and now when its reader gives up, and not when the garbage is collected."""
+    try:
+        yield finished
+    finally:
+        if hasattr(finished, "close"):  # Ray's backend gives a list
+            finished.close()
 
 
 @contextlib.contextmanager

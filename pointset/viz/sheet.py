@@ -28,9 +28,13 @@ class Picture(Figure):
         FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
-        file = io.BytesIO()
-        self.savefig(file, format="png", pil_kwargs={"optimize": True})
-        return file.getvalue()
+        from PIL import Image
+
+        drawn, small = io.BytesIO(), io.BytesIO()
+        self.savefig(drawn, format="png")
+        # 256 colours hold a scale and its paper in a third of the bytes: notebooks are kept with their pictures.
+        Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        return small.getvalue()
 
 
 class Sheet:
@@ -65,7 +69,8 @@ class Sheet:
         axes = self.axes(left, top, width, 0.11)
         axes.imshow(scale.ramp()[None], aspect="auto", extent=(0, 1, 0, 1), interpolation="bilinear")
         places, labels = scale.ticks()
-        axes.set_xticks(places, ["1 = uniform" if uniform and text == "1" else text for text in labels], fontsize=7)
+        meaning = "1 = uniform" if uniform and width > 2.6 else "1"  # on a short bar it would run into its neighbours
+        axes.set_xticks(places, [meaning if text == "1" else text for text in labels], fontsize=7)
         axes.set_yticks([])
         axes.tick_params(length=2, pad=1.5, width=0.5, labelcolor=INK)
         for spine in axes.spines.values():

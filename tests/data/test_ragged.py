@@ -1,0 +1,184 @@
+"""Clouds of several sizes: drawn, padded, masked, trained on; the pool on disk that they are read into."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import batches, collate, fixed_batches
+from pointset.data.dataset import load_dataset
+from pointset.data.normalize import NORMALIZATIONS, normalize_points
+from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError
+
+SIZES = (3, 9, 5, 20, 1, 12, 7, 9, 9, 4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two classes of clouds in five formats; every cloud is far from zero, where padding would show."""
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    rng = np.random.default_rng(0)
+    for number, size in enumerate(SIZES):
+        cloud = rng.normal([50, 60, 70, 0, 0, 0], size=(size, 6))
+        place = tmp_path / "scans" / f"class {number % 2}" / ("test" if number > 6 else "train") / str(number)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if number % 3 == 0:
+            np.save(place.with_suffix(".npy"), cloud)
+        elif number % 3 == 1:
+            np.savetxt(place.with_suffix(".txt"), cloud, delimiter=",", fmt="%.9g")
+        else:
+            np.savez(place.with_suffix(".npz"), points=cloud[:, :3], normals=cloud[:, 3:])
+    return tmp_path / "scans"
+
+
+def drawn(data: PointSets, rows: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor | None]:
+    return data.draw_masked(rows, torch.Generator().manual_seed(seed))
+
+
+def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder: Path) -> None:
+    data = load_dataset(folder, points=8, normalize="none")
+    by_name = dict(zip((int(Path(name).stem) for name in data.names), range(len(data)), strict=True))
+    assert by_name.keys() == set(range(7))
+    for number, row in by_name.items():
+        points, label = data[row]
+        assert (len(points), label) == (min(8, SIZES[number]), number % 2)
+        whole = {
+            tuple(point) for point in data._source.take(np.arange(SIZES[number]) + data._source.starts[row]).tolist()
+        }
+        assert {tuple(point) for point in points.tolist()} <= whole
+        assert len(set(map(tuple, points.tolist()))) == len(points)
+    assert data.points.shape == (7, 8, 3)
+    assert data.mask is not None
+    assert data.mask.sum(1).tolist() == data.sizes.tolist()
+    assert data.describe()["pool"] == 20
+    assert json.dumps(data.describe())
+
+
+def test_batches_are_padded_with_zeros_and_masked(folder: Path) -> None:
+    data = load_dataset(folder, points=8, normalize="none")
+    for batch in [*batches(data, 4, seed=0, epoch=0), *fixed_batches(data, 4)]:
+        if batch.mask is None:
+            assert (batch.points.abs() > 10).all(), "no padding without a mask"
+            continue
+        assert batch.points.shape[:2] == batch.mask.shape
+        assert batch.points.shape[1] == batch.mask.sum(1).max() <= 8
+        assert (batch.points[~batch.mask] == 0).all()
+        assert (batch.points[batch.mask].abs() > 10).all()
+        assert (batch.mask.int().diff(dim=1) <= 0).all(), "real points come first"
+    assert next(fixed_batches(data, 4)).mask is not None
+    seen = torch.cat([batch.labels for batch in batches(data, 4, seed=0, epoch=0)])
+    assert sorted(seen.tolist()) == sorted(data.labels.tolist())
+
+
+def test_draws_are_deterministic_and_fresh(folder: Path) -> None:
+    data = load_dataset(folder, points=6)
+    first, again, other = drawn(data, [5, 3, 1]), drawn(data, [5, 3, 1]), drawn(data, [5, 3, 1], seed=1)
+    assert torch.equal(first[0], again[0])
+    assert not torch.equal(first[0], other[0])
+
+
+def test_sets_of_one_size_need_no_mask(folder: Path) -> None:
+    data = load_dataset(folder, "test", points=4)
+    assert data.sizes.tolist() == [4, 4, 4]
+    assert data.mask is None
+    assert drawn(data, [0, 1, 2])[1] is None
+    assert all(batch.mask is None for batch in fixed_batches(data, 2))
+
+
+@pytest.mark.parametrize("how", NORMALIZATIONS)
+def test_padding_does_not_enter_normalisation(folder: Path, how: str) -> None:
+    data = load_dataset(folder, points=8, normalize=how)
+    plain = load_dataset(folder, points=8, normalize="none")
+    for row in range(len(data)):
+        alone = normalize_points(plain[row][0][None], how)[0]
+        torch.testing.assert_close(data.points[row, : data.sizes[row]], alone)
+        torch.testing.assert_close(data[row][0], alone)
+
+
+def test_augmentations_leave_padding_at_zero(folder: Path) -> None:
+    data = load_dataset(folder, points=8)
+    augment = augmentation_from_names(("scale", "jitter", "shift", "rotate-any"))
+    for batch in batches(data, 4, seed=0, epoch=0, augment=augment):
+        assert batch.mask is not None
+        assert (batch.points[~batch.mask] == 0).all()
+
+
+def test_a_model_is_trained_and_measured_on_ragged_sets(folder: Path) -> None:
+    train, test = load_dataset(folder, points=8), load_dataset(folder, "test", points=8)
+    model = pointset.create_model("isab16-pma", classes=2, dim=8, heads=2)
+    recipe = pointset.Recipe(epochs=2, batch_size=3, validation=0.3)
+    fitted = pointset.fit(model, train, recipe, progress=False)
+    assert all(np.isfinite(row["loss"]) for row in fitted.history)
+    one_by_one = pointset.evaluate(model, test, batch_size=1).logits
+    np.testing.assert_allclose(pointset.evaluate(model, test).logits, one_by_one, atol=1e-5)
+    unpadded = torch.cat([model(points[None], None) for points, _ in test]).detach().numpy()
+    np.testing.assert_allclose(one_by_one, unpadded, atol=1e-5)
+
+
+def test_a_data_loader_collates_ragged_sets(folder: Path) -> None:
+    data = load_dataset(folder, points=8)
+    loader = torch.utils.data.DataLoader(data, batch_size=4, collate_fn=collate)
+    batch = next(iter(loader))
+    expected = next(fixed_batches(data, 4))
+    torch.testing.assert_close(batch.points, expected.points)
+    torch.testing.assert_close(batch.mask, expected.mask)
+    torch.testing.assert_close(batch.labels, expected.labels)
+
+
+def test_normals_go_with_their_points(folder: Path) -> None:
+    data = load_dataset(folder, points=8, normals=True)
+    assert data.normals.shape == data.points.shape
+    assert data.mask is not None
+    torch.testing.assert_close(data.normals.norm(dim=2)[data.mask], torch.ones(int(data.mask.sum())))
+    torch.testing.assert_close(data.normals_of(3), data.normals[3, : data.sizes[3]])
+    with pytest.raises(PointsetError, match="normals=True"):
+        load_dataset(folder, points=8).normals_of(0)
+
+
+def test_the_pool_on_disk_follows_its_files(folder: Path, tmp_path: Path) -> None:
+    before = load_dataset(folder, points=8)
+    pools = list((tmp_path / "home" / "pools").glob("*/points.f32"))
+    assert len(pools) == 1
+    modified = pools[0].stat().st_mtime_ns
+    assert load_dataset(folder, points=8).fingerprint == before.fingerprint
+    assert pools[0].stat().st_mtime_ns == modified, "read again for nothing"
+    np.save(folder / "class 0" / "train" / "0.npy", np.ones((4, 3)) * [[1], [2], [3], [4]])
+    after = load_dataset(folder, points=8)
+    assert after.fingerprint != before.fingerprint
+    assert sorted(after.sizes.tolist()) == [1, 4, 5, 7, 8, 8, 8]
+    pools[0].write_bytes(b"cut")
+    assert load_dataset(folder, points=8).fingerprint == after.fingerprint
+
+
+def test_a_bad_file_stops_loading_and_is_named(folder: Path, tmp_path: Path) -> None:
+    (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
+    with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 or 6 numbers, found 2"):
+        load_dataset(folder, points=8)
+    assert not list((tmp_path / "home" / "pools").glob("*/clouds.json"))
+
+
+def test_workers_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = load_dataset(folder, points=8)
+    monkeypatch.setattr("pointset.data.cloud_pool.MANY", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    (folder / "class 0" / "train" / "0.npy").touch()
+    assert load_dataset(folder, points=8).fingerprint == alone.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"points": 0}, "points=0"),
+        ({"sampler": "fps"}, "sampled points already.*'fps'"),
+        ({"variant": "hard"}, "one version only"),
+        ({"split": "val"}, "no shape in split 'val': found test, train"),
+    ],
+)
+def test_wrong_requests_are_refused(folder: Path, options: dict, words: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(PointsetError, match=words):
+        load_dataset(folder, **options)
