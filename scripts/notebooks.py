@@ -1,0 +1,29 @@
+"""Run the notebooks from clean kernels and keep what they show: after a change of what they use, before a commit.
+
+.venv/bin/python scripts/notebooks.py                              # all of them, in place
+.venv/bin/python scripts/notebooks.py notebooks/03_see_attention.ipynb
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+
+
+def refresh(path: Path) -> None:
+    """Execute a notebook in its folder and write it back without what differs from run to run."""
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(path.parent)}}).execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # times
+    notebook.metadata.pop("widgets", None)
+    nbformat.write(notebook, path)
+    print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or sorted(FOLDER.glob("*.ipynb")):
+        refresh(Path(name))
