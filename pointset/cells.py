@@ -11,6 +11,7 @@ from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.loading import load_sets
+from pointset.processes import recycled_quietly
 from pointset.training import fit
 from pointset.zoo import create_model
 
@@ -91,7 +92,8 @@ def run_jobs(jobs: Sequence[Job], workers: int | None) -> Iterator[Cell]:
     threads = jobs[0].threads
     workers = workers or max(1, (os.cpu_count() or 1) // threads)
     try:
-        with parallel_config("loky", n_jobs=min(workers, len(jobs)), inner_max_num_threads=threads):
+        n_jobs = min(workers, len(jobs))
+        with recycled_quietly(), parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=threads):
             yield from Parallel(return_as="generator_unordered")(delayed(run_job)(job) for job in jobs)
     except BrokenProcessPool as error:
         unfinished = ", ".join(f"{job.model} seed {job.seed}" for job in jobs if not job.result.exists())

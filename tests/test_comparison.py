@@ -1,23 +1,27 @@
 """One table from many runs: the same figures for any number of workers, across a restart, and nothing dropped."""
 
 import csv
+import importlib.util
 import json
 import multiprocessing
 import os
 import shutil
 import signal
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import h5py
 import pytest
+from joblib import Parallel, delayed, parallel_config
 
 import pointset
 from pointset.cells import Cell, Job, run_jobs
 from pointset.comparison import Comparison
 from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.errors import PointsetError
+from pointset.processes import recycled_quietly
 
 PROTOCOL = {
     "data_options": DataOptions(points=24),
@@ -169,3 +173,20 @@ def test_the_caption_names_the_epoch_that_counts():
     assert caption == (
         "shapes10, 24 points, 1 seed, 9 epochs, width 16, form reference; every test shape, best validation epoch"
     )
+
+
+def grow(number: int) -> int:
+    """Grow by more than joblib lets a worker grow, and give it time to look."""
+    time.sleep(1.1)
+    held.append(b"x" * 400_000_000)
+    return number
+
+
+held: list[bytes] = []
+
+
+@pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
+def test_a_worker_that_has_grown_is_replaced_without_a_word():
+    """Warnings are errors here: in joblib's own thread one would leave everybody waiting."""
+    with recycled_quietly(), parallel_config("loky", n_jobs=2):
+        assert sorted(Parallel()(delayed(grow)(number) for number in range(6))) == list(range(6))

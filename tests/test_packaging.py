@@ -68,7 +68,7 @@ def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: P
 
 
 # The name under which a distribution is imported, where it is another.
-DISTRIBUTIONS = {"IPython": "ipython", "sklearn": "scikit-learn", "torch_geometric": "torch-geometric"}
+DISTRIBUTIONS = {"IPython": "ipython", "PIL": "pillow", "sklearn": "scikit-learn", "torch_geometric": "torch-geometric"}
 
 
 def test_everything_that_is_imported_is_declared() -> None:

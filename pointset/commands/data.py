@@ -77,7 +77,7 @@ def build(
     A build that was cut off goes on when the same command is given again.
 
     Args:
-        data: a card's name, or a folder of meshes in class/split/file or class/file layout.
+        data: a card's name, or a folder of meshes as class/split/file, split/class/file or class/file.
         points: points per shape.
         sampler: how they are chosen on the surface.
         seed: of the points.

@@ -146,7 +146,8 @@ def _read_all(shapes: Sequence[ShapeFile], normals: bool, workers: int | None) -
         yield from (read_cloud(shape.path, normals=normals) for shape in shapes)
     else:
         tasks = (delayed(read_cloud)(shape.path, normals=normals) for shape in shapes)
-        yield from Parallel(jobs, return_as="generator")(tasks)
+        with recycled_quietly():
+            yield from Parallel(jobs, return_as="generator")(tasks)
 
 
 def _sources(shapes: Sequence[ShapeFile]) -> list[list[int]]:

@@ -17,6 +17,7 @@ from typing import Any
 from pointset.data.open3d_import import import_open3d
 from pointset.data.shape_jobs import Job, Sampled, Sampling, end_with, sample_batch, sample_shape
 from pointset.errors import PointsetError
+from pointset.processes import recycled_quietly
 
 BACKENDS = ("loky", "dask", "ray")
 GRACE_SECONDS = 0.5
@@ -134,7 +135,8 @@ def _backend(workers: Workers) -> Iterator[None]:
 
     if workers.backend == "loky":
         ending = {"idle_worker_timeout": IDLE_SECONDS, "initializer": end_with, "initargs": (os.getpid(),)}
-        with parallel_config("loky", n_jobs=_count_cores(workers), inner_max_num_threads=1, **ending):
+        n_jobs = _count_cores(workers)
+        with recycled_quietly(), parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1, **ending):
             yield
         return
     with _cluster(workers), parallel_config(workers.backend, n_jobs=workers.count or -1):
