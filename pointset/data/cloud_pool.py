@@ -23,6 +23,7 @@ from pointset.data.folders import ShapeFile
 from pointset.data.home import make_folder, pools_home
 from pointset.data.partial_pool import checksum, told_plainly
 from pointset.data.pools import AS_RELEASED, Pool
+from pointset.processes import recycled_quietly
 
 FORMAT = 1
 FILE = "clouds.json"
