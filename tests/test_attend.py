@@ -1,0 +1,119 @@
+"""From a mesh file to a picture in one command: every format, the prediction, and every mistake in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pointset
+from pointset.cli import main
+from pointset.configuration import Recipe
+
+BOX = """OFF
+8 6 12
+0 0 0
+2 0 0
+2 1 0
+0 1 0
+0 0 1
+2 0 1
+2 1 1
+0 1 1
+4 0 1 2 3
+4 4 5 6 7
+4 0 1 5 4
+4 1 2 6 5
+4 2 3 7 6
+4 3 0 4 7
+"""
+
+
+@pytest.fixture(scope="module")
+def run(clouds_folder, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "isab"
+    train = pointset.load_dataset(clouds_folder, "train", 24)
+    model = pointset.create_model("isab4-pma", classes=3, dim=16, heads=2)
+    pointset.fit(model, train, Recipe(epochs=1), run=folder)
+    return folder
+
+
+@pytest.fixture
+def shape(tmp_path) -> Path:
+    (tmp_path / "box.off").write_text(BOX)
+    return tmp_path / "box.off"
+
+
+def succeed(capsys, *arguments) -> str:
+    main([str(argument) for argument in arguments])
+    return capsys.readouterr().out
+
+
+def fail(capsys, *arguments) -> str:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("box.html", b"<!doctype html>"),
+        ("box.png", b"\x89PNG"),
+        ("box.svg", b"<?xml"),
+        ("box.ply", b"ply\n"),
+        ("box.glb", b"glTF"),
+    ],
+)
+def test_every_format_is_written(name, begins, run, shape, tmp_path, capsys):
+    output = tmp_path / name
+    printed = succeed(capsys, "attend", shape, "--checkpoint", run, "-o", output, "--points", "60")
+    assert output.read_bytes()[:20].lower().startswith(begins.lower())
+    assert printed.startswith("box.off: ")
+    assert "%)" in printed
+    assert f"saved in {output}" in printed
+
+
+def test_the_prediction_and_the_layers_are_there_for_programs(run, shape, tmp_path, capsys):
+    output = tmp_path / "box.png"
+    options = ("--layer", "encoder.0.reads", "--head", "1", "--query", "3", "--json")
+    found = json.loads(succeed(capsys, "attend", shape, "--checkpoint", run, "-o", output, "--points", "60", *options))
+    assert found["prediction"] in ("ball", "box", "rod")
+    assert 1 / 3 <= found["confidence"] <= 1
+    assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
+
+
+def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
+    pictures = []
+    for options in ((), ("--head", "1"), ("--head", "1", "--query", "2"), ("--layer", "pool.pma.mab")):
+        succeed(capsys, "attend", shape, "--checkpoint", run, "-o", tmp_path / "a.png", "--points", "60", *options)
+        pictures.append((tmp_path / "a.png").read_bytes())
+    assert len(set(pictures)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "box.bmp"], "let it end in .html, .png, .svg, .ply, .glb"),
+        (["-o", "no/such/folder/box.png"], "there is no folder no/such/folder"),
+        (["-o", "box.png", "--layer", "encoder.7"], "no attention has layer 'encoder.7': there are encoder.0.reads"),
+        (["-o", "box.png", "--head", "2"], "has no head 2: give one from 0 to 1"),
+        (["-o", "box.ply", "--query", "9"], "has no inducing point 9: give one from 0 to 3"),
+    ],
+)
+def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, shape, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert words in fail(capsys, "attend", shape, "--checkpoint", run, "--points", "60", *arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["box.off"]
+
+
+def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, clouds_folder, tmp_path, capsys):
+    broken = tmp_path / "broken.off"
+    broken.write_text("OFF\n3 1 0\n0 0 0\n")
+    assert "broken.off" in fail(capsys, "attend", broken, "--checkpoint", run)
+    plain = pointset.create_model("rff-max", classes=3, dim=16)
+    pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
+    assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--checkpoint", tmp_path / "plain")
+    assert "is no run" in fail(capsys, "attend", shape, "--checkpoint", tmp_path)
