@@ -41,14 +41,16 @@ class Mesh:
             raise MeshError(f"faces must be integers [F, 3], got {faces.dtype} {list(faces.shape)}")
         if not len(faces):
             raise MeshError(f"a mesh needs at least one face, got {len(vertices)} vertices and no face")
+        vertices = np.ascontiguousarray(vertices, dtype=np.float64)
+        faces = np.ascontiguousarray(faces, dtype=np.int64)
         if not np.isfinite(vertices).all():
             row = int(np.flatnonzero(~np.isfinite(vertices).all(axis=1))[0])
             raise MeshError(f"vertex {row} has a coordinate that is not finite: {vertices[row].tolist()}")
         if faces.min() < 0 or faces.max() >= len(vertices):
             row = int(np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(axis=1))[0])
             raise MeshError(f"face {row} is {faces[row].tolist()}, but vertices run from 0 to {len(vertices) - 1}")
-        object.__setattr__(self, "vertices", np.ascontiguousarray(vertices, dtype=np.float64))
-        object.__setattr__(self, "faces", np.ascontiguousarray(faces, dtype=np.int64))
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
 
 
 def read_mesh(path: str | Path) -> Mesh:

@@ -10,6 +10,7 @@ import importlib
 import itertools
 import os
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +126,9 @@ def _closed(finished: Any) -> Iterator[Any]:
         yield finished
     finally:
         if hasattr(finished, "close"):  # Ray's backend gives a list
-            finished.close()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # as is meant
+                finished.close()
 
 
 @contextlib.contextmanager
