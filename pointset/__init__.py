@@ -11,10 +11,10 @@
 Names are loaded when they are first used, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pointset.attention_maps import AttentionMap, attention_maps, find_map
+from pointset.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pointset.checkpoints import load_run
@@ -38,7 +38,6 @@ _HOMES = {
     "training": ("Fitted", "fit"),
     "zoo": ("create_model", "list_models"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AttentionMap",
@@ -62,14 +61,4 @@ __all__ = [
     "load_run",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"pointset.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,6 +1,7 @@
 """The wheel: what is in it, and that it works away from the checkout; what importing the package loads."""
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -109,11 +110,11 @@ def test_importing_the_package_stays_light(statement: str, absent: tuple[str, ..
     assert not set(absent) & set(loaded)
 
 
-def test_the_names_of_the_data_package_are_those_it_lists() -> None:
-    import pointset.data as package
-
-    for name in package.__all__:
-        assert getattr(package, name).__name__ == name
-    assert set(dir(package)) == set(package.__all__) == set(package._MODULES)
-    with pytest.raises(AttributeError, match="'read_meshes'"):
-        package.read_meshes  # noqa: B018
+@pytest.mark.parametrize("package", ["pointset", "pointset.data", "pointset.viz"])
+def test_the_names_of_a_package_are_those_it_lists(package: str) -> None:
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name).__name__ == name
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'read_meshes'"):
+        module.read_meshes  # noqa: B018

@@ -4,8 +4,9 @@ The names below are loaded when they are first used, so that importing the packa
 function `batches` stays in the module of its name, which it would hide.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pointset.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pointset.data.augment import (
@@ -29,35 +30,47 @@ if TYPE_CHECKING:
     from pointset.data.pools import Pool
     from pointset.data.sampling import sample_points
 
-_MODULES = {
-    "Batch": "batches",
-    "Card": "cards",
-    "Cloud": "clouds",
-    "CloudError": "clouds",
-    "Compose": "augment",
-    "GeometricSets": "geometric",
-    "Jitter": "augment",
-    "Mesh": "meshes",
-    "MeshError": "meshes",
-    "PointSets": "point_sets",
-    "Pool": "pools",
-    "RandomSubset": "augment",
-    "RotateAny": "augment",
-    "RotateUp": "augment",
-    "Scale": "augment",
-    "Shift": "augment",
-    "augmentation_from_names": "augment",
-    "collate": "batches",
-    "fixed_batches": "batches",
-    "from_geometric": "geometric",
-    "list_cards": "cards",
-    "load_card": "cards",
-    "load_dataset": "dataset",
-    "normalize_points": "normalize",
-    "pad_sets": "batches",
-    "read_cloud": "clouds",
-    "read_mesh": "meshes",
-    "sample_points": "sampling",
+_HOMES = {
+    "augment": (
+        "Compose",
+        "Jitter",
+        "RandomSubset",
+        "RotateAny",
+        "RotateUp",
+        "Scale",
+        "Shift",
+        "augmentation_from_names",
+    ),
+    "batches": (
+        "Batch",
+        "collate",
+        "fixed_batches",
+        "pad_sets",
+    ),
+    "cards": (
+        "Card",
+        "list_cards",
+        "load_card",
+    ),
+    "clouds": (
+        "Cloud",
+        "CloudError",
+        "read_cloud",
+    ),
+    "dataset": ("load_dataset",),
+    "geometric": (
+        "GeometricSets",
+        "from_geometric",
+    ),
+    "meshes": (
+        "Mesh",
+        "MeshError",
+        "read_mesh",
+    ),
+    "normalize": ("normalize_points",),
+    "point_sets": ("PointSets",),
+    "pools": ("Pool",),
+    "sampling": ("sample_points",),
 }
 
 __all__ = [
@@ -91,12 +104,4 @@ __all__ = [
     "sample_points",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

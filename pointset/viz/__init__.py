@@ -19,8 +19,9 @@ would give", on a logarithmic scale.
         show_window(map, points, path)              an Open3D window, or the saved file where no display is
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pointset.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pointset.viz.camera import Camera
@@ -46,7 +47,6 @@ _HOMES = {
     "window": ("show_window",),
     "writing": ("save",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Camera",
@@ -68,14 +68,4 @@ __all__ = [
     "show_window",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"pointset.viz.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
