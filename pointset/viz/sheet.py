@@ -28,13 +28,9 @@ class Picture(Figure):
         FigureCanvasAgg(self)
 
     def _repr_png_(self) -> bytes:
-        from PIL import Image
-
-        drawn, small = io.BytesIO(), io.BytesIO()
-        self.savefig(drawn, format="png")
-        # 256 colours hold a scale and its paper in a third of the bytes: notebooks are kept with their pictures.
-        Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-        return small.getvalue()
+        file = io.BytesIO()
+        self.savefig(file, format="png", pil_kwargs={"optimize": True})
+        return file.getvalue()
 
 
 class Sheet:
