@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.configuration import DataOptions
+from pointset.data.clouds import read_cloud
 from pointset.data.dataset import AS_RELEASED, PointSets, load_dataset
-from pointset.data.meshes import Mesh, read_mesh
+from pointset.data.file_kinds import CLOUD_SUFFIXES, has_faces
+from pointset.data.meshes import MESH_SUFFIXES, Mesh, read_mesh
 from pointset.data.normalize import normalize_points
 from pointset.data.sampling import sample_points
 from pointset.errors import PointsetError
@@ -86,18 +88,24 @@ class Shape:
 def load_shape_like(
     description: dict[str, Any], path: str | Path, *, points: int | None = None, seed: int = 0
 ) -> Shape:
-    """Read one mesh file and make it a set like those that `PointSets.describe` tells of.
+    """Read one mesh or point cloud and make it a set like those that `PointSets.describe` tells of.
 
     Args:
         description: what `describe` said of the sets.
-        path: a mesh file; see `pointset.data.read_mesh`.
-        points: to sample, n; as many as the sets have when None.
+        path: a mesh file, or one with points; see `pointset.data.read_mesh` and `read_cloud`.
+        points: to sample, n; as many as the sets have when None. Of a cloud with more, a random subset is taken.
         seed: of the points.
 
     Raises:
         PointsetError: the file cannot be read or sampled; the message names it.
     """
-    sampler = "uniform" if description["sampler"] == AS_RELEASED else description["sampler"]
-    mesh = read_mesh(path)
-    raw = sample_points(mesh, points or description["points"], seed=seed, sampler=sampler)
+    path, wanted, mesh = Path(path), points or description["points"], None
+    suffix = path.suffix.lower()
+    if suffix in CLOUD_SUFFIXES and (suffix not in MESH_SUFFIXES or not has_faces(path)):
+        raw = read_cloud(path).points
+        raw = raw[np.random.default_rng(seed).permutation(len(raw))[:wanted]]
+    else:
+        sampler = "uniform" if description["sampler"] == AS_RELEASED else description["sampler"]
+        mesh = read_mesh(path)
+        raw = sample_points(mesh, wanted, seed=seed, sampler=sampler)
     return Shape(normalize_points(torch.from_numpy(raw)[None], description["normalize"])[0], raw, mesh)

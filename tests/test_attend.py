@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pointset
@@ -107,6 +108,14 @@ def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, shape, c
     monkeypatch.chdir(tmp_path)
     assert words in fail(capsys, "attend", shape, "--checkpoint", run, "--points", "60", *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["box.off"]
+
+
+@pytest.mark.parametrize("name", ["box.png", "box.ply"])
+def test_a_cloud_will_do_for_a_mesh(name, run, tmp_path, capsys):
+    points = np.random.default_rng(0).normal(size=(90, 3))
+    np.savetxt(tmp_path / "cloud.xyz", points)
+    succeed(capsys, "attend", tmp_path / "cloud.xyz", "--checkpoint", run, "-o", tmp_path / name, "--points", "60")
+    assert (tmp_path / name).stat().st_size > 500
 
 
 def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, clouds_folder, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`pointset attend`: from a mesh file to a picture of what a trained model looks at."""
+"""`pointset attend`: from a mesh or a point cloud to a picture of what a trained model looks at."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def attend(
     queries of one layer, or the one that is named; .ply and .glb colour the mesh for MeshLab or Blender.
 
     Args:
-        shape: a mesh file (OFF, OBJ, PLY, STL, GLB).
+        shape: a mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .txt).
         checkpoint: the folder that `pointset train` wrote.
         output: the file to write.
         layer: an attention of the model, such as encoder.0.reads; the last that reads points when not given.
