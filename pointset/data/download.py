@@ -1,17 +1,16 @@
 """Downloading one file: from the first mirror that has it, taken up where it was cut, checked before it is named."""
 
-import errno
 import hashlib
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from pointset.atomic import read_json, write_json
 from pointset.data.cards import Download
+from pointset.data.home import disk_errors_told
+from pointset.data.part_file import Part
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
@@ -20,12 +19,18 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20
 TRIES = 5
 """Connections to one mirror that may be cut without a byte gained."""
+PAUSE = 1.0
+"""Seconds before the second of them; twice as long before each one after."""
 TIMEOUT = (15, 60)
 """Seconds to connect, and to wait for the next bytes."""
 
 
 class MirrorError(Exception):
     """Why one mirror did not give the file, in a few words."""
+
+
+class ConnectionCutError(Exception):
+    """The connection ended before the file did."""
 
 
 def download(urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True) -> None:
@@ -44,7 +49,7 @@ def download(urls: Sequence[str], target: Path, expected: Download, *, progress:
         PointsetError: no mirror gave the right file, each with its reason, or the disk is full or read-only.
     """
     reasons = []
-    with _disk_errors_told(target.parent):
+    with disk_errors_told(target.parent):
         for url in urls:
             try:
                 _from_mirror(url, target, expected, progress)
@@ -73,92 +78,46 @@ def check_file(path: Path, expected: Download) -> None:
 
 
 def _from_mirror(url: str, target: Path, expected: Download, progress: bool) -> None:
-    """Download from one mirror, over as many connections as it takes while each brings the end nearer."""
+    """Download from one mirror; once more from the beginning, if a file put together from parts is not the right one."""
     part = Part(target, url, expected)
+    for last in (False, True):
+        _receive_whole(url, part, expected, progress)
+        try:
+            check_file(part.path, expected)
+            break
+        except MirrorError:
+            from_parts = part.resumed
+            part.clear()
+            if last or not from_parts:
+                raise
+    part.finish()
+
+
+def _receive_whole(url: str, part: Part, expected: Download, progress: bool) -> None:
+    """Over as many connections as it takes, while each brings the end nearer."""
     idle = 0
-    while True:
+    while not part.is_whole:
         before = part.size
         try:
-            _receive(url, part, progress)
-            break
+            _receive(url, part, expected, progress)
+            return
         except ConnectionCutError as error:
             idle = 0 if part.size > before else idle + 1
             if idle == TRIES:
                 raise MirrorError(f"the connection was cut {TRIES} times in a row ({error})") from error
-    try:
-        check_file(part.path, expected)
-    except MirrorError:
-        part.clear()
-        raise
-    part.finish()
+            if idle:
+                time.sleep(PAUSE * 2 ** (idle - 1))
 
 
-class ConnectionCutError(Exception):
-    """The connection ended before the file did."""
-
-
-class Part:
-    """What has been received of a file, and from which version of it."""
-
-    def __init__(self, target: Path, url: str, expected: Download) -> None:
-        self.target = target
-        self.path = target.with_name(target.name + ".part")
-        self.note = target.with_name(target.name + ".part.json")
-        noted = read_json(self.note) if self.note.exists() and self.path.exists() else {}
-        self.validator: str | None = noted.get("validator") if noted.get("url") == url else None
-        # Bytes of another version are only ever glued on where a digest would find it out.
-        if self.validator is None and expected.sha256 is None and expected.md5 is None:
-            self.clear()
-
-    @property
-    def size(self) -> int:
-        """Bytes received so far."""
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What to ask a server for, to get the rest."""
-        plain = {"Accept-Encoding": "identity"}
-        if not self.size:
-            return plain
-        condition = {"If-Range": self.validator} if self.validator else {}
-        return {**plain, "Range": f"bytes={self.size}-", **condition}
-
-    def begin(self, url: str, response: "Response") -> None:
-        """Note which version of the file is coming."""
-        tag = response.headers.get("ETag", "")
-        strong = tag if tag and not tag.startswith("W/") else None
-        self.validator = strong or response.headers.get("Last-Modified")
-        write_json(self.note, {"url": url, "validator": self.validator})
-
-    def clear(self) -> None:
-        """Begin anew."""
-        self.path.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
-
-    def finish(self) -> None:
-        """Give the whole file its name."""
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
-        self.path.replace(self.target)
-        self.note.unlink(missing_ok=True)
-
-
-def _receive(url: str, part: Part, progress: bool) -> None:
+def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
     """One connection: append what comes."""
     import requests
     import urllib3
 
     try:
         with requests.get(url, headers=part.headers, stream=True, timeout=TIMEOUT) as response:
-            if response.status_code == requests.codes.requested_range_not_satisfiable:
-                part.clear()  # more than there is: it was another file
-                raise ConnectionCutError("the file on the server is shorter than what was received")
-            if not response.ok:
-                raise MirrorError(f"the server answered {response.status_code} {response.reason}")
-            resumed = _resumes(response, part)
-            if not resumed:
-                part.clear()
+            _require_file(response, part)
+            _require_length(response, part, expected)
             part.begin(url, response)
             _append(response, part, progress)
     except requests.exceptions.SSLError as error:
@@ -178,21 +137,33 @@ def _receive(url: str, part: Part, progress: bool) -> None:
         raise MirrorError(_root(error)) from error
 
 
-def _resumes(response: "Response", part: Part) -> bool:
-    """Whether the answer goes on exactly where the part ends."""
-    if response.status_code != 206:
-        return False
-    return response.headers.get("Content-Range", "").startswith(f"bytes {part.size}-")
+def _require_file(response: "Response", part: Part) -> None:
+    """See that the answer is a file, whole or from where the part ends."""
+    if response.status_code == 206 and not part.goes_on_with(response):
+        part.clear()
+        raise ConnectionCutError("the server sent other bytes than it was asked for")
+    if response.status_code == 416:
+        part.clear()
+        raise ConnectionCutError("the file on the server is shorter than what was received")
+    if not response.ok:
+        raise MirrorError(f"the server answered {response.status_code} {response.reason}")
+    if response.headers.get("Content-Type", "").startswith("text/html"):
+        raise MirrorError("a web page came instead of the file")
+
+
+def _require_length(response: "Response", part: Part, expected: Download) -> None:
+    """Refuse a file of another length before its bytes come, and before what came from elsewhere is given up."""
+    total = part.total_with(response)
+    if total is not None and expected.size not in (None, total):
+        raise MirrorError(f"it has {total:,} bytes instead of {expected.size:,}")
 
 
 def _append(response: "Response", part: Part, progress: bool) -> None:
-    length = response.headers.get("Content-Length")
-    total = None if length is None else part.size + int(length)
     with (
         part.path.open("ab") as file,
         tqdm(
             desc=part.target.name,
-            total=total,
+            total=part.total,
             initial=part.size,
             unit="B",
             unit_scale=True,
@@ -203,8 +174,8 @@ def _append(response: "Response", part: Part, progress: bool) -> None:
         while block := response.raw.read1(BLOCK):
             file.write(block)
             bar.update(len(block))
-    if total is not None and part.size != total:
-        raise ConnectionCutError(f"{part.size:,} of {total:,} bytes came")
+    if part.total is not None and not part.is_whole:
+        raise ConnectionCutError(f"{part.size:,} of {part.total:,} bytes came")
 
 
 def _digest(path: Path, name: str) -> str:
@@ -217,17 +188,3 @@ def _root(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return str(error) or type(error).__name__
-
-
-@contextmanager
-def _disk_errors_told(folder: Path) -> Iterator[None]:
-    """Turn a full or read-only disk into one sentence; what was received stays."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
-            raise
-        raise PointsetError(
-            f"cannot write to {folder} ({error.strerror}): make room, or set POINTSET_HOME to a folder on another "
-            "disk, and run the same command again"
-        ) from error

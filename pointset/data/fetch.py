@@ -15,7 +15,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     """Download and unpack the data of a card, unless it is there. A fetch that was cut off goes on.
 
     A second process that fetches the same data waits and uses it. The archive may also be saved by hand where the
-    message of a failed download says, and is then unpacked by the next call.
+    message of a failed download says, and is then unpacked by the next call, and kept.
 
     Args:
         name: the card's.
@@ -33,24 +33,32 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     card = load_card(name)
     if card.kind == "generated":
         return locate_data(name, progress=progress)[1]
+    there = present_folder(card)
+    if there is not None:  # perhaps in a home that may only be read
+        return there
     parent = make_folder(datasets_home())
     with FileLock(parent / f".{card.name}.lock"):
-        there = present_folder(card)
-        return there or _fetch(card, parent, progress)
+        return present_folder(card) or _fetch(card, parent, progress)
 
 
 def _fetch(card: Card, parent: Path, progress: bool) -> Path:
     if not card.urls:
-        raise PointsetError(f"{card.name} cannot be downloaded by a program: {card.instructions}")
+        raise PointsetError(
+            f"{card.name} cannot be downloaded by a program: {card.instructions}, so that it makes "
+            f"{parent / card.folder}"
+        )
     archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
-    by_hand = archive.is_file()
-    if by_hand:
-        _check_by_hand(archive, card)
-    else:
+    ours = parent / f".{archive.name}.downloaded"  # says whose archive it is, if this process is killed here
+    if not archive.is_file():
+        ours.unlink(missing_ok=True)
         download(card.urls, archive, card.download, progress=progress)
+        ours.touch()
+    elif not ours.exists():
+        _check_by_hand(archive, card)
     unpack(archive, folder, progress=progress)
-    if not by_hand:
+    if ours.exists():
         archive.unlink()
+        ours.unlink()
     return folder
 
 

@@ -1,7 +1,10 @@
 """Where downloaded data, built data sets and caches live."""
 
+import errno
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pointset.errors import PointsetError
@@ -38,3 +41,21 @@ def make_folder(folder: Path) -> Path:
             f"cannot write to {folder} ({error.strerror}): set POINTSET_HOME to a folder that you may write to"
         ) from error
     return folder
+
+
+@contextmanager
+def disk_errors_told(folder: Path) -> Iterator[None]:
+    """Turn the failure of a full or read-only disk into one sentence.
+
+    Raises:
+        PointsetError: something in the block could not be written to `folder`.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise PointsetError(
+            f"cannot write to {folder} ({error.strerror}): make room, or set POINTSET_HOME to a folder on another "
+            "disk, and run the same command again"
+        ) from error

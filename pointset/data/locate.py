@@ -75,7 +75,7 @@ def _card_folder(card: Card, progress: bool) -> Path:
 def present_folder(card: Card) -> Path | None:
     """The folder with a card's data, called as the card or as what its archive unpacks to; None if there is none."""
     folders = [datasets_home() / name for name in (card.name, card.folder)]
-    return next((folder for folder in folders if folder.is_dir()), None)
+    return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
 
 def _generated(folder: Path, progress: bool) -> Path:

@@ -43,7 +43,9 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     root = find_folder(name_or_folder, progress)
     pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder) == str(root)]
     if not pools:
-        raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
+        raise PointsetError(
+            f"{name_or_folder} has no pool of sampled meshes in {pools_home()}: make one with `pointset data build`"
+        )
     return [verify_pool(folder, progress=progress) for folder in pools]
 
 

@@ -94,5 +94,5 @@ def test_skipped_shapes_are_no_problem_while_their_meshes_stay(meshes: Path) -> 
 
 
 def test_a_data_set_without_pools_is_told_how_to_make_one(meshes: Path) -> None:
-    with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
+    with pytest.raises(PointsetError, match=r"has no pool of sampled meshes in .*pointset data build"):
         verify_dataset(meshes, progress=False)
