@@ -224,6 +224,12 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         raise PointsetError(
             f"{path} holds a model of your own ({model['class']}): build it and load model.safetensors into it"
         )
+    classes = description["data"].get("classes")
+    if not isinstance(classes, list) or len(classes) != model["classes"]:
+        raise PointsetError(
+            f"{folder.path / 'run.json'} does not name the {model['classes']} classes that its model tells apart: "
+            "restore it or train again"
+        )
     options = ModelOptions.from_dict(model["options"])
     built = build_model(Spec(model["name"], model["classes"], model["inputs"], model["seed"], options))
     _fill(built, weights, folder.path)

@@ -15,7 +15,7 @@ from pointset.data.dataset import AS_RELEASED, PointSets, load_dataset
 from pointset.data.file_kinds import CLOUD_SUFFIXES, has_faces
 from pointset.data.meshes import MESH_SUFFIXES, Mesh, read_mesh
 from pointset.data.normalize import normalize_points
-from pointset.data.sampling import sample_points
+from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError
 
 
@@ -103,7 +103,7 @@ def load_shape_like(
     suffix = path.suffix.lower()
     if suffix in CLOUD_SUFFIXES and (suffix not in MESH_SUFFIXES or not has_faces(path)):
         raw = read_cloud(path).points
-        raw = raw[np.random.default_rng(seed).permutation(len(raw))[:wanted]]
+        raw = raw[downsample(raw, min(wanted, len(raw)), seed=seed)]
     else:
         sampler = "uniform" if description["sampler"] == AS_RELEASED else description["sampler"]
         mesh = read_mesh(path)

@@ -1,5 +1,6 @@
 """Run folders: damage is named, two processes never share one, a description without a run is no run."""
 
+import json
 import multiprocessing
 import shutil
 from pathlib import Path
@@ -84,6 +85,16 @@ def test_weights_of_another_model_are_refused(finished, tmp_path):
     text = (folder / "run.json").read_text()
     (folder / "run.json").write_text(text.replace('"dim": 16', '"dim": 32'))
     with pytest.raises(PointsetError, match="does not fit the model"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("classes", ['["ball", "box"]', "3", "null"])
+def test_another_list_of_classes_is_refused(classes, finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    about = json.loads((folder / "run.json").read_text())
+    about["data"]["classes"] = json.loads(classes)
+    (folder / "run.json").write_text(json.dumps(about))
+    with pytest.raises(PointsetError, match="does not name the 3 classes that its model tells apart"):
         load_run(folder)
 
 

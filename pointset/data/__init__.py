@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pointset.data.normalize import normalize_points
     from pointset.data.point_sets import PointSets
     from pointset.data.pools import Pool
-    from pointset.data.sampling import sample_points
+    from pointset.data.sampling import downsample, sample_points
 
 _HOMES = {
     "augment": (
@@ -70,7 +70,7 @@ _HOMES = {
     "normalize": ("normalize_points",),
     "point_sets": ("PointSets",),
     "pools": ("Pool",),
-    "sampling": ("sample_points",),
+    "sampling": ("downsample", "sample_points"),
 }
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     "Shift",
     "augmentation_from_names",
     "collate",
+    "downsample",
     "fixed_batches",
     "from_geometric",
     "list_cards",

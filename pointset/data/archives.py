@@ -87,9 +87,11 @@ def _opened(archive: Path) -> Iterator[Iterator[Entry]]:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as content:
                 yield map(_of_zip(content), content.infolist())
-        else:
+        elif tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tar:
                 yield map(_of_tar(tar), tar)
+        else:
+            raise tarfile.ReadError("it is no zip or tar archive, or cut off")
     except (*DAMAGE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

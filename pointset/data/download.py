@@ -78,7 +78,7 @@ def check_file(path: Path, expected: Download) -> None:
 
 
 def _from_mirror(url: str, target: Path, expected: Download, progress: bool) -> None:
-    """Download from one mirror; once more from the beginning, if a file put together from parts is not the right one."""
+    """Download from one mirror; once more from the beginning, if what was put together from parts is wrong."""
     part = Part(target, url, expected)
     for last in (False, True):
         _receive_whole(url, part, expected, progress)

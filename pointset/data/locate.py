@@ -1,9 +1,10 @@
 """From the name of a data set to the folder that holds it."""
 
+import shutil
 from pathlib import Path
 
 from pointset.data.cards import Card, list_cards, load_card, nearest_cards
-from pointset.data.home import datasets_home, make_folder
+from pointset.data.home import datasets_home, disk_errors_told, make_folder
 from pointset.errors import PointsetError
 
 
@@ -86,6 +87,8 @@ def _generated(folder: Path, progress: bool) -> Path:
 
     if not is_current(folder):
         make_folder(folder.parent)
-        with FileLock(folder.with_name(folder.name + ".lock")):
+        with disk_errors_told(folder.parent), FileLock(folder.with_name(folder.name + ".lock")):
+            for left in folder.parent.glob(f".{folder.name}-*"):  # by a build that was killed: nobody else builds now
+                shutil.rmtree(left, ignore_errors=True)
             build_shapes10(folder, progress=progress)
     return folder

@@ -76,6 +76,35 @@ def sample_points(
     return (points, _directions(crosses.T[faces]).astype(np.float32, order="C")) if normals else points
 
 
+def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:
+    """Choose points of a cloud, where there is no mesh to sample.
+
+    Args:
+        points: [N, 3], finite.
+        n: How many to choose, from 1 to N.
+        seed: Any integer that is not negative.
+        sampler: "uniform", a random subset in random order, or "fps", farthest points from a random start.
+
+    Returns:
+        Indices int64 [n], all different.
+
+    Raises:
+        PointsetError: An argument is wrong.
+    """
+    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+        raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")
+    if not 1 <= n <= len(points):
+        raise PointsetError(f"n={n} of {len(points)} points: ask for 1 to {len(points)}")
+    if seed < 0:
+        raise PointsetError(f"seed must not be negative, got {seed}")
+    generator = np.random.Generator(np.random.PCG64(seed))
+    if sampler == "uniform":
+        return generator.permutation(len(points))[:n]
+    if sampler == "fps":
+        return farthest_points(points, n, start=int(generator.integers(len(points))))
+    raise PointsetError(f"unknown sampler {sampler!r} of clouds: choose uniform or fps")
+
+
 def seed_for(seed: int, name: str) -> int:
     """A seed for one shape, from the data set's seed and its name: the same on any machine, in any order."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")

@@ -16,6 +16,8 @@ class Site:
     ranges: bool = True
     cuts: list[int] = field(default_factory=list)
     """Bytes of the body after which each of the next answers is cut off."""
+    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
+    """Status, headers and body to give instead of the next answers."""
     delay: threading.Event | None = None
     """Set it, and answers that wait for it are given."""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
@@ -35,6 +37,9 @@ def served(site: Site) -> Iterator[Site]:
             site.asked.append((self.path, asked))
             if site.delay is not None:
                 site.delay.wait(20)
+            if site.answers:
+                self._answer(*site.answers.pop(0))
+                return
             content = site.files.get(self.path)
             if content is None:
                 self.send_error(404)
@@ -56,6 +61,13 @@ def served(site: Site) -> Iterator[Site]:
             if site.cuts:
                 body = body[: site.cuts.pop(0)]
                 self.close_connection = True
+            self.wfile.write(body)
+
+        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:

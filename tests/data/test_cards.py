@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pointset.data.cards import cards_folder, list_cards, load_card, read_card
+from pointset.data.scanobjectnn import FILES
 from pointset.errors import PointsetError
 
 GOOD = """
@@ -61,7 +62,8 @@ def test_the_published_figures_stand_on_the_cards() -> None:
     assert set(load_card("modelnet10").classes) < set(load_card("modelnet40").classes)
     assert load_card("modelnet40-hdf5").classes == load_card("modelnet40").classes
     assert load_card("modelnet40-c").classes == load_card("modelnet40").classes
-    assert len(load_card("modelnet40-c").variants) == 15
+    assert len(load_card("modelnet40-c").variants) == 15 + len(["original"])
+    assert load_card("scanobjectnn").variants == tuple(FILES)
     assert {name: load_card(name).up for name in list_cards()} == {
         "modelnet10": "z",
         "modelnet40": "z",

@@ -15,14 +15,21 @@ import numpy as np
 import pytest
 from serving import Site, served
 
+from pointset.data import download as downloading
 from pointset.data.cards import Download
-from pointset.data.download import TRIES, Part, download
+from pointset.data.download import TRIES, download
+from pointset.data.part_file import Part
 from pointset.errors import PointsetError
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 OTHER = np.random.default_rng(1).bytes(3_000_000)
 RIGHT = Download(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest(), md5=hashlib.md5(CONTENT).hexdigest())
 UNKNOWN = Download()
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloading, "PAUSE", 0)
 
 
 @pytest.fixture
@@ -91,6 +98,61 @@ def test_a_part_longer_than_the_file_is_dropped(site: Site, tmp_path: Path) -> N
     (tmp_path / "file.zip.part.json").write_text(json.dumps({"url": url, "validator": site.etag}))
     get(site, tmp_path / "file.zip")
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+MIDDLE = {"Content-Range": "bytes 2000000-2999999/3000000", "ETag": '"first"'}
+OTHERS = {"Content-Range": "bytes 1000000-2999999/3000000", "ETag": '"second"'}
+
+
+@pytest.mark.parametrize("expected", [RIGHT, UNKNOWN], ids=["digest", "nothing known"])
+@pytest.mark.parametrize(
+    ("headers", "body"), [(MIDDLE, CONTENT[2_000_000:]), (OTHERS, OTHER[1_000_000:])], ids=["other bytes", "version"]
+)
+def test_a_server_that_goes_on_wrongly_is_asked_for_the_whole_file(
+    site: Site, tmp_path: Path, expected: Download, headers: dict[str, str], body: bytes
+) -> None:
+    site.cuts = [1_000_000] + [0] * TRIES
+    with pytest.raises(PointsetError):
+        get(site, tmp_path / "file.zip", expected)
+    site.answers = [(206, headers, body)]
+    site.asked.clear()
+    get(site, tmp_path / "file.zip", expected)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert [asked for _, asked in site.asked] == ["bytes=1000000-", None]
+
+
+def test_parts_of_two_mirrors_that_do_not_fit_are_given_up(site: Site, tmp_path: Path) -> None:
+    site.files = {"/old.zip": OTHER, "/file.zip": CONTENT}
+    site.cuts = [1_000_000] + [0] * TRIES
+    get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/old.zip", f"{site.url}/file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert site.asked[-2:] == [("/file.zip", "bytes=1000000-"), ("/file.zip", None)]
+
+
+def test_a_mirror_with_another_length_does_not_cost_what_has_come(site: Site, tmp_path: Path) -> None:
+    site.files["/short.zip"] = CONTENT[:2_000_000]
+    site.cuts = [1_000_000] + [0] * TRIES
+    with pytest.raises(PointsetError, match=r"short.zip: it has 2,000,000 bytes instead of 3,000,000"):
+        get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/file.zip", f"{site.url}/short.zip")
+    site.asked.clear()
+    get(site, tmp_path / "file.zip")
+    assert [asked for _, asked in site.asked] == ["bytes=1000000-"]
+
+
+def test_a_download_that_was_killed_at_its_last_byte_is_not_repeated(site: Site, tmp_path: Path) -> None:
+    url = f"{site.url}/file.zip"
+    (tmp_path / "file.zip.part").write_bytes(CONTENT)
+    (tmp_path / "file.zip.part.json").write_text(json.dumps({"url": url, "validator": '"first"', "total": 3_000_000}))
+    get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert site.asked == []
+
+
+def test_a_web_page_is_not_taken_for_the_file(site: Site, tmp_path: Path) -> None:
+    site.answers = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Log in first</html>")]
+    with pytest.raises(PointsetError, match="a web page came instead of the file"):
+        get(site, tmp_path / "file.zip", UNKNOWN)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_404_passes_to_the_next_mirror(site: Site, tmp_path: Path) -> None:

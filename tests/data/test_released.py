@@ -37,7 +37,7 @@ def corrupted(tmp_path: Path) -> Path:
     folder = tmp_path / "modelnet40_c"
     folder.mkdir()
     np.save(folder / "label.npy", (np.arange(50) % 40)[:, None])
-    for seed, name in enumerate(("gaussian_1", "gaussian_2", "density_inc_5")):
+    for seed, name in enumerate(("gaussian_1", "gaussian_2", "density_inc_5", "original")):
         np.save(folder / f"data_{name}.npy", clouds(50, seed).astype(np.float64))
     return folder
 
@@ -58,6 +58,17 @@ def test_scanobjectnn_through_load_dataset(scans: Path) -> None:
     assert data.points.shape == (35, 7, 3)
     assert data.describe()["variant"] == "OBJ_ONLY"
     assert data.fingerprint != load_dataset(scans, "train", 7).fingerprint
+
+
+def test_scanobjectnn_is_found_above_and_named_below(scans: Path) -> None:
+    assert len(load_dataset(scans.parent, "train", 7).points) == 30
+    with pytest.raises(PointsetError, match=r"main_split_nobg is a part of ScanObjectNN: give the folder that has"):
+        load_dataset(scans / "main_split_nobg", "train", 7)
+
+
+def test_modelnet40c_without_a_corruption(corrupted: Path) -> None:
+    original = read_released(corrupted, "test", "original")
+    np.testing.assert_array_equal(original.points, clouds(50, 3))
 
 
 def test_modelnet40c_is_read_by_corruption_and_severity(corrupted: Path) -> None:
@@ -89,8 +100,10 @@ def test_what_scanobjectnn_has_not_is_named(scans: Path, split: str, variant: st
 @pytest.mark.parametrize(
     ("split", "variant", "words"),
     [
-        ("test", None, "needs a variant: choose one of density_inc_5, gaussian_1, gaussian_2"),
-        ("test", "gaussian_3", "has no variant 'gaussian_3': choose one of density_inc_5"),
+        ("test", None, "needs a variant: give one of density_inc, gaussian, original, with its severity, such as 'den"),
+        ("test", "gaussian_3", "has no variant 'gaussian_3': did you mean gaussian_2, gaussian_1"),
+        ("test", "gaussian-2", "did you mean gaussian_2"),
+        ("test", "fog", "has no variant 'fog': give one of density_inc, gaussian"),
         ("train", "gaussian_1", "no split 'train': it is a test set"),
     ],
 )

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from pointset.data.meshes import Mesh, MeshError
 from pointset.data.open3d_import import import_open3d
-from pointset.data.sampling import SAMPLERS, _draw_uniform, farthest_points, sample_points, seed_for
+from pointset.data.sampling import SAMPLERS, _draw_uniform, downsample, farthest_points, sample_points, seed_for
 from pointset.errors import PointsetError
 
 TETRAHEDRON = Mesh(
@@ -298,3 +298,39 @@ def test_a_shapes_seed_depends_on_its_name_and_never_changes() -> None:
     assert seed_for(0, "chair/train/chair_0001") == 4308994711990826577
     assert seed_for(1, "chair/train/chair_0001") == 5332006886341711187
     assert len({seed_for(seed, name) for seed in range(3) for name in "abc"}) == 9
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "fps"])
+def test_a_cloud_is_thinned_by_its_own_points(sampler: str) -> None:
+    cloud = np.random.default_rng(0).normal(size=(300, 3))
+    chosen = downsample(cloud, 40, seed=5, sampler=sampler)
+    assert len(set(chosen.tolist())) == 40
+    assert chosen.tolist() == downsample(cloud, 40, seed=5, sampler=sampler).tolist()
+    assert chosen.tolist() != downsample(cloud, 40, seed=6, sampler=sampler).tolist()
+    assert sorted(downsample(cloud, 300, seed=0, sampler=sampler).tolist()) == list(range(300))
+
+
+def test_farthest_points_spread_and_random_ones_do_not() -> None:
+    cloud = np.random.default_rng(0).normal(size=(500, 3))
+
+    def least_distance(sampler: str) -> float:
+        chosen = cloud[downsample(cloud, 30, seed=1, sampler=sampler)]
+        return float(np.linalg.norm(chosen[:, None] - chosen[None], axis=2)[~np.eye(30, dtype=bool)].min())
+
+    assert least_distance("fps") > 3 * least_distance("uniform")
+
+
+@pytest.mark.parametrize(
+    ("points", "n", "options", "words"),
+    [
+        (np.zeros((5, 2)), 3, {}, r"finite numbers \[N, 3\], got \[5, 2\]"),
+        (np.full((5, 3), np.nan), 3, {}, "finite"),
+        (np.zeros((5, 3)), 6, {}, "n=6 of 5 points"),
+        (np.zeros((5, 3)), 0, {}, "n=0 of 5 points"),
+        (np.zeros((5, 3)), 3, {"seed": -1}, "must not be negative"),
+        (np.zeros((5, 3)), 3, {"sampler": "poisson"}, "choose uniform or fps"),
+    ],
+)
+def test_wrong_requests_for_fewer_points_are_named(points, n, options, words) -> None:
+    with pytest.raises(PointsetError, match=words):
+        downsample(points, n, **{"seed": 0, **options})

@@ -1,16 +1,19 @@
 """The embedded data set: the same bytes for the same seed, no two shapes alike, and shapes that are what they claim."""
 
 import hashlib
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pointset.data import shapes10
+from pointset.data.locate import locate_data
 from pointset.data.meshes import read_mesh
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
-from pointset.data.shapes10.build import MARKER
+from pointset.data.shapes10.build import FORMAT, MARKER
 from pointset.errors import PointsetError
 
 
@@ -63,18 +66,66 @@ def test_what_another_version_made_is_replaced(marker, built, tmp_path):
     if marker is not None:
         (folder / MARKER).write_text(marker)
     assert not is_current(folder)
-    build_shapes10(folder, train=4, test=2, progress=False)
+    with pytest.warns(UserWarning, match="was made by another version of shapes10 and is built again"):
+        build_shapes10(folder, train=4, test=2, progress=False)
     assert is_current(folder)
+    assert digests(folder) == digests(built)
+    assert [path.name for path in tmp_path.iterdir()] == ["shapes10"]
+
+
+def test_what_is_left_of_a_removed_folder_is_replaced(built, tmp_path):
+    folder = shutil.copytree(built, tmp_path / "shapes10")
+    (folder / MARKER).unlink()
+    shutil.rmtree(folder / "mug")
+    with pytest.warns(UserWarning, match="is built again"):
+        build_shapes10(folder, train=4, test=2, progress=False)
     assert digests(folder) == digests(built)
 
 
-@pytest.mark.parametrize("name", ["mug/train/mine.off", "notes.txt", "sofa/train/sofa_0001.off"])
+def test_a_file_in_its_place_is_left_alone(tmp_path):
+    (tmp_path / "shapes10").write_text("mine")
+    with pytest.raises(PointsetError, match="is not the generated shapes10, but a file"):
+        build_shapes10(tmp_path / "shapes10", progress=False)
+    assert (tmp_path / "shapes10").read_text() == "mine"
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
+    left = tmp_path / "datasets" / ".shapes10-abc123" / "shapes10" / "mug"
+    left.mkdir(parents=True)
+    monkeypatch.setattr(shapes10, "build_shapes10", lambda folder, progress: folder.mkdir())
+    _, folder = locate_data("shapes10", progress=False)
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["shapes10", "shapes10.lock"]
+
+
+def test_the_marker_says_what_was_made(built):
+    assert json.loads((built / MARKER).read_text()) == {
+        "format": FORMAT,
+        "seed": 0,
+        "shapes_per_kind": {"train": 4, "test": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mug/train/mine.off",
+        "notes.txt",
+        "mug/notes.txt",
+        ".notes",
+        "sofa/train/sofa_0001.off",
+        "mug/train/chair_0001.off",
+        "mug/train/mug_0001.off/deep.off",
+    ],
+)
 def test_a_folder_with_something_of_the_users_is_left_alone(name, built, tmp_path):
     folder = shutil.copytree(built, tmp_path / "shapes10")
     (folder / MARKER).unlink()
+    if name.endswith("deep.off"):
+        (folder / name).parent.unlink()
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("mine")
-    with pytest.raises(PointsetError, match="is not the generated shapes10: move it away"):
+    with pytest.raises(PointsetError, match=rf"is not the generated shapes10, for it holds {name[:4]}.*: move it away"):
         build_shapes10(folder, progress=False)
     assert (folder / name).read_text() == "mine"
 

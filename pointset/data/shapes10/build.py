@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
     """Write the data set, unless it is there; the same seed gives the same bytes.
 
     Files are written beside `folder` and renamed into place when all are there: a build that was killed leaves nothing
-    that looks finished. A folder that another version made is replaced.
+    that looks finished. A folder that another version made is replaced, with a warning.
 
     Args:
         folder: becomes `folder/kind/split/kind_0001.off`; numbers run on from train to test, as in ModelNet.
@@ -81,17 +81,20 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
     """
     if is_current(folder):
         return
-    if folder.exists() and not _is_ours(folder):
-        raise PointsetError(f"{folder} is not the generated shapes10: move it away, and shapes10 will be built there")
+    _require_ours(folder)
+    if any(folder.glob("*")):
+        warnings.warn(f"{folder} was made by another version of shapes10 and is built again", UserWarning, stacklevel=2)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    whole = temporary / folder.name
     try:
-        _write_shapes(temporary, seed, {"train": train, "test": test}, progress)
-        (temporary / MARKER).write_text(json.dumps({"format": FORMAT, "seed": seed}) + "\n", encoding="utf-8")
-        os.chmod(temporary, 0o755)  # noqa: PTH101 - mkdtemp gives a private folder
+        counts = {"train": train, "test": test}
+        _write_shapes(whole, seed, counts, progress)
+        marker = {"format": FORMAT, "seed": seed, "shapes_per_kind": counts}
+        (whole / MARKER).write_text(json.dumps(marker) + "\n", encoding="utf-8")
         if folder.exists():
-            shutil.rmtree(folder)
-        temporary.rename(folder)
+            folder.rename(temporary / "old")
+        whole.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -108,8 +111,14 @@ def _write_shapes(folder: Path, seed: int, counts: dict[str, int], progress: boo
                 write_off(folder / kind / split / f"{kind}_{label:04d}.off", mesh)
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder holds nothing but what some version of the generator wrote."""
-    inside = {path.name for path in folder.iterdir()} - {MARKER}
-    files = {path.name for path in folder.glob("*/*/*")}
-    return inside == set(KINDS) and all(re.fullmatch(r"[a-z]+_\d{4}\.off", name) for name in files)
+def _require_ours(folder: Path) -> None:
+    """Refuse what holds anything but what some version of the generator wrote, or some of it."""
+    if folder.exists() and not folder.is_dir():
+        raise PointsetError(f"{folder} is not the generated shapes10, but a file: move it away")
+    ours = re.compile(rf"{re.escape(MARKER)}|({'|'.join(KINDS)})(/({'|'.join(SPLITS)})(/\1_\d{{4}}\.off)?)?")
+    for path in sorted(folder.rglob("*")):
+        if not ours.fullmatch(path.relative_to(folder).as_posix()):
+            raise PointsetError(
+                f"{folder} is not the generated shapes10, for it holds {path.relative_to(folder)}: move it away, and "
+                "shapes10 will be built there"
+            )
