@@ -53,8 +53,8 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
         ours.unlink(missing_ok=True)
         download(card.urls, archive, card.download, progress=progress)
         ours.touch()
-    elif not ours.exists():
-        _check_by_hand(archive, card)
+    else:
+        _check(archive, card)
     unpack(archive, folder, progress=progress)
     if ours.exists():
         archive.unlink()
@@ -62,7 +62,7 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
     return folder
 
 
-def _check_by_hand(archive: Path, card: Card) -> None:
+def _check(archive: Path, card: Card) -> None:
     try:
         check_file(archive, card.download)
     except MirrorError as error:

@@ -1,11 +1,15 @@
 """Unpacking: whole or not at all, nothing outside the folder, nothing that fills the disk."""
 
-import os
+import io
 import stat
+import tarfile
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pointset.data import archives
@@ -13,6 +17,18 @@ from pointset.data.archives import unpack
 from pointset.errors import PointsetError
 
 GOOD = {"Set/a/train/1.off": b"OFF", "Set/b/test/2.off": b"OFF", "README.txt": b"read me", "__MACOSX/Set/._1": b"x"}
+
+
+def tarball(folder: Path, files: dict[str, bytes], mode: str = "gz", *others: tarfile.TarInfo) -> Path:
+    path = folder / f"set.tar.{mode}"
+    with tarfile.open(path, f"w:{mode}") as content:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            content.addfile(entry, io.BytesIO(data))
+        for entry in others:
+            content.addfile(entry)
+    return path
 
 
 def archive(folder: Path, files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -29,6 +45,62 @@ def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path: Path) -> None:
     files = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
     assert files == {"set.zip", "Set/a/train/1.off", "Set/b/test/2.off"}
     assert (tmp_path / "Set/a/train/1.off").read_bytes() == b"OFF"
+
+
+@pytest.mark.parametrize("mode", ["", "gz", "bz2", "xz"])
+def test_tar_files_are_unpacked_too(tmp_path: Path, mode: str) -> None:
+    unpack(tarball(tmp_path, GOOD, mode), tmp_path / "Set", progress=False)
+    files = {path.relative_to(tmp_path / "Set").as_posix() for path in (tmp_path / "Set").rglob("*") if path.is_file()}
+    assert files == {"a/train/1.off", "b/test/2.off"}
+    assert (tmp_path / "Set/b/test/2.off").read_bytes() == b"OFF"
+
+
+def test_only_bytes_come_out(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("Set/program")
+    entry.mode, entry.mtime = 0o6777, 1
+    path = tarball(tmp_path, {"Set/1.off": b"OFF"}, "gz", entry)
+    unpack(path, tmp_path / "Set", progress=False)
+    assert (tmp_path / "Set/program").stat().st_mode == (tmp_path / "Set/1.off").stat().st_mode
+    assert (tmp_path / "Set/program").stat().st_mtime > 1
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"data/Set/1.npy": b"1", "data/Set/deep/2.npy": b"2", "data/notes.txt": b""},
+        {"1.npy": b"1", "2.npy": b"2", "__MACOSX/._1.npy": b"x"},
+        {"./Set/1.npy": b"1", "Other/Set/3.npy": b"3"},
+    ],
+    ids=["in another folder", "in no folder", "at the top and elsewhere"],
+)
+@pytest.mark.parametrize("pack", [archive, tarball])
+def test_the_folder_is_found_where_it_is(
+    tmp_path: Path, pack: Callable[[Path, dict[str, bytes]], Path], files: dict[str, bytes]
+) -> None:
+    unpack(pack(tmp_path, files), tmp_path / "Set", progress=False)
+    assert (tmp_path / "Set/1.npy").read_bytes() == b"1"
+    assert not list((tmp_path / "Set").rglob("3.npy"))
+    assert not list((tmp_path / "Set").rglob("._1.npy"))
+
+
+def test_two_folders_of_that_name_are_too_many(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"a/Set/1.off": b"", "b/Set/1.off": b""})
+    with pytest.raises(PointsetError, match=r"has 2 folders Set in it, in a, b"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+def tar_link(kind: bytes) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo("Set/link.off")
+    entry.type, entry.linkname = kind, "/etc/passwd"
+    return entry
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_a_tar_file_are_refused(tmp_path: Path, kind: bytes) -> None:
+    path = tarball(tmp_path, GOOD, "gz", tar_link(kind))
+    with pytest.raises(PointsetError, match=r"'Set/link.off' is a link or device"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.tar.gz"]
 
 
 def link(name: str) -> zipfile.ZipInfo:
@@ -61,19 +133,51 @@ def test_an_entry_that_leaves_the_folder_stops_everything(
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path, GOOD)
+@pytest.mark.parametrize("name", ["Set/a/train/1.off", "Set//a/./train/1.off", "Set/a/train/"])
+def test_a_name_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path, {**GOOD, "Set/a/train": b""} if name.endswith("/") else GOOD)
     with zipfile.ZipFile(path, "a") as content:
-        content.writestr("Set/a/train/1.off", b"another")
-    with pytest.raises(PointsetError, match=r"holds 'Set/a/train/1.off' twice"):
+        content.writestr(name, b"")
+    with pytest.raises(PointsetError, match=rf"holds '{name}' twice"):
         unpack(path, tmp_path / "Set", progress=False)
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
+def test_a_file_in_a_file_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/a/b.off": b"", "Set/a": b""})
+    with pytest.raises(PointsetError, match=r"'Set/a/b.off' lies in a file"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+@pytest.mark.parametrize("pack", [archive, tarball])
+def test_a_bomb_is_not_unpacked(tmp_path: Path, pack: Callable[[Path, dict[str, bytes]], Path]) -> None:
+    path = pack(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
     assert path.stat().st_size < 200_000
     with pytest.raises(PointsetError, match=r"20,000,000 bytes in .* are more than any archive of shapes has"):
         unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_bomb_that_lies_about_its_size_writes_no_more_than_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = archive(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
+    content = path.read_bytes()
+    path.write_bytes(content.replace((20_000_000).to_bytes(4, "little"), (20_000).to_bytes(4, "little")))
+    written: list[int] = []
+    monkeypatch.setattr(archives, "_write", _counting(archives._write, written))
+    with pytest.raises(PointsetError, match=r"cannot be unpacked \(Bad CRC-32"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert sum(written) <= 20_000
+
+
+def _counting(write: Callable[[archives.Entry, Path], None], written: list[int]) -> Callable[..., None]:
+    def count(entry: archives.Entry, path: Path) -> None:
+        try:
+            write(entry, path)
+        finally:
+            written.append(path.stat().st_size)
+
+    return count
 
 
 def test_a_disk_without_room_is_found_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,20 +187,24 @@ def test_a_disk_without_room_is_found_before(tmp_path: Path, monkeypatch: pytest
         unpack(path, tmp_path / "Set", progress=False)
 
 
+@pytest.mark.parametrize("pack", [partial(archive, compression=zipfile.ZIP_STORED), archive, tarball])
 @pytest.mark.parametrize("how", ["cut", "flipped", "no archive"])
-def test_a_damaged_archive_leaves_nothing(how: str, tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/1.off": os.urandom(5000)}, zipfile.ZIP_STORED)
+def test_a_damaged_archive_leaves_nothing(
+    how: str, pack: Callable[[Path, dict[str, bytes]], Path], tmp_path: Path
+) -> None:
+    numbers = np.random.default_rng(0).integers(0, 10, 12_000)
+    path = pack(tmp_path, {"Set/1.off": " ".join(map(str, numbers)).encode()})
     content = bytearray(path.read_bytes())
     if how == "cut":
         content = content[:2000]
     elif how == "flipped":
-        content[1000] ^= 1
+        content[1000] ^= 255
     else:
         content = bytearray(b"<html>404</html>")
     path.write_bytes(content)
-    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked .*: delete it and fetch it again"):
+    with pytest.raises(PointsetError, match=rf"{path.name} cannot be unpacked .*: delete it and fetch it again"):
         unpack(path, tmp_path / "Set", progress=False)
-    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 def test_an_archive_of_something_else_is_named(tmp_path: Path) -> None:
