@@ -89,7 +89,7 @@ def _opened(archive: Path) -> Iterator[Iterator[Entry]]:
                 yield map(_of_zip(content), content.infolist())
         elif tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tar:
-                yield map(_of_tar(tar), tar)
+                yield _of_whole(tar)
         else:
             raise tarfile.ReadError("it is no zip or tar archive, or cut off")
     except (*DAMAGE, OSError) as error:
@@ -114,6 +114,18 @@ def _of_tar(content: tarfile.TarFile) -> Callable[[tarfile.TarInfo], Entry]:
         return Entry(info.name, kind, info.size, lambda: cast(IO[bytes], content.extractfile(info)))
 
     return entry
+
+
+def _of_whole(content: tarfile.TarFile) -> Iterator[Entry]:
+    """The entries of a tar file, then the zeros at its end: `tarfile` takes a damaged name for the end too."""
+    yield from map(_of_tar(content), content)
+    stream = cast(IO[bytes], content.fileobj)
+    stream.seek(content.offset)
+    end = stream.read(tarfile.BLOCKSIZE)
+    while end and not end.strip(b"\0"):
+        if not (end := stream.read(1 << 20)):
+            return
+    raise tarfile.ReadError("it is damaged, or cut off")
 
 
 def _checked(entries: Iterable[Entry], archive: Path) -> list[Entry]:

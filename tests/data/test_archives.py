@@ -1,5 +1,6 @@
 """Unpacking: whole or not at all, nothing outside the folder, nothing that fills the disk."""
 
+import gzip
 import io
 import stat
 import tarfile
@@ -203,6 +204,22 @@ def test_a_damaged_archive_leaves_nothing(
         content = bytearray(b"<html>404</html>")
     path.write_bytes(content)
     with pytest.raises(PointsetError, match=rf"{path.name} cannot be unpacked .*: delete it and fetch it again"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("mode", ["", "gz"])
+@pytest.mark.parametrize("how", ["cut", "damaged"])
+def test_a_tar_file_that_ends_early_is_not_taken_for_whole(how: str, mode: str, tmp_path: Path) -> None:
+    path = tarball(tmp_path, {"Set/1.off": b"1" * 600, "Set/2.off": b"2" * 600}, "")
+    content = bytearray(path.read_bytes())
+    second = 3 * tarfile.BLOCKSIZE  # a name and two blocks of bytes
+    if how == "cut":
+        content = content[:second]
+    else:
+        content[second] ^= 255
+    path.write_bytes(gzip.compress(content) if mode else content)
+    with pytest.raises(PointsetError, match=r"cannot be unpacked \(it is damaged, or cut off\)"):
         unpack(path, tmp_path / "Set", progress=False)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
