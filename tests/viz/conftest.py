@@ -53,6 +53,13 @@ def browser() -> Iterator[Any]:
         if path is None:
             pytest.skip("no Chromium here: install one (apt-get install chromium, or playwright install chromium)")
         options = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-        started = driver.chromium.launch(executable_path=path, args=options)
+        try:
+            started = driver.chromium.launch(executable_path=path, args=options)
+        except playwright.Error as error:  # a stub of a package that is not there, or libraries that it lacks
+            pytest.skip(f"{path} does not start: {str(error).splitlines()[0]}")
+        page = started.new_page()
+        if not page.evaluate("document.createElement('canvas').getContext('webgl') !== null"):
+            pytest.skip(f"{path} has no WebGL here, not even on the processor")
+        page.close()
         yield started
         started.close()
