@@ -14,14 +14,14 @@ UNDECAYED = ("inducing_points", "seeds")
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Adam or AdamW; decay on matrices only, never on norms, biases, inducing points or seeds."""
     if recipe.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        return torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, fused=True)
     decayed: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
         (decayed if matrix else rest).append(parameter)
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": rest, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate)
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:

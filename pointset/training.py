@@ -8,7 +8,7 @@ and resumed therefore gives the same numbers to the last bit as one that was not
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,7 @@ class Training:
         self.augment = augmentation_from_names(recipe.augment, train.up)
         self.optimizer = make_optimizer(model, recipe)
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+        self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
         self.history: list[dict[str, Any]] = []
         self.best: Weights | None = None
 
@@ -128,14 +129,14 @@ class Training:
         """Train from where the folder left off to the end."""
         self._resume()
         with tqdm(
-            total=self.recipe.epochs * self.steps_per_epoch,
-            initial=len(self.history) * self.steps_per_epoch,
+            total=self.steps,
+            initial=min(self.steps, len(self.history) * self.steps_per_epoch),
             desc="training",
             unit="step",
             leave=False,
             disable=None if progress else True,  # None: only where the output is a terminal
         ) as bar:
-            while len(self.history) < self.recipe.epochs and not self._stalled():
+            while len(self.history) * self.steps_per_epoch < self.steps and not self._stalled():
                 self._epoch(len(self.history), bar)
         if self.best is not None:
             self.model.load_state_dict(self.best)
@@ -162,14 +163,16 @@ class Training:
         correct = torch.zeros((), device=self.device)
         seen, rate = 0, 0.0
         source = batches(self.train, recipe.batch_size, seed=self.seed, epoch=epoch, augment=self.augment)
+        steps = range(epoch * self.steps_per_epoch, self.steps)
         with seeded_dropout(self.seed, epoch, self.device):
-            for step, batch in enumerate(source, start=epoch * self.steps_per_epoch):
+            for step, batch in zip(steps, source, strict=False):
                 points, labels = batch.points.to(self.device), batch.labels.to(self.device)
                 mask = None if batch.mask is None else batch.mask.to(self.device)
-                rate = learning_rate(recipe, step, recipe.epochs * self.steps_per_epoch)
+                rate = learning_rate(recipe, step, self.steps)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
-                logits = model(points, mask)
+                with self._precision():
+                    logits = model(points, mask).float()
                 loss = F.cross_entropy(logits, labels, label_smoothing=recipe.label_smoothing)
                 self.optimizer.zero_grad()
                 loss.backward()
@@ -187,6 +190,11 @@ class Training:
             "accuracy": float(correct) / seen,
             "learning_rate": rate,
         }
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.recipe.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, getattr(torch, self.recipe.precision))
 
     def _finite(self, total: Tensor, epoch: int) -> float:
         value = float(total)

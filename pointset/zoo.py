@@ -21,6 +21,7 @@ from pointset.errors import PointsetError
 from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
 from pointset.nn.context import DGCNN, PointNet
 from pointset.nn.deepsets import EquivariantLayer, Statistic
+from pointset.nn.dropout import Dropout
 from pointset.nn.masks import as_mask, zero_padding
 from pointset.nn.norms import make_norm
 from pointset.nn.pooling import MaxPool, MeanPool, SumPool
@@ -271,10 +272,10 @@ def _statistic_decoder(pooling: str, activation: type[nn.Module], spec: Spec) ->
     pool = {"max": MaxPool, "mean": MeanPool, "sum": SumPool}[pooling]()
     head = nn.Sequential(
         nn.Flatten(),
-        nn.Dropout(rate),
+        Dropout(rate),
         nn.Linear(dim, dim),
         activation(),
-        nn.Dropout(rate),
+        Dropout(rate),
         nn.Linear(dim, spec.classes),
     )
     return pool, head
@@ -286,7 +287,7 @@ class AttentionPool(nn.Module):
     def __init__(self, seeds: int, options: ModelOptions) -> None:
         super().__init__()
         block = _block_options(options)
-        self.dropout = nn.Dropout(options.dropout)
+        self.dropout = Dropout(options.dropout)
         self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **block)
         self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
 
@@ -300,6 +301,6 @@ def _attention_decoder(seeds: int, spec: Spec) -> tuple[nn.Module, nn.Module]:
     """Dropout, PMA, dropout, FC; the rows of several seeds are laid side by side for the last layer."""
     pool = AttentionPool(seeds, spec.options)
     head = nn.Sequential(
-        nn.Flatten(), nn.Dropout(spec.options.dropout), nn.Linear(seeds * spec.options.dim, spec.classes)
+        nn.Flatten(), Dropout(spec.options.dropout), nn.Linear(seeds * spec.options.dim, spec.classes)
     )
     return pool, head

@@ -182,7 +182,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
     [
         ({"dim": 10}, "dim=10 cannot be shared by heads=4"),
         ({"form": "papre"}, "form='papre' is unknown: choose one of 'reference', 'paper'"),
-        ({"norm": "batch"}, "norm='batch' is unknown"),
+        ({"norm": "instance"}, "norm='instance' is unknown"),
         ({"width": 3}, "'width' is no option of ModelOptions: known are dim, heads"),
         ({"dropout": 1.0}, "dropout=1.0 is no rate"),
         ({"layers": 0}, "layers=0 is out of range: give at least 1"),

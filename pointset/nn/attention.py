@@ -16,6 +16,10 @@ from torch import Tensor, nn
 from pointset.configuration import Scale
 from pointset.nn.masks import non_empty, zero_padding
 
+FEW_KEYS = 64
+"""Up to here, on a CPU, two plain products beat `scaled_dot_product_attention`, most of all in bfloat16 (a training
+step of isab16-pma, 100 points, width 256: 60 against 108 ms), and the weights are no larger than the keys."""
+
 
 def attention_weights(
     logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
@@ -79,7 +83,7 @@ class Multihead(nn.Module):
         Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
         if self._absorbing_is_cheaper(Q.shape[1], Y.shape[1]):
             attended = self._absorbed(Q, Y, mask)
-        elif self.record is not None:
+        elif self.record is not None or (Y.shape[1] <= FEW_KEYS and Y.device.type == "cpu"):
             attended = self._explicit(Q, Y, mask)
         else:
             attended = self._fused(Q, Y, mask)
@@ -105,7 +109,8 @@ class Multihead(nn.Module):
 
     def _explicit(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
         queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
-        weights = self._recorded(attention_weights(torch.matmul(queries * self.scale, keys.mT), mask))
+        logits = torch.matmul(queries, (keys * self.scale).mT)  # the keys are mostly fewer
+        weights = self._recorded(attention_weights(logits, mask))
         return self._join(torch.matmul(weights, values))
 
     def _fused(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Normalisations of sets of rows, by name: "layer", "set", "none". All are called as `norm(X, mask)`."""
+"""Normalisations of sets of rows, by name: "layer", "set", "batch", "none". All are called as `norm(X, mask)`."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -49,7 +49,23 @@ class SetNorm(nn.Module):
         return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
 
 
-NORMS: dict[NormName, type[nn.Module]] = {"layer": LayerNorm, "set": SetNorm, "none": NoNorm}
+class BatchNorm(nn.BatchNorm1d):
+    """Normalises each feature over all real rows of the batch (arXiv 1502.03167), as PointNet does between its layers.
+
+    In evaluation it uses the running mean and variance, so that a set's result does not depend on its batch.
+    """
+
+    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+        """Return the normalised X [B, n, d]; `mask` is True at real rows, padded rows come out as zeros."""
+        rows = X.flatten(0, 1) if mask is None else X[mask]
+        if len(rows) < 2 and self.training:
+            return zero_padding(X, mask)  # one row has no variance
+        if mask is None:
+            return super().forward(rows).view_as(X)
+        return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), super().forward(rows).to(X.dtype))
+
+
+NORMS: dict[NormName, type[nn.Module]] = {"layer": LayerNorm, "set": SetNorm, "batch": BatchNorm, "none": NoNorm}
 
 
 def make_norm(name: NormName, dim: int) -> nn.Module:
