@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["reads", "writes", "pools", "self"]
 Side = Literal["keys", "queries", "both", "neither"]
+_SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,9 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
         raise PointsetError(
             f"{_name(model)} has no attention to look at: models whose name begins with sab or isab, or ends in pma, do"
         )
+    check_clouds(model, points, mask)
     one = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
-    _check(model, points, mask)
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model), _recording(attentions) as records:
         model(points.to(device), None if mask is None else mask.to(device))
@@ -158,9 +159,10 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     maps = []
     for layer, weights in records:
         kind, side = kinds[layer]
-        if side == "both" and weights.shape[-1] != points.shape[1]:
-            side = "neither"
-        found = AttentionMap(layer, kind, weights.cpu(), side, None if side == "neither" else kept)
+        if side == "both":
+            queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
+            side = _SIDES.get((queries, keys), "neither")
+        found = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept)
         maps.append(found[0] if one else found)
     return maps
 
@@ -185,31 +187,43 @@ def _name(model: nn.Module) -> str:
     return getattr(getattr(model, "spec", None), "name", type(model).__name__)
 
 
-def _check(model: nn.Module, points: Tensor, mask: Tensor | None) -> None:
-    width = getattr(model, "inputs", points.shape[-1])
-    if points.dim() != 3 or points.shape[2] != width:
+def check_clouds(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> None:
+    """Refuse what `model(points, mask)` cannot make sense of, one cloud or a batch, with a PointsetError."""
+    import torch
+
+    if not all(isinstance(given, torch.Tensor) for given in (points, points if mask is None else mask)):
+        raise PointsetError("points and mask must be tensors: torch.from_numpy makes one of an array")
+    width, dtype = getattr(model, "inputs", points.shape[-1]), next(model.parameters()).dtype
+    if points.dim() not in (2, 3) or points.shape[-1] != width:
         raise PointsetError(f"points must be [n, {width}] or [B, n, {width}], got {list(points.shape)}")
-    if mask is not None and (mask.shape != points.shape[:2] or mask.dtype.is_floating_point):
-        expected = list(points.shape[:2])
-        raise PointsetError(f"the mask must be bool {expected}, True at real points; got {list(mask.shape)}")
-    real = points.flatten(0, 1) if mask is None else points[mask]
-    if not len(real) or (mask is not None and not bool(mask.any(dim=1).all())):
-        raise PointsetError("a cloud is empty: there is nothing to attend to")
+    if points.dtype != dtype:
+        raise PointsetError(f"points are {points.dtype} and the model computes in {dtype}: give points.to({dtype})")
+    if mask is not None and (mask.shape != points.shape[:-1] or mask.dtype != torch.bool):
+        expected, got = list(points.shape[:-1]), f"{mask.dtype} {list(mask.shape)}"
+        raise PointsetError(f"the mask must be bool {expected}, True at real points; got {got}")
+    real = points.reshape(-1, width) if mask is None else points[mask]
+    if not len(real) or (mask is not None and not bool(mask.any(dim=-1).all())):
+        raise PointsetError("a cloud is empty: there is nothing to look at")
     if not bool(real.isfinite().all()):
         raise PointsetError("a coordinate is not finite (NaN or infinite): leave its point out, or mask it")
 
 
 @contextmanager
 def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Tensor]]]:
-    """Let every attention hand its weights over inside this block."""
+    """Let every attention hand its weights over inside this block, to the CPU at once and in float32 at least."""
+    import torch
+
     records: list[tuple[str, Tensor]] = []
+    before = {name: attention.record for name, attention in attentions.items()}
     for name, attention in attentions.items():
-        attention.record = lambda weights, name=name: records.append((name, weights))
+        attention.record = lambda weights, name=name: records.append(
+            (name, weights.cpu().to(torch.promote_types(weights.dtype, torch.float32)))
+        )
     try:
         yield records
     finally:
-        for attention in attentions.values():
-            attention.record = None
+        for name, attention in attentions.items():
+            attention.record = before[name]
 
 
 def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:

@@ -25,10 +25,12 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
         int64 [n]; the counts sum to the width of the pooled vector.
 
     Raises:
-        PointsetError: the model does not pool by max, or the points are not [n, 3] finite numbers, n at least 1.
+        PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1, finite and of the
+            type that the model computes in.
     """
     import torch
 
+    from pointset.attention_maps import check_clouds
     from pointset.nn.modes import in_evaluation_mode
     from pointset.nn.pooling import MaxPool
     from pointset.zoo import SetClassifier
@@ -36,10 +38,9 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} does not pool by max: critical points are those of models such as rff-max")
-    if points.dim() != 2 or points.shape[1] != model.inputs or not len(points) or not bool(points.isfinite().all()):
-        raise PointsetError(
-            f"points must be finite numbers [n, {model.inputs}], n at least 1, got {list(points.shape)}"
-        )
+    if points.ndim != 2 or points.shape[1] != model.inputs or not len(points):
+        raise PointsetError(f"points must be [n, {model.inputs}], n at least 1, got {list(points.shape)}")
+    check_clouds(model, points)
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model):
         rows = model.encode(points[None].to(device))[0]

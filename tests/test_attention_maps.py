@@ -9,7 +9,7 @@ from torch import nn
 import pointset
 from pointset.attention_maps import AttentionMap, find_map
 from pointset.nn.attention import Multihead
-from pointset.nn.blocks import SAB
+from pointset.nn.blocks import MAB, SAB
 
 ATTENDING = [name for name in pointset.list_models() if "sab" in name or name.endswith("pma")] + [
     "sab-pma2",
@@ -80,6 +80,39 @@ def test_a_cloud_of_a_padded_batch_has_the_maps_it_has_alone(name):
         assert (batch.layer, batch.kind, batch.points_are) == (one.layer, one.kind, one.points_are)
         torch.testing.assert_close(batch[1].weights, one.weights)
         assert len(batch) == 2
+
+
+def test_the_mask_of_one_cloud_leaves_its_padding_out():
+    model, mask = model_of("isab5-pma"), torch.arange(N) < 6
+    for padded, alone in zip(
+        pointset.attention_maps(model, clouds(N, 3), mask),
+        pointset.attention_maps(model, clouds(N, 3)[:6]),
+        strict=True,
+    ):
+        torch.testing.assert_close(padded.weights, alone.weights)
+
+
+def test_a_record_of_the_users_own_is_there_again_afterwards():
+    model, seen = model_of("sab-pma"), []
+    own = seen.append
+    for looker in lookers(model):
+        looker.record = own
+    pointset.attention_maps(model, clouds(N, 3))
+    assert seen == []
+    assert all(looker.record is own for looker in lookers(model))
+
+
+def test_which_side_the_points_are_is_told_by_sizes_where_the_block_is_not_known():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.few, self.reads, self.writes = nn.Parameter(torch.ones(1, 5, 3)), MAB(3, 3, 8), MAB(3, 8, 8)
+
+        def forward(self, points, mask):
+            return self.writes(points, self.reads(self.few, points, mask))
+
+    maps = pointset.attention_maps(Own(), clouds(2, N, 3))
+    assert [(found.layer, found.points_are) for found in maps] == [("reads", "keys"), ("writes", "queries")]
 
 
 def test_logits_with_and_without_maps_agree():
@@ -175,6 +208,11 @@ def test_maps_are_found_by_layer_or_kind():
         (clouds(2, N, 3), torch.tensor([[True] * N, [False] * N]), "a cloud is empty"),
         (torch.full((N, 3), math.nan), None, "a coordinate is not finite"),
         (clouds(2, N, 3), torch.ones(2, N - 1, dtype=torch.bool), r"the mask must be bool \[2, 11\]"),
+        (clouds(2, N, 3), torch.ones(2, N), r"the mask must be bool \[2, 11\], True at real points; got torch.float32"),
+        (clouds(2, N, 3), torch.ones(2, N, dtype=torch.uint8), r"got torch.uint8 \[2, 11\]"),
+        (clouds(N, 3).double(), None, r"points are torch.float64 and the model computes in torch.float32: give points"),
+        (clouds(N, 3).numpy(), None, "points and mask must be tensors: torch.from_numpy"),
+        (clouds(N, 3), [True] * N, "points and mask must be tensors: torch.from_numpy"),
     ],
 )
 def test_wrong_clouds_are_refused(points, mask, words):
