@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointset.atomic import write_atomically
 from pointset.attention_maps import AttentionMap
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pandas import DataFrame
 
-FORMAT = 1
+FORMAT = 2
+_DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # a flag that says "encrypted"; NotImplementedError, of a compression nobody has, is one of these
+    SyntaxError,  # in the header of an array
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What zipfile and numpy raise on a file that is not what it says."""
 
 
 def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
@@ -32,7 +51,7 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     about = [{"layer": found.layer, "kind": found.kind, "points_are": found.points_are} for found in maps]
     arrays = {f"weights{place}": found.weights.numpy() for place, found in enumerate(maps)}
     arrays |= {f"mask{place}": found.mask.numpy() for place, found in enumerate(maps) if found.mask is not None}
-    header = np.array(json.dumps({"format": FORMAT, "maps": about}))
+    header = np.array(json.dumps({"format": FORMAT, "maps": about, "arrays": list(arrays)}))
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
@@ -51,24 +70,43 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
     Raises:
         PointsetError: the file is missing, damaged or of another format.
     """
-    import numpy as np
     import torch
 
     try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            if about["format"] != FORMAT:
-                raise PointsetError(f"{path} has format {about['format']}, and this version of pointset reads {FORMAT}")
-            return [
-                AttentionMap(
-                    **one,
-                    weights=torch.from_numpy(file[f"weights{place}"]),
-                    mask=torch.from_numpy(file[f"mask{place}"]) if f"mask{place}" in file else None,
-                )
-                for place, one in enumerate(about["maps"])
-            ]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise PointsetError(f"{path} holds no attention maps ({error}): save them again with save_maps") from error
+        about, arrays = _read(Path(path))
+        return [
+            AttentionMap(
+                **one,
+                weights=torch.from_numpy(arrays[f"weights{place}"]),
+                mask=torch.from_numpy(arrays[f"mask{place}"]) if f"mask{place}" in arrays else None,
+            )
+            for place, one in enumerate(about["maps"])
+        ]
+    except _DAMAGE as error:
+        fault = " ".join(str(error).split()) or type(error).__name__
+        raise PointsetError(f"{path} holds no attention maps ({fault}): save them again with save_maps") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What is said about the maps, and their arrays by name.
+
+    Every member is read to its end before it is parsed, as only then its checksum is compared; `numpy.load` stops
+    where the header of the array says, which may be what is damaged.
+    """
+    from numpy.lib.format import read_array
+
+    with zipfile.ZipFile(path) as content:
+
+        def array(name: str) -> NDArray[Any]:
+            return read_array(io.BytesIO(content.read(f"{name}.npy")), allow_pickle=False)
+
+        about = json.loads(str(array("about")))
+        if about["format"] != FORMAT:
+            raise PointsetError(
+                f"{path} has format {about['format']}, and this version of pointset reads {FORMAT}: save the maps "
+                "again with save_maps"
+            )
+        return about, {name: array(name) for name in about["arrays"]}  # a mask that got lost is missed here
 
 
 def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:

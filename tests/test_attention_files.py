@@ -1,11 +1,15 @@
 """Maps in files and tables: bit for bit, without pickle, damage named."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
+from damage import damaged
 
 import pointset
 from pointset.attention_files import load_maps, save_maps, to_pandas
+from pointset.attention_maps import AttentionMap
 from pointset.errors import PointsetError
 
 MODEL = pointset.create_model("isab3-pma2", classes=4, dim=16, heads=2)
@@ -41,6 +45,43 @@ def test_a_file_that_is_not_one_is_named(how, tmp_path):
         np.savez(path, about=np.array({"format": 1}, dtype=object), allow_pickle=True)
     with pytest.raises(PointsetError, match=r"maps\.npz"):
         load_maps(path)
+
+
+def same(maps: list[AttentionMap], others: list[AttentionMap]) -> bool:
+    def content(found: AttentionMap) -> list[object]:
+        mask = None if found.mask is None else found.mask.tolist()
+        return [found.layer, found.kind, found.points_are, found.weights.dtype, found.weights.tolist(), mask]
+
+    return [content(found) for found in maps] == [content(found) for found in others]
+
+
+def test_a_damaged_file_is_refused_or_read_right(tmp_path):
+    maps = pointset.attention_maps(MODEL, POINTS, MASK)
+    path = save_maps(maps, tmp_path / "maps.npz")
+    whole, words = path.read_bytes(), []
+    for seed in range(200):
+        path.write_bytes(damaged(whole, seed))
+        try:
+            assert same(load_maps(path), maps), f"read wrong, seed {seed}"
+        except PointsetError as error:
+            words.append(str(error))
+    assert 100 < len(words) < 200  # dates and the like may be damaged
+    assert all("maps.npz holds no attention maps" in one for one in words)
+
+
+def test_a_lost_mask_is_missed(tmp_path):
+    path = save_maps(pointset.attention_maps(MODEL, POINTS, MASK), tmp_path / "maps.npz")
+    with np.load(path) as file:
+        np.savez(path, **{name: file[name] for name in file.files if name != "mask0"})
+    with pytest.raises(PointsetError, match=r"no item named 'mask0\.npy'"):
+        load_maps(path)
+
+
+def test_maps_of_a_model_in_half_precision_are_kept_too(tmp_path):
+    model = copy.deepcopy(MODEL).to(torch.bfloat16)
+    maps = pointset.attention_maps(model, POINTS.to(torch.bfloat16))
+    assert {found.weights.dtype for found in maps} == {torch.float32}
+    assert same(load_maps(save_maps(maps, tmp_path / "maps.npz")), maps)
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path):

@@ -1,0 +1,15 @@
+"""Files as a bad disk or a cut connection leaves them."""
+
+import numpy as np
+
+
+def damaged(content: bytes, seed: int) -> bytes:
+    """Cut the content somewhere, or give one to three of its bytes any value, by a seeded choice."""
+    random = np.random.default_rng(seed)
+    changes = int(random.integers(0, 4))
+    if not changes:
+        return content[: random.integers(0, len(content))]
+    changed = bytearray(content)
+    for place in random.integers(0, len(content), changes):
+        changed[place] = random.integers(0, 256)
+    return bytes(changed)
