@@ -30,7 +30,8 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         [k, n]: for each of the k pooled vectors, shares of the points; rows sum to 1.
 
     Raises:
-        PointsetError: the model does not pool by attention, or the maps are of a batch.
+        PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all maps of one
+            run of a model.
     """
     import torch
 
@@ -42,6 +43,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
             "rollout ends at a pooling by attention, which these maps have not: critical_points shows what a max pool "
             "takes"
         )
+    _require_whole(maps, maps[pooling[0]].weights.shape[-1])
     averaged = [found.heads("mean").weights[0] for found in maps]
     shares = averaged[pooling[0]]
     for found, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):
@@ -55,3 +57,22 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         else:
             shares = 0.5 * shares + 0.5 * shares @ weights
     return shares / torch.clamp(shares.sum(dim=1, keepdim=True), min=1e-12)
+
+
+def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
+    """See that every ISAB has both of its maps, side by side, and that all are of one cloud."""
+    reads = {(place, found.layer.removesuffix("reads")) for place, found in enumerate(maps) if found.kind == "reads"}
+    writes = {
+        (place - 1, found.layer.removesuffix("writes")) for place, found in enumerate(maps) if found.kind == "writes"
+    }
+    for _, block in sorted(reads ^ writes):
+        raise PointsetError(
+            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model, in their order"
+        )
+    sides = {"keys": (-1,), "queries": (-2,), "both": (-2, -1), "neither": ()}
+    for found in maps:
+        sizes = {found.weights.shape[side] for side in sides[found.points_are]}
+        if sizes - {points}:
+            raise PointsetError(
+                f"{found.layer} is of {min(sizes)} points and the pooling of {points}: give maps of one cloud"
+            )

@@ -115,6 +115,10 @@ def test_only_a_max_pool_has_critical_points(name):
         critical_points(model_of(name), cloud())
     with pytest.raises(PointsetError, match=r"n at least 1, got \[0, 3\]"):
         critical_points(model_of("rff-max"), cloud()[:0])
+    with pytest.raises(PointsetError, match="a coordinate is not finite"):
+        critical_points(model_of("rff-max"), cloud() * math.nan)
+    with pytest.raises(PointsetError, match=r"points are torch.float64 and the model computes in torch.float32"):
+        critical_points(model_of("rff-max"), cloud().double())
 
 
 def a_map(layer: str, kind: str, rows: list[list[float]], side: str) -> AttentionMap:
@@ -153,6 +157,17 @@ def test_rollout_equals_the_product_of_whole_matrices(name):
             rows = 0.5 * rows + 0.5 * mean @ rows
     torch.testing.assert_close(rollout(maps), rows)
     torch.testing.assert_close(rollout(maps).sum(dim=1), torch.ones(len(rows)))
+
+
+def test_rollout_refuses_maps_that_do_not_belong_together():
+    maps = attention_maps(model_of("isab4-pma"), cloud())
+    halves = ([maps[0], *maps[2:]], maps[1:], [maps[0], *maps[3:]], [maps[1], maps[0], *maps[2:]])
+    for some in halves:  # without writes, without reads, reads and writes of two blocks, in the wrong order
+        with pytest.raises(PointsetError, match=r"encoder.0.reads is not followed by encoder.0.writes: .* all maps"):
+            rollout(some)
+    other = attention_maps(model_of("isab4-pma"), cloud(9))
+    with pytest.raises(PointsetError, match=r"encoder.0.reads is of 9 points and the pooling of 17"):
+        rollout([*other[:2], *maps[2:]])
 
 
 def test_rollout_needs_a_pooling_by_attention_and_one_cloud():
