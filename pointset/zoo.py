@@ -1,7 +1,9 @@
 """Named classifiers: `encoder-pooling`, every one `head(pool(encoder(X)))`.
 
 Encoders: `rff` (rows on their own), `rffp` (DeepSets' equivariant layers), `sab` and `isab<m>` (m inducing points).
-Poolings: `max`, `mean`, `sum`, `pma` and `pma<k>` (k seeds). `pointnet` and `dgcnn` stand beside them as context.
+Poolings: `max`, `mean`, `sum`, `max+mean` (side by side), `pma` and `pma<k>` (k seeds), and `aggr.<name>`, any
+aggregation of torch-geometric that pools a set, such as `aggr.softmax` (see `pointset.nn.aggregation`). All but pma
+share one decoder, so that such models differ in the pooling alone. `pointnet` and `dgcnn` stand beside them as context.
 """
 
 import difflib
@@ -18,13 +20,14 @@ from torch import Tensor, nn
 
 from pointset.configuration import ModelOptions, check_seed
 from pointset.errors import PointsetError
+from pointset.nn.aggregation import WITH_HEADS, AggregationPool, canonical, check_aggregation
 from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
 from pointset.nn.context import DGCNN, PointNet
 from pointset.nn.deepsets import EquivariantLayer, Statistic
 from pointset.nn.dropout import Dropout
 from pointset.nn.masks import as_mask, zero_padding
 from pointset.nn.norms import make_norm
-from pointset.nn.pooling import MaxPool, MeanPool, SumPool
+from pointset.nn.pooling import MaxMeanPool, MaxPool, MeanPool, SumPool
 
 NAMES = (
     "rff-mean",
@@ -36,6 +39,7 @@ NAMES = (
     "sab-max",
     "sab-pma",
     "isab16-max",
+    "isab16-max+mean",
     "isab16-pma",
     "pointnet",
     "dgcnn",
@@ -43,8 +47,11 @@ NAMES = (
 CONTEXT = {"pointnet": PointNet, "dgcnn": DGCNN}
 MOST_ROWS = 4096
 """Of inducing points and of seeds: more than any set here has points."""
+STATISTICS = {"max": MaxPool, "mean": MeanPool, "sum": SumPool, "max+mean": MaxMeanPool}
 PATTERN = re.compile(
-    r"(?P<encoder>rffp|rff|sab|isab(?P<inducing>[1-9]\d*))-(?P<pooling>max|mean|sum|pma(?P<seeds>[1-9]\d*)?)"
+    r"(?P<encoder>rffp|rff|sab|isab(?P<inducing>[1-9]\d*))-"
+    r"(?P<pooling>max\+mean|max|mean|sum|pma(?P<seeds>[1-9]\d*)?|aggr\.(?P<aggregation>\w+))",
+    re.ASCII,
 )
 
 
@@ -139,7 +146,11 @@ def checked(points: Tensor, mask: Tensor | None, inputs: int) -> tuple[Tensor, T
 
 
 def list_models() -> list[str]:
-    """The standard names; any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too."""
+    """The standard names.
+
+    Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so does any aggregation of
+    torch-geometric that pools a set (`isab16-aggr.softmax`; `pointset.nn.aggregation.aggregation_names` lists them).
+    """
     return list(NAMES)
 
 
@@ -159,7 +170,8 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
         how to build it again.
 
     Raises:
-        PointsetError: the name is unknown (the nearest ones are given), or an option is.
+        PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that is no pooling of
+            sets (why is said), or an option is unknown.
     """
     return build_model(Spec(name, classes, inputs, seed, ModelOptions.from_dict(options)))
 
@@ -186,8 +198,12 @@ def _assemble(spec: Spec) -> nn.Module:
     layers = _encoder(encoder, pooling, int(match["inducing"] or 0), spec)
     if pooling.startswith("pma"):
         pool, head = _attention_decoder(int(match["seeds"] or 1), spec)
+        return SetClassifier(layers, pool, head, spec.inputs)
+    if match["aggregation"]:
+        pool = AggregationPool(match["aggregation"], spec.options.dim, spec.options.heads)
     else:
-        pool, head = _statistic_decoder(pooling, nn.Tanh if encoder == "rffp" else nn.ReLU, spec)
+        pool = STATISTICS[pooling]()
+    head = _statistic_head(pool, nn.Tanh if encoder == "rffp" else nn.ReLU, spec)
     return SetClassifier(layers, pool, head, spec.inputs)
 
 
@@ -196,13 +212,15 @@ def check_name(name: str) -> None:
     match = PATTERN.fullmatch(name)
     if match and max(int(match["inducing"] or 0), int(match["seeds"] or 0)) > MOST_ROWS:
         raise PointsetError(f"{name} asks for too many inducing points or seeds: give at most {MOST_ROWS}")
+    if match and match["aggregation"]:
+        check_aggregation(match["aggregation"])
     if match or name in CONTEXT:
         return
     near = difflib.get_close_matches(name, NAMES, n=3, cutoff=0.0)
     raise PointsetError(
         f"no model is called {name!r}: did you mean {', '.join(near)}? "
-        "Names are encoder-pooling, with rff, rffp, sab or isab16 and max, mean, sum or pma (any number of inducing "
-        "points or seeds), or pointnet or dgcnn"
+        "Names are encoder-pooling, with rff, rffp, sab or isab16 and max, mean, sum, max+mean, pma or aggr.softmax "
+        "(any number of inducing points or seeds, any set aggregation of torch-geometric), or pointnet or dgcnn"
     )
 
 
@@ -222,6 +240,8 @@ def used_options(name: str) -> set[str]:
         used |= {"initial"}
     if attends_in_pool:
         used |= {"seeds"}
+    if match["aggregation"] and canonical(match["aggregation"]) in WITH_HEADS:
+        used |= {"heads"}
     return used
 
 
@@ -266,19 +286,19 @@ def _rowwise(inputs: int, options: ModelOptions, layers: int) -> list[nn.Module]
     return modules
 
 
-def _statistic_decoder(pooling: str, activation: type[nn.Module], spec: Spec) -> tuple[nn.Module, nn.Module]:
-    """Pool, dropout, FC, activation, dropout, FC."""
+def _statistic_head(pool: nn.Module, activation: type[nn.Module], spec: Spec) -> nn.Module:
+    """Dropout, FC, activation, dropout, FC; only the first layer knows how wide the pooled row is."""
     dim, rate = spec.options.dim, spec.options.dropout
-    pool = {"max": MaxPool, "mean": MeanPool, "sum": SumPool}[pooling]()
-    head = nn.Sequential(
+    with torch.no_grad():
+        width = pool(torch.zeros(1, 1, dim)).shape[2]
+    return nn.Sequential(
         nn.Flatten(),
         Dropout(rate),
-        nn.Linear(dim, dim),
+        nn.Linear(width, dim),
         activation(),
         Dropout(rate),
         nn.Linear(dim, spec.classes),
     )
-    return pool, head
 
 
 class AttentionPool(nn.Module):
@@ -300,7 +320,5 @@ class AttentionPool(nn.Module):
 def _attention_decoder(seeds: int, spec: Spec) -> tuple[nn.Module, nn.Module]:
     """Dropout, PMA, dropout, FC; the rows of several seeds are laid side by side for the last layer."""
     pool = AttentionPool(seeds, spec.options)
-    head = nn.Sequential(
-        nn.Flatten(), Dropout(spec.options.dropout), nn.Linear(seeds * spec.options.dim, spec.classes)
-    )
+    head = nn.Sequential(nn.Flatten(), Dropout(spec.options.dropout), nn.Linear(seeds * spec.options.dim, spec.classes))
     return pool, head

@@ -9,7 +9,8 @@ from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.zoo import NAMES, SetClassifier, build_model, used_options
 
-ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma"]
+ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma", "isab3-aggr.softmax", "rffp-aggr.set2set"]
+ALL += ["rff-aggr.settransformer", "rffp-max+mean"]
 CLASSES = 7
 
 
@@ -153,6 +154,43 @@ def test_a_spec_builds_the_model_again():
     assert torch.equal(model.eval()(points), again.eval()(points))
 
 
+def test_a_spec_builds_a_model_with_an_aggregation_again():
+    model = pointset.create_model("isab5-aggr.deepsets", classes=9, dim=16, seed=3)
+    again, points = build_model(model.spec), torch.randn(2, 8, 3)
+    assert torch.equal(model.eval()(points), again.eval()(points))  # one seed, the same weights
+    again.load_state_dict(model.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [("max", 16), ("max+mean", 32), ("aggr.softmax", 16), ("aggr.set2set", 32), ("aggr.quantile", 48)],
+)
+def test_symmetric_poolings_share_encoder_and_decoder(name, width):
+    """Rows of a comparison differ in the pooling alone: only the first layer after it knows the width."""
+    model = model_of(f"isab3-{name}")
+    usual = model_of("isab3-max")
+    assert str(model.encoder) == str(usual.encoder)
+    for mine, theirs in zip(model.encoder.parameters(), usual.encoder.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert [type(layer) for layer in model.head] == [type(layer) for layer in usual.head]
+    assert [tuple(layer.weight.shape) for layer in model.head if isinstance(layer, nn.Linear)] == [
+        (16, width),
+        (CLASSES, 16),
+    ]
+
+
+@pytest.mark.parametrize("name", ["isab3-max+mean", "isab3-aggr.softmax", "rff-aggr.powermean", "rff-aggr.deepsets"])
+def test_mixed_precision_gives_finite_logits_near_the_exact_ones(name):
+    model = pointset.create_model(name, classes=CLASSES, dim=16, dropout=0.0)
+    points = clouds(3, 300, 3).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(points)
+    logits.float().square().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+    exact = model(points)
+    assert (logits.float() - exact).abs().max() < 0.05 * exact.abs().max()
+
+
 def test_the_defaults_are_the_authors_widths():
     """Set Transformer, table 4: 256 wide, 4 heads, 16 inducing points, two ISABs."""
     model = pointset.create_model("isab16-pma")
@@ -170,6 +208,11 @@ def test_the_defaults_are_the_authors_widths():
         ("isab0-max", "did you mean .*isab16-max"),
         ("rff", "did you mean rff-"),
         ("", "did you mean"),
+        ("isab16-max+men", "did you mean .*isab16-max"),
+        ("isab16-aggr.sofmax", "no aggregation 'sofmax': did you mean softmax"),
+        ("isab16-aggr.", "did you mean"),
+        ("isab16-aggr.lstm", "aggr.lstm is no pooling of sets: it reads its rows in order"),
+        ("softmax-aggr.max", "did you mean"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(name, words):

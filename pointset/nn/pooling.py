@@ -1,7 +1,11 @@
-"""From a set of rows to k rows: pooling by max, mean and sum. Pooling by attention is `PMA`, in blocks.py."""
+"""From a set of rows to k rows: pooling by max, mean and sum.
+
+Pooling by attention is `PMA`, in blocks.py; torch-geometric's aggregations are in aggregation.py.
+"""
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -34,3 +38,11 @@ class SumPool(Pool):
     """Sum of each feature: the one that can count."""
 
     pool = staticmethod(masked_sum)
+
+
+class MaxMeanPool(nn.Module):
+    """Largest value and mean of each feature side by side: Z [B, n, d], mask [B, n] -> [B, 1, 2 d]."""
+
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 2*d"]:
+        """Return one row per set, the d maxima first; zeros for an empty set."""
+        return torch.cat([masked_max(Z, mask), masked_mean(Z, mask)], dim=2)

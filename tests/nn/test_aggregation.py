@@ -1,0 +1,282 @@
+"""torch-geometric's aggregations as poolings: values by hand, masks, empty sets, mixed precision, names."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor
+
+from pointset.errors import PointsetError
+from pointset.nn.aggregation import KEPT_ROWS, REFUSED, AggregationPool, aggregation_names, check_aggregation
+from pointset.nn.pooling import MaxMeanPool, MaxPool, MeanPool, SumPool
+
+NAN = float("nan")
+X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
+MASK = torch.tensor([[True, True, False], [True, True, True]])
+NAMES = [
+    "attentional",
+    "deepsets",
+    "graphmultisettransformer",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "mul",
+    "powermean",
+    "quantile",
+    "set2set",
+    "settransformer",
+    "softmax",
+    "sort",
+    "std",
+    "sum",
+    "var",
+    "variancepreserving",
+]
+DIM = 8
+
+
+def pool_of(name: str) -> AggregationPool:
+    torch.manual_seed(0)
+    return AggregationPool(name, DIM, heads=2).double()
+
+
+def sets() -> tuple[Tensor, Tensor]:
+    """Five sets of up to 7 rows, NaN in the padding: full, scattered, empty, one row, the last rows."""
+    Z = torch.randn(5, 7, DIM, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    rows = ["1111111", "0101100", "0000000", "0010000", "0000111"]
+    mask = torch.tensor([[digit == "1" for digit in row] for row in rows])
+    return Z.masked_fill(~mask.unsqueeze(-1), NAN), mask
+
+
+def test_the_names_are_those_of_the_installed_torch_geometric():
+    assert set(NAMES) <= set(aggregation_names())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("max", [[3, -2], [9, 8]]),
+        ("min", [[1, -4], [-7, -10]]),
+        ("mean", [[2, -3], [7 / 3, 4 / 3]]),
+        ("sum", [[4, -6], [7, 4]]),
+        ("add", [[4, -6], [7, 4]]),
+        ("mul", [[3, 8], [-315, -480]]),
+        ("var", [[1, 1], [416 / 9, 584 / 9]]),
+        ("std", [[1, 1], [math.sqrt(416) / 3, math.sqrt(584) / 3]]),
+        ("variancepreserving", [[4 / math.sqrt(2), -6 / math.sqrt(2)], [7 / math.sqrt(3), 4 / math.sqrt(3)]]),
+        ("median", [[1, -4], [5, 6]]),
+        ("quantile", [[1.5, -3.5, 2, -3, 2.5, -2.5], [-1, -2, 5, 6, 7, 7]]),
+        ("sort", [[1, -2, 3, -4] + [0] * 28, [-7, 8, 5, 6, 9, -10] + [0] * 26]),
+        # Negative numbers are clamped to 1e-4 and large ones to 100: the powers, too.
+        ("powermean", [[2, 1e-4], [(14 + 1e-4) / 3, (14 + 1e-4) / 3]]),
+    ],
+)
+def test_values_by_hand(name, expected):
+    torch.testing.assert_close(AggregationPool(name, 2)(X, MASK), torch.tensor(expected).float().unsqueeze(1))
+
+
+@pytest.mark.parametrize(("name", "own"), [("max", MaxPool()), ("mean", MeanPool()), ("sum", SumPool())])
+def test_ours_and_torch_geometrics_agree(name, own):
+    torch.testing.assert_close(pool_of(name)(*sets()), own(*sets()))
+    torch.testing.assert_close(pool_of(name)(sets()[0][:1]), own(sets()[0][:1]))
+
+
+def test_max_and_mean_stand_side_by_side():
+    expected = torch.tensor([[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]]).unsqueeze(1)
+    torch.testing.assert_close(MaxMeanPool()(X, MASK), expected)
+    torch.testing.assert_close(MaxMeanPool()(X[1:]), expected[1:])
+    assert (MaxMeanPool()(X, torch.zeros_like(MASK)) == 0).all()
+
+
+def test_softmax_with_an_inverse_temperature_that_weighs_three_to_one():
+    pool = AggregationPool("softmax", 2)
+    with torch.no_grad():
+        pool.aggregation.t.fill_(math.log(3) / 2)  # numbers that are 2 apart
+    torch.testing.assert_close(pool(X, MASK)[0, 0], torch.tensor([(1 + 3 * 3) / 4, (-2 * 3 - 4) / 4]))
+    weights = (X[1] * math.log(3) / 2).softmax(dim=0)
+    torch.testing.assert_close(pool(X, MASK)[1, 0], (weights * X[1]).sum(dim=0))
+
+
+def test_power_mean_of_power_two():
+    pool = AggregationPool("powermean", 1)
+    with torch.no_grad():
+        pool.aggregation.p.fill_(2.0)
+    rows = torch.tensor([[[3.0], [4.0], [-5.0]]])
+    torch.testing.assert_close(pool(rows), torch.tensor([[[math.sqrt((9 + 16 + 1e-8) / 3)]]]))
+
+
+def test_networks_around_the_pool():
+    Z, mask = sets()
+    rows = Z[1][mask[1]]
+    deep = pool_of("deepsets")
+    after = deep.aggregation.global_nn(deep.aggregation.local_nn(rows).sum(dim=0))
+    torch.testing.assert_close(deep(Z, mask)[1, 0], after)
+    gated = pool_of("attentional")
+    weights = gated.aggregation.gate_nn(rows).softmax(dim=0)
+    torch.testing.assert_close(gated(Z, mask)[1, 0], (weights * rows).sum(dim=0))
+
+
+def test_set2set_step_by_step():
+    """Vinyals et al., arXiv 1511.06391, eq. 3 to 7."""
+    Z, mask = sets()
+    rows, pool = Z[1][mask[1]], pool_of("set2set")
+    cell = torch.nn.LSTMCell(2 * DIM, DIM).double()
+    cell.load_state_dict({key.removesuffix("_l0"): value for key, value in pool.aggregation.lstm.state_dict().items()})
+    state, both = None, torch.zeros(2 * DIM, dtype=torch.float64)
+    for _ in range(3):
+        state = cell(both[None], state)
+        query = state[0][0]
+        both = torch.cat([query, (rows @ query).softmax(dim=0) @ rows])
+    torch.testing.assert_close(pool(Z, mask)[1, 0], both)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_order_padding_and_neighbours_change_nothing(name):
+    (Z, mask), pool = sets(), pool_of(name)
+    pooled = pool(Z, mask)
+    order = torch.tensor([6, 2, 0, 5, 1, 4, 3])
+    torch.testing.assert_close(pool(Z[:, order], mask[:, order]), pooled)
+    for index in (0, 1, 3, 4):
+        torch.testing.assert_close(pool(Z[index, mask[index]][None]), pooled[index : index + 1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("training", [True, False])
+def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(name, training):
+    (Z, mask), pool = sets(), pool_of(name).train(training)
+    Z.requires_grad_()
+    pooled = pool(Z, mask)
+    pooled.square().sum().backward()
+    assert (pooled[2] == 0).all()
+    assert pooled.isfinite().all()
+    assert Z.grad.isfinite().all()
+    assert Z.grad[mask].any()
+    assert (Z.grad[~mask] == 0).all()
+    assert [key for key, value in pool.named_parameters() if value.grad is None or not value.grad.any()] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_empty_sets_first_last_and_all(name):
+    Z, mask = sets()
+    pool = pool_of(name)
+    for rows in ([2, 2, 1, 2, 2], [2]):
+        pooled = pool(Z[rows], mask[rows])
+        for index, row in enumerate(rows):
+            torch.testing.assert_close(pooled[index], pool(Z, mask)[row])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mixed_precision_stays_exact(name):
+    """1,000 rows: a count in bfloat16 would stop at 256."""
+    Z = torch.randn(2, 1000, DIM, generator=torch.Generator().manual_seed(0)).bfloat16().requires_grad_()
+    pool = AggregationPool(name, DIM)
+    with torch.autocast("cpu", torch.bfloat16):
+        pooled = pool(Z)
+    pooled.sum().backward()
+    assert pooled.dtype == torch.float32
+    assert pooled.isfinite().all()
+    assert Z.grad.isfinite().all()
+    torch.testing.assert_close(pooled, pool(Z.float()))
+
+
+def test_powers_and_temperatures_far_from_one_stay_finite():
+    Z = 300 * torch.randn(2, 50, DIM, generator=torch.Generator().manual_seed(0))
+    for name, field in (("softmax", "t"), ("powermean", "p")):
+        pool = AggregationPool(name, DIM)
+        for value in (-5.0, 0.05, 15.0):
+            with torch.no_grad():
+                getattr(pool.aggregation, field).fill_(value)
+            pooled = pool(Z)
+            pooled.sum().backward()
+            assert pooled.isfinite().all(), (name, value)
+            assert getattr(pool.aggregation, field).grad.isfinite().all(), (name, value)
+
+
+def test_widths():
+    Z, mask = sets()
+    widths = {name: pool_of(name)(Z, mask).shape[2] // DIM for name in NAMES}
+    assert {name: width for name, width in widths.items() if width > 1} == {
+        "set2set": 2,
+        "quantile": 3,
+        "sort": KEPT_ROWS,
+    }
+
+
+@pytest.mark.parametrize("spelling", ["power_mean", "PowerMean", "PowerMeanAggregation", "powermean"])
+def test_every_spelling_of_the_resolver_is_built_alike(spelling):
+    assert AggregationPool(spelling, 4).aggregation.learn
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sofmax", "no aggregation 'sofmax': did you mean softmax"),
+        ("sett", "did you mean set"),
+        ("lstm", "aggr.lstm is no pooling of sets: it reads its rows in order.*softmax"),
+        ("MLPAggregation", "reads its rows in order"),
+        ("degree_scaler", "histogram"),
+        ("equilibrium", "changes with its neighbours"),
+        ("multi", "list of others"),
+        ("aggregation", "base class"),
+    ],
+)
+def test_what_cannot_pool_a_set_is_refused_with_the_reason(name, words):
+    with pytest.raises(PointsetError, match=words):
+        check_aggregation(name)
+    with pytest.raises(PointsetError, match=words):
+        AggregationPool(name, 4)
+
+
+def test_what_is_refused_for_its_order_depends_on_it():
+    from torch_geometric.nn.resolver import aggregation_resolver
+
+    Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    index = torch.zeros(6, dtype=torch.long)
+    arguments = {
+        "gru": {},
+        "lcm": {},
+        "lstm": {},
+        "mlp": {"max_num_elements": 6, "num_layers": 1},
+        "patchtransformer": {"patch_size": 2, "hidden_channels": 4, "num_transformer_blocks": 1},
+    }
+    assert {name for name, reason in REFUSED.items() if "in order" in reason} == set(arguments)
+    for name, more in arguments.items():
+        torch.manual_seed(0)
+        aggregation = aggregation_resolver(name, in_channels=4, out_channels=4, **more)
+        moved = aggregation(Z[[5, 2, 0, 3, 1, 4]], index)
+        assert not torch.allclose(moved, aggregation(Z, index), atol=1e-4), name
+
+
+def test_equilibrium_is_refused_because_it_sees_the_batch():
+    from torch_geometric.nn.aggr import EquilibriumAggregation
+
+    aggregation = EquilibriumAggregation(4, 4, [8])
+    Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    together = aggregation(Z, torch.tensor([0, 0, 0, 1, 1, 1]), dim_size=2)
+    alone = aggregation(Z[:3], torch.tensor([0, 0, 0]), dim_size=1)
+    assert not torch.allclose(together[:1], alone, atol=1e-4)
+
+
+def test_an_aggregation_to_come_that_needs_arguments_is_an_error_in_one_sentence(monkeypatch):
+    from torch_geometric.nn import aggr
+
+    class NeedyAggregation(aggr.Aggregation):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+
+    monkeypatch.setattr(aggr, "NeedyAggregation", NeedyAggregation, raising=False)
+    assert "needy" in aggregation_names()
+    with pytest.raises(PointsetError, match=r"aggr\.needy needs arguments that a name does not give .*width"):
+        AggregationPool("needy", 4)
+
+
+def test_torch_geometric_is_imported_only_where_it_is_used():
+    code = (
+        "import sys, pointset; pointset.create_model('rff-max+mean', dim=8); "
+        "assert 'torch_geometric' not in sys.modules; pointset.create_model('rff-aggr.softmax', dim=8); "
+        "assert 'torch_geometric' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
