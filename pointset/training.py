@@ -3,12 +3,14 @@
 Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
 generator, dropout from torch's generator, which is seeded for the epoch and put back after it. A run that was killed
 and resumed therefore gives the same numbers to the last bit as one that was not (on a CPU with the same threads).
+
+Under `torchrun` or `accelerate launch` several processes train one run: see `pointset.distributed`.
 """
 
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,9 @@ from tqdm.auto import tqdm
 from pointset.checkpoints import Checkpoint, RunFolder, Weights, describe_model
 from pointset.configuration import Recipe, check_seed
 from pointset.data.augment import augmentation_from_names
-from pointset.data.batches import batches
+from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
+from pointset.distributed import OneProcess, join_processes
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.optimization import learning_rate, make_optimizer
@@ -57,7 +60,7 @@ def fit(
     run: str | Path | None = None,
     progress: bool = True,
 ) -> Fitted:
-    """Train a classifier of point sets.
+    """Train a classifier of point sets. Under a launcher, all its processes call this and get the same result.
 
     Args:
         model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; trained in place.
@@ -73,26 +76,35 @@ def fit(
     """
     recipe = recipe or Recipe()
     check_seed(seed)
-    device = find_device(recipe.device)
-    folder = None if run is None else RunFolder(Path(run))
-    training = Training(model.to(device), train, recipe, seed, device, folder)  # finds mistakes in the recipe
-    if folder is None:
-        return training.run(progress)
-    with folder.locked():
-        folder.claim(describe(model, train, recipe, seed))
-        if folder.finished:
-            model.load_state_dict(folder.weights())
-            return _fitted(model, folder.history(), recipe)
-        return training.run(progress)
+    processes = join_processes(find_device(recipe.device))
+    folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
+    training = Training(model.to(processes.device), train, recipe, seed, processes, folder)  # finds mistakes in it
+    with ExitStack() as held:
+        description = describe(model, train, recipe, seed, processes.world)
+        finished = processes.from_main(lambda: None if folder is None else _enter(folder, description, held))
+        if finished is None:
+            return training.run(progress)
+        model.load_state_dict(finished[0])
+        return _fitted(model, finished[1], recipe)
 
 
-def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
+def _enter(
+    folder: RunFolder, description: dict[str, Any], held: ExitStack
+) -> tuple[Weights, list[dict[str, Any]]] | None:
+    """Lock a folder for as long as `held` and claim it; the weights and the history of a run that is finished."""
+    held.enter_context(folder.locked())
+    folder.claim(description)
+    return (folder.weights(), folder.history()) if folder.finished else None
+
+
+def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
     """What a run is: enough to repeat it."""
     return {
         "model": describe_model(model),
         "recipe": recipe.as_dict(),
         "seed": seed,
         "data": train.describe(),
+        "processes": processes,
         "versions": versions(),
     }
 
@@ -106,13 +118,14 @@ class Training:
         train: PointSets,
         recipe: Recipe,
         seed: int,
-        device: torch.device,
+        processes: OneProcess,
         folder: RunFolder | None,
     ) -> None:
         self.model = model
         self.recipe = recipe
         self.seed = seed
-        self.device = device
+        self.processes = processes
+        self.device = processes.device
         self.folder = folder
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
@@ -134,83 +147,97 @@ class Training:
             desc="training",
             unit="step",
             leave=False,
-            disable=None if progress else True,  # None: only where the output is a terminal
+            disable=None if progress and self.processes.is_main else True,  # None: only where the output is a terminal
         ) as bar:
             while len(self.history) * self.steps_per_epoch < self.steps and not self._stalled():
                 self._epoch(len(self.history), bar)
         if self.best is not None:
             self.model.load_state_dict(self.best)
-        if self.folder is not None:
-            self.folder.finish(self.model.state_dict())
+        self.processes.from_main(self._finish)
         return _fitted(self.model, self.history, self.recipe)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
         start = time.perf_counter()
         row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
-        if self.validation is not None:
-            row["validation_accuracy"] = evaluate(self.model, self.validation).accuracy
-        self.history.append(row)
+        self.history.append(self.processes.from_main(lambda: self._validated(row)))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
             self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        self.processes.from_main(self._save)
+
+    def _validated(self, row: dict[str, Any]) -> dict[str, Any]:
+        if self.validation is None:
+            return row
+        return {**row, "validation_accuracy": evaluate(self.model, self.validation).accuracy}
+
+    def _save(self) -> None:
         if self.folder is not None:
             state = self.optimizer.state_dict()
             self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best))
 
+    def _finish(self) -> None:
+        if self.folder is not None:
+            self.folder.finish(self.model.state_dict())
+
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, model = self.recipe, self.model.train()
-        total_loss = torch.zeros((), device=self.device)
-        correct = torch.zeros((), device=self.device)
-        seen, rate = 0, 0.0
+        totals = torch.zeros(3, device=self.device)  # of this process: loss, right ones, shapes
+        rate = 0.0
         source = batches(self.train, recipe.batch_size, seed=self.seed, epoch=epoch, augment=self.augment)
         steps = range(epoch * self.steps_per_epoch, self.steps)
-        with seeded_dropout(self.seed, epoch, self.device):
+        with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, source, strict=False):
-                points, labels = batch.points.to(self.device), batch.labels.to(self.device)
-                mask = None if batch.mask is None else batch.mask.to(self.device)
                 rate = learning_rate(recipe, step, self.steps)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
-                with self._precision():
-                    logits = model(points, mask).float()
-                loss = F.cross_entropy(logits, labels, label_smoothing=recipe.label_smoothing)
                 self.optimizer.zero_grad()
-                loss.backward()
+                share = self.processes.share(batch)
+                if len(share.labels):
+                    totals += self._backward(share, len(batch.labels))
+                self.processes.sum_gradients(model)
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
                 self.optimizer.step()
-                seen += len(labels)
-                total_loss += loss.detach() * len(labels)
-                correct += (logits.detach().argmax(dim=1) == labels).sum()
                 bar.update()
                 if not bar.disable:
-                    bar.set_postfix_str(f"epoch {epoch + 1} loss {total_loss / seen:.3f} acc {correct / seen:.1%}")
-        return {
-            "loss": self._finite(total_loss, epoch) / seen,
-            "accuracy": float(correct) / seen,
-            "learning_rate": rate,
-        }
+                    loss, right, seen = totals.tolist()
+                    bar.set_postfix_str(f"epoch {epoch + 1} loss {loss / seen:.3f} acc {right / seen:.1%}")
+        self.processes.settle_buffers(model)
+        loss, right, seen = self.processes.sum(totals).tolist()
+        self._check_finite(loss, epoch)
+        return {"loss": loss / seen, "accuracy": right / seen, "learning_rate": rate}
+
+    def _backward(self, share: Batch, whole: int) -> Tensor:
+        """Add the gradients of a share of a batch of `whole` shapes; its loss, right ones and shapes, summed [3]."""
+        points, labels = share.points.to(self.device), share.labels.to(self.device)
+        mask = None if share.mask is None else share.mask.to(self.device)
+        with self._precision():
+            logits = self.model(points, mask).float()
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        (loss * (len(labels) / whole)).backward()
+        right = (logits.detach().argmax(dim=1) == labels).sum()
+        return torch.stack([loss.detach() * len(labels), right, torch.full_like(right, len(labels))])
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.recipe.precision == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, getattr(torch, self.recipe.precision))
 
-    def _finite(self, total: Tensor, epoch: int) -> float:
-        value = float(total)
-        if not math.isfinite(value):
+    def _check_finite(self, loss: float, epoch: int) -> None:
+        if not math.isfinite(loss):
             raise PointsetError(
-                f"the loss became {value} in epoch {epoch + 1}: lower learning_rate, or set clip_norm if it is off"
+                f"the loss became {loss} in epoch {epoch + 1}: lower learning_rate, or set clip_norm if it is off"
             )
-        return value
 
     def _stalled(self) -> bool:
         patience = self.recipe.patience
         return patience is not None and len(self.history) - best_epoch(self.history) >= patience
 
     def _resume(self) -> None:
-        checkpoint = None if self.folder is None else self.folder.load()
-        if checkpoint is not None:
+        checkpoint = self.processes.from_main(lambda: None if self.folder is None else self.folder.load())
+        if checkpoint is None:
+            self.processes.start_alike(self.model)
+        else:
             self.model.load_state_dict(checkpoint.weights)
             self.optimizer.load_state_dict(checkpoint.optimizer)
             self.history, self.best = checkpoint.history, checkpoint.best
@@ -240,10 +267,11 @@ def find_device(name: str) -> torch.device:
 
 
 @contextmanager
-def seeded_dropout(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
-    """Dropout draws from torch's global generators: seed them for this block only, from (seed, epoch)."""
+def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -> Iterator[None]:
+    """Dropout draws from torch's global generators: seed them for this block only, from (seed, epoch, rank)."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
-        state = np.random.SeedSequence((seed, epoch, 0xD0)).generate_state(1, np.uint64)
+        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # a single process: as without the rank
+        state = np.random.SeedSequence(key).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0] >> np.uint64(1)))
         yield

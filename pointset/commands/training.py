@@ -43,6 +43,8 @@ def train(
 ) -> None:
     """Train one model. A run that was cut off goes on when the same command is given again.
 
+    Several GPUs, or processes: `torchrun --nproc-per-node N -m pointset.cli train ...`, or `accelerate launch`.
+
     Args:
         model: a name from `pointset zoo`, such as isab16-pma.
         data: a card's name, or a folder.
@@ -50,15 +52,18 @@ def train(
         run: folder for checkpoints, history and weights; runs/MODEL when not given.
         as_json: print JSON.
     """
+    from pointset.distributed import is_main
     from pointset.loading import load_split
     from pointset.training import fit
     from pointset.zoo import create_model
 
     _check_options(model, model_options)
     run = run or Path("runs") / model
-    sets = load_split(data, "train", data_options)
+    sets = load_split(data, "train", data_options, progress=is_main())
     network = create_model(model, classes=len(sets.classes), seed=seed, **model_options.as_dict())
     fitted = fit(network, sets, recipe, seed=seed, run=run)
+    if not is_main():
+        return
     last = fitted.history[fitted.best_epoch - 1]
     if as_json:
         print_json({"run": str(run), "seconds": fitted.seconds, **last})
