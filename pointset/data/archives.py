@@ -1,8 +1,10 @@
 """Unpacking a downloaded archive: whole or not at all, and never outside its folder."""
 
+import errno
 import lzma
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -21,8 +23,22 @@ MOST_RATIO = 100
 """Unpacked bytes per packed one: meshes written as text reach 10, an archive made to fill a disk many thousands."""
 REMAINDER = "__MACOSX"
 """What macOS adds to archives; nobody's data."""
-DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError)
-"""What reading a damaged, cut or encrypted archive raises; a damaged gzip stream raises an OSError without a number."""
+DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    MemoryError,
+    OverflowError,
+    RuntimeError,
+    IndexError,  # by zipfile, of a name without letters
+    ValueError,  # of a name that is no UTF-8, or that no file can have
+)
+"""What reading a damaged, cut or encrypted archive raises, beside OSErrors: see `_is_damage`."""
+ENTRY = b"PK\x01\x02"
+"""How an entry begins in the directory of a zip file."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +71,8 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
 
     Raises:
         PointsetError: the archive is damaged, has no such folder, or has an entry that no honest archive has; or the
-            disk is full.
+            disk is full. Only a tar file that is not compressed may be damaged without a sign: it keeps no checksums
+            of what it holds.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -65,6 +82,7 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
             _require_room(chosen.values(), archive, folder.parent)
             for path, entry in tqdm(chosen.items(), desc="unpacking", unit="file", disable=None if progress else True):
                 _write(entry, temporary / path)
+                _require_size(entry, temporary / path)
             temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -80,6 +98,12 @@ def _write(entry: Entry, path: Path) -> None:
         shutil.copyfileobj(source, file, 1 << 20)
 
 
+def _require_size(entry: Entry, path: Path) -> None:
+    """Checksums are compared by zipfile; that nothing is missing at the end is seen here."""
+    if entry.kind == "file" and path.stat().st_size != entry.size:
+        raise EOFError(f"{entry.name!r} has {path.stat().st_size:,} bytes instead of {entry.size:,}")
+
+
 @contextmanager
 def _opened(archive: Path) -> Iterator[Iterator[Entry]]:
     """The entries of an archive, which can be read inside the block."""
@@ -93,13 +117,22 @@ def _opened(archive: Path) -> Iterator[Iterator[Entry]]:
         else:
             raise tarfile.ReadError("it is no zip or tar archive, or cut off")
     except (*DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and not _is_damage(error):
             raise
-        raise PointsetError(f"{archive} cannot be unpacked ({error}): delete it and fetch it again") from error
+        fault = " ".join(str(error).split()) or type(error).__name__
+        raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
+
+
+def _is_damage(error: OSError) -> bool:
+    """Whether it tells of the archive, not of the disk: a broken stream, a place before its start, an odd name."""
+    return error.errno in (None, errno.EINVAL, errno.ENAMETOOLONG, errno.EILSEQ)
 
 
 def _of_zip(content: zipfile.ZipFile) -> Callable[[zipfile.ZipInfo], Entry]:
     def entry(info: zipfile.ZipInfo) -> Entry:
+        if ENTRY in info.extra + info.comment:  # a damaged length
+            raise zipfile.BadZipFile(f"what is said of {info.filename!r} hides other files")
+        content.open(info).close()  # fails where the name stands in front of other bytes, of folders and the rest too
         mode = stat.S_IFMT(info.external_attr >> 16)
         plain: Literal["file", "folder"] = "folder" if info.is_dir() else "file"
         kind = plain if mode in (0, stat.S_IFREG, stat.S_IFDIR) else "other"

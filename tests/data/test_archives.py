@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import shutil
 import stat
 import tarfile
 import zipfile
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from damage import damaged
 
 from pointset.data import archives
 from pointset.data.archives import unpack
@@ -206,6 +208,73 @@ def test_a_damaged_archive_leaves_nothing(
     with pytest.raises(PointsetError, match=rf"{path.name} cannot be unpacked .*: delete it and fetch it again"):
         unpack(path, tmp_path / "Set", progress=False)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("pack", [partial(archive, compression=zipfile.ZIP_STORED), archive, tarball])
+def test_a_damaged_archive_is_refused_or_unpacked_right(
+    pack: Callable[[Path, dict[str, bytes]], Path], tmp_path: Path
+) -> None:
+    files = {**GOOD, "Set/c.off": np.random.default_rng(0).bytes(100), "Set/none.txt": b""}
+    path = pack(tmp_path, files)
+    right = {name.removeprefix("Set/"): data for name, data in files.items() if name.startswith("Set/")}
+    whole, words = path.read_bytes(), []
+    for seed in range(200):
+        path.write_bytes(damaged(whole, seed))
+        try:
+            unpack(path, tmp_path / "Set", progress=False)
+            found = {file.relative_to(tmp_path / "Set").as_posix(): file for file in (tmp_path / "Set").rglob("*.*")}
+            assert {name: file.read_bytes() for name, file in found.items()} == right, f"unpacked wrong, seed {seed}"
+            shutil.rmtree(tmp_path / "Set")
+        except PointsetError as error:
+            words.append(str(error))
+        assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert 100 < len(words) < 200  # dates and the like may be damaged
+    assert all(path.name in one for one in words)
+
+
+def in_the_directory(content: bytes, name: str) -> int:
+    """Where a zip file's own list of its files has an entry: 46 bytes before the last place of its name."""
+    return content.rindex(name.encode()) - 46
+
+
+@pytest.mark.parametrize("name", ["Set/a/train/1.off", "Set/empty/", "README.txt"])
+def test_a_name_that_differs_from_the_one_at_the_bytes_is_refused(name: str, tmp_path: Path) -> None:
+    path = archive(tmp_path, {**GOOD, "Set/empty/": b""})
+    content = bytearray(path.read_bytes())
+    content[in_the_directory(content, name) + 46] ^= 1  # Ret/... instead of Set/...: a file that nobody would miss
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(File name in directory"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
+
+
+@pytest.mark.parametrize(("field", "what"), [(30, "extra"), (32, "comment")])
+def test_an_entry_that_hides_the_next_ones_is_refused(field: int, what: str, tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/1.off": b"1", "Set/2.off": b"2", "Set/3.off": b"3"})
+    content = bytearray(path.read_bytes())
+    first = in_the_directory(content, "Set/1.off")
+    length = in_the_directory(content, "Set/3.off") - in_the_directory(content, "Set/2.off")
+    content[first + field : first + field + 2] = length.to_bytes(2, "little")
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(.*(hides other files|Corrupt extra field)"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+def test_a_file_that_is_shorter_than_the_archive_says_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/1.off": b"1234"})
+    content = bytearray(path.read_bytes())
+    content[in_the_directory(content, "Set/1.off") + 24] = 9
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"'Set/1.off' has 4 bytes instead of 9"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
+
+
+def test_an_entry_without_a_name_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/1.off": b"1"})
+    path.write_bytes(path.read_bytes().replace(b"Set/1.off", b"\0et/1.off"))
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked"):
+        unpack(path, tmp_path / "Set", progress=False)
 
 
 @pytest.mark.parametrize("mode", ["", "gz"])
