@@ -1,5 +1,23 @@
 """Numbers from predictions: accuracy, and how far it can be trusted."""
 
+from pointset.evaluation.corruptions import corrupt, list_corruptions
 from pointset.evaluation.predictions import Evaluation, evaluate
+from pointset.evaluation.robustness import (
+    Robustness,
+    accuracy_by_size,
+    corrupted_sets,
+    evaluate_corrupted,
+    robustness,
+)
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = [
+    "Evaluation",
+    "Robustness",
+    "accuracy_by_size",
+    "corrupt",
+    "corrupted_sets",
+    "evaluate",
+    "evaluate_corrupted",
+    "list_corruptions",
+    "robustness",
+]

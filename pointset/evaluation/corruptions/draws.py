@@ -1,0 +1,49 @@
+"""Random numbers for corruptions: from a generator alone, on the device and in the type of the points."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+
+def uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
+    """Numbers uniform on [low, high)."""
+    numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
+    return (low + (high - low) * numbers).to(like.device)
+
+
+def normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
+    """Standard normal numbers."""
+    return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
+
+
+def signs(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
+    """-1 or 1, equally likely."""
+    bits = torch.randint(2, tuple(shape), generator=generator, device=generator.device)
+    return (2 * bits - 1).to(like)
+
+
+def whole(shape: Sequence[int], count: int, like: Tensor, generator: Generator) -> Tensor:
+    """int64 numbers uniform on 0 ... count - 1."""
+    return torch.randint(count, tuple(shape), generator=generator, device=generator.device).to(like.device)
+
+
+def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
+    """Rows of random points: `count` of each cloud's True ones, without repeats, every subset equally likely.
+
+    Args:
+        among: bool [B, n], with at least `count` True in each row.
+        count: how many.
+        generator: the only source of randomness.
+
+    Returns:
+        int64 [B, count], in random order.
+    """
+    # The largest of independent uniform keys are a uniform subset; double precision makes ties negligible.
+    keys = torch.rand(among.shape, generator=generator, device=generator.device, dtype=torch.float64)
+    return keys.to(among.device).masked_fill(~among, -1.0).topk(count, dim=1).indices
+
+
+def take(points: Tensor, rows: Tensor) -> Tensor:
+    """Rows [B, k] of points [B, n, 3]: [B, k, 3]."""
+    return points.gather(1, rows.unsqueeze(2).expand(-1, -1, points.shape[2]))

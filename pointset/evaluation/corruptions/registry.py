@@ -1,0 +1,108 @@
+"""Corruptions by name."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from pointset.errors import PointsetError
+
+Family = Literal["density", "noise", "transformation", "dropout"]
+Apply = Callable[[Tensor, Any, Generator], Tensor]
+"""Called with points [B, n, 3], what the severity stands for, and the only source of randomness."""
+
+SEVERITIES = (1, 2, 3, 4, 5)
+
+MODELNET40_C = (
+    "density",
+    "density_inc",
+    "cutout",
+    "uniform",
+    "gaussian",
+    "impulse",
+    "upsampling",
+    "background",
+    "rotation",
+    "shear",
+    "distortion",
+    "distortion_rbf",
+    "distortion_rbf_inv",
+)
+"""The corruptions of the benchmark ModelNet40-C, but for occlusion and lidar, under the names of its files."""
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """One way in which clouds go wrong."""
+
+    name: str
+    family: Family
+    levels: tuple[Any, ...]
+    """What severities 1 to 5 stand for; the docstring of `apply` says of what."""
+    apply: Apply
+    points_needed: int = 1
+    """Points it is given for each point it returns, as published: 2 for density_inc, which makes 1,024 of 2,048."""
+
+
+CORRUPTIONS: dict[str, Corruption] = {}
+"""Every corruption by its name."""
+
+
+def corruption(
+    name: str, family: Family, levels: tuple[Any, ...], *, points_needed: int = 1
+) -> Callable[[Apply], Apply]:
+    """Register a function as a corruption, under a name."""
+
+    def register(apply: Apply) -> Apply:
+        CORRUPTIONS[name] = Corruption(name, family, levels, apply, points_needed)
+        return apply
+
+    return register
+
+
+def list_corruptions(family: Family | None = None) -> list[str]:
+    """Names of all corruptions, or of one family ("density", "noise", "transformation", "dropout"), sorted."""
+    return sorted(name for name, found in CORRUPTIONS.items() if family in (None, found.family))
+
+
+def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
+    """A corruption by name, and what one of its severities stands for.
+
+    Raises:
+        PointsetError: there is no such corruption or severity; what there is, is listed.
+    """
+    if name not in CORRUPTIONS:
+        near = difflib.get_close_matches(name, CORRUPTIONS, n=1)
+        meant = f"did you mean {near[0]!r}? There are " if near else "choose one of "
+        raise PointsetError(f"no corruption is called {name!r}: {meant}{', '.join(list_corruptions())}")
+    if severity not in SEVERITIES:
+        raise PointsetError(f"severity={severity!r} of {name} does not exist: choose 1, 2, 3, 4 or 5")
+    found = CORRUPTIONS[name]
+    return found, found.levels[int(severity) - 1]
+
+
+def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator) -> Float[Tensor, "B m 3"]:
+    """Corrupt every cloud of a batch on its own.
+
+    Args:
+        points: in the unit sphere, y up; not changed. Clouds of several sizes go in one call per size.
+        name: one of `list_corruptions()`.
+        severity: 1, the mildest, to 5.
+        generator: the only source of randomness; the same state gives the same result.
+
+    Returns:
+        Points on the device and in the type of those given. How many, m, depends on n, name and severity alone, so
+        there is no padding and no mask.
+
+    Raises:
+        PointsetError: there is no such corruption or severity, or the points are not [B, n, 3] with n at least 1.
+    """
+    found, level = find_corruption(name, severity)
+    if points.dim() != 3 or points.shape[2] != 3 or points.shape[1] < 1 or not points.is_floating_point():
+        raise PointsetError(
+            f"points must be floating numbers [B, n, 3], n at least 1, got {list(points.shape)} {points.dtype}"
+        )
+    return found.apply(points, level, generator)

@@ -1,0 +1,238 @@
+"""How accuracy holds up: under corruptions, and with fewer points than a model was trained on.
+
+**Frames.** Corruptions are defined for clouds in the unit sphere, y up; a data set may be normalised otherwise. So each
+fixed set is moved and scaled into the unit sphere (mean at the origin, farthest point at distance 1) and turned y up,
+corrupted there, moved back, and then normalised with the data set's own option, from the points that are left or were
+added: what a model would get if it were handed the corrupted cloud. `corrupted_sets` does that, and nothing else does.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pointset.data.batches import one_thread
+from pointset.data.dataset import PointSets
+from pointset.data.pools import Pool
+from pointset.data.sampling import seed_for
+from pointset.errors import PointsetError
+from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt, find_corruption
+from pointset.evaluation.predictions import Evaluation, evaluate
+
+SIZES = (16, 32, 64, 128, 256, 512, 1000)
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Errors of one model under corruptions; an error is the share of all shapes that are wrong, 0 to 1."""
+
+    clean_error: float
+    """Without a corruption."""
+    errors: dict[str, dict[int, float]]
+    """By corruption and severity."""
+    seed: int
+    """Of the corruptions: models are comparable under the same seed, which gives them the same clouds."""
+
+    @property
+    def corruption_errors(self) -> dict[str, float]:
+        """Mean over severities, by corruption."""
+        return {name: float(np.mean(list(found.values()))) for name, found in self.errors.items()}
+
+    @property
+    def mean_error(self) -> float:
+        """Mean over corruptions and severities: ER_cor of ModelNet40-C, over the corruptions that are here."""
+        return float(np.mean(list(self.corruption_errors.values())))
+
+    def mean_corruption_error(self, baseline: "Robustness") -> float:
+        """MCE, against a baseline that was measured on the same corruptions; 1 is as bad as the baseline.
+
+        CE_c = sum_s E_(s,c) / sum_s E_(s,c)(baseline), and mCE is the mean of CE_c over corruptions c (Hendrycks and
+        Dietterich, arXiv 1903.12261, section 3, whose baseline is AlexNet, and who print it in percent).
+
+        Raises:
+            PointsetError: the two were not measured on the same corruptions, severities and seed, or the baseline makes
+                no error under some corruption.
+        """
+        theirs = {name: list(found) for name, found in baseline.errors.items()}
+        if theirs != {name: list(found) for name, found in self.errors.items()} or self.seed != baseline.seed:
+            raise PointsetError(
+                "the baseline was measured on other corruptions, severities or another seed: measure both alike"
+            )
+        perfect = [name for name, error in baseline.corruption_errors.items() if error == 0]
+        if perfect:
+            raise PointsetError(
+                f"the baseline makes no error under {perfect[0]}, so nothing can be divided by it: take a weaker one"
+            )
+        own, other = self.corruption_errors, baseline.corruption_errors
+        return float(np.mean([own[name] / other[name] for name in own]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as plain data, for JSON; `from_dict` reads them again."""
+        return {
+            "clean_error": self.clean_error,
+            "mean_error": self.mean_error,
+            "corruption_errors": self.corruption_errors,
+            "errors": {
+                name: {str(severity): e for severity, e in found.items()} for name, found in self.errors.items()
+            },
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> "Robustness":
+        """The value that `as_dict` was made from."""
+        errors = {name: {int(severity): e for severity, e in by.items()} for name, by in found["errors"].items()}
+        return cls(found["clean_error"], errors, found["seed"])
+
+
+def robustness(
+    model: nn.Module,
+    data: PointSets,
+    names: Sequence[str] = MODELNET40_C,
+    severities: Sequence[int] = SEVERITIES,
+    *,
+    seed: int = 0,
+    batch_size: int = 64,
+) -> Robustness:
+    """Errors of a classifier under corruptions, every shape once under each at each severity.
+
+    Args:
+        model: see `evaluate`.
+        data: clouds without corruption, usually a test set.
+        names: of corruptions, see `list_corruptions`.
+        severities: from 1 to 5.
+        seed: of the corruptions.
+        batch_size: shapes per forward pass.
+
+    Raises:
+        PointsetError: there is no such corruption or severity (before anything is computed), or none is asked for.
+    """
+    if not names or not severities:
+        raise PointsetError("no corruption or no severity is asked for: give at least one of each")
+    for name in names:
+        for severity in severities:
+            find_corruption(name, severity)
+    clean = evaluate(model, data, batch_size=batch_size)
+    errors = {
+        name: {
+            severity: 1 - evaluate_corrupted(model, data, name, severity, seed=seed, batch_size=batch_size).accuracy
+            for severity in severities
+        }
+        for name in names
+    }
+    return Robustness(1 - clean.accuracy, errors, seed)
+
+
+def evaluate_corrupted(
+    model: nn.Module, data: PointSets, name: str, severity: int, *, seed: int = 0, batch_size: int = 64
+) -> Evaluation:
+    """Run a classifier over a data set under one corruption; see `evaluate` and `corrupted_sets`."""
+    return evaluate(model, corrupted_sets(data, name, severity, seed=seed), batch_size=batch_size)
+
+
+def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
+    """The fixed sets of a data set under one corruption, as a data set.
+
+    density_inc returns half of the points it is given. So it is given twice as many, from the pools, if these hold
+    them for every shape; otherwise the set's own, and a model sees half as many as it was trained on.
+
+    Args:
+        data: what to corrupt: each shape's fixed set.
+        name: one of `list_corruptions()`.
+        severity: 1 to 5.
+        seed: with the name, the severity and the order of the shapes it decides everything.
+
+    Raises:
+        PointsetError: there is no such corruption or severity.
+    """
+    found, _ = find_corruption(name, severity)
+    generator = torch.Generator().manual_seed(seed_for(seed, f"{name}/{severity}"))
+    given = _with_more_points(data, found.points_needed)
+    corrupted: list[Tensor] = [torch.empty(0, 3)] * len(given)
+    sizes = given.sizes
+    with one_thread():
+        for size in np.unique(sizes):
+            for rows in torch.from_numpy(np.flatnonzero(sizes == size)).split(_TOGETHER):
+                changed = _corrupt_in_unit_sphere(given.points[rows, :size], given.up, name, severity, generator)
+                for row, cloud in zip(rows.tolist(), changed, strict=True):
+                    corrupted[row] = cloud
+    return _as_sets(corrupted, data, max(len(cloud) for cloud in corrupted), seed)
+
+
+def accuracy_by_size(
+    model: nn.Module, data: PointSets, sizes: Sequence[int] = SIZES, *, seed: int = 0, batch_size: int = 64
+) -> dict[int, float]:
+    """Accuracy with fewer points: random subsets of the fixed sets, a smaller one part of a larger one.
+
+    Args:
+        model: see `evaluate`.
+        data: usually a test set.
+        sizes: points to keep; those above the size of the sets are left out. Sets of a ragged data set that have fewer
+            are kept whole.
+        seed: of the subsets.
+        batch_size: shapes per forward pass.
+
+    Returns:
+        Accuracy by size, in the order of the sizes.
+
+    Raises:
+        PointsetError: a size is below 1.
+    """
+    clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
+    # A seed of its own: were it the data's, the subsets would follow the order that chose the sets.
+    mixed = seed_for(seed, "accuracy by size")
+    return {
+        size: evaluate(model, _as_sets(clouds, data, size, mixed), batch_size=batch_size).accuracy
+        for size in sizes
+        if size <= data.sizes.max(initial=0)
+    }
+
+
+_TOGETHER = 8
+"""Clouds corrupted at once. Random numbers are drawn in such blocks, so that the clouds do not depend on the batches
+of a model; and the largest intermediate results of so few stay in the processor's cache."""
+
+
+def _corrupt_in_unit_sphere(points: Tensor, up: str, name: str, severity: int, generator: torch.Generator) -> Tensor:
+    """Clouds [B, n, 3] to the unit sphere and y up, corrupted, and back: [B, m, 3]."""
+    turn = 0 if up == "y" else -1  # x, y, z to y, z, x: a rotation that takes z to y
+    exact = points.double()
+    centre = exact.mean(1, keepdim=True)
+    radius = torch.linalg.vector_norm(exact - centre, dim=2, keepdim=True).amax(1, keepdim=True)
+    radius = torch.where(radius > 0, radius, 1)
+    inside = ((exact - centre) / radius).to(points).roll(turn, dims=2)
+    changed = corrupt(inside, name, severity, generator).roll(-turn, dims=2)
+    return (changed * radius + centre).to(points)
+
+
+def _with_more_points(data: PointSets, factor: int) -> PointSets:
+    """The same shapes with so many times as many points, if all pools have them; the data as it is if not."""
+    larger = copy.copy(data)
+    larger.size = factor * data.size
+    return larger if (larger.sizes == factor * data.sizes).all() else data
+
+
+def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
+    """Sets of at most `size` points of clouds [n_i, 3], which take the place of those of a data set."""
+    pool = Pool(
+        torch.cat(list(clouds)).numpy(),
+        data.names,
+        data.labels.numpy(),
+        list(data.classes),
+        "derived",
+        offsets=np.cumsum([0, *map(len, clouds)]),
+    )
+    return PointSets(
+        pool,
+        size,
+        name=data.name,
+        source=data.source,
+        split=data.split,
+        normalize=data.describe()["normalize"],
+        seed=seed,
+        up=data.up,
+    )

@@ -1,0 +1,318 @@
+"""Errors under corruptions and with fewer points: the same clouds for every model, in the frame that is meant."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pointset
+from pointset.data.normalize import normalize_points, standardize, unit_sphere
+from pointset.data.point_sets import PointSets, Pool
+from pointset.data.sampling import seed_for
+from pointset.errors import PointsetError
+from pointset.evaluation import Robustness, accuracy_by_size, corrupted_sets, evaluate_corrupted, robustness
+from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, corrupt
+
+
+def sets(
+    shapes: int = 11, pool: int = 96, size: int = 48, normalize: str = "unit-sphere", up: str = "y", **more
+) -> PointSets:
+    """Shapes far from the origin and of all sizes, in two classes."""
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(shapes, pool, 3)) * rng.uniform(1, 9, (shapes, 1, 3)) + rng.uniform(
+        -50, 50, (shapes, 1, 3)
+    )
+    names, labels = [f"shape{i}" for i in range(shapes)], np.arange(shapes) % 2
+    source = Pool(points.astype(np.float32), names, labels, ["even", "odd"], "uniform")
+    return PointSets(source, size, normalize=normalize, up=up, name="toys", split="test", **more)  # type: ignore[arg-type]
+
+
+def ragged() -> PointSets:
+    rng = np.random.default_rng(4)
+    sizes = np.array([30, 48, 7, 48, 30, 100])
+    points = rng.normal(size=(sizes.sum(), 3)).astype(np.float32)
+    offsets = np.concatenate([[0], sizes.cumsum()])
+    pool = Pool(points, [f"s{i}" for i in range(6)], np.arange(6) % 2, ["even", "odd"], "uniform", offsets=offsets)
+    return PointSets(pool, 48)
+
+
+class Counter(nn.Module):
+    """Calls a cloud odd if it has an odd number of points: what it was given can be read off its logits."""
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        count = torch.full((len(points),), points.shape[1]) if mask is None else mask.sum(1)
+        return torch.stack([1 - count % 2, count % 2], dim=1).float()
+
+
+class Sharp(nn.Module):
+    """Which of two classes a cloud is in depends on its points so finely that every corruption shows."""
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        waves = (points * 40).sin().sum((1, 2))
+        return torch.stack([waves, -waves], dim=1)
+
+
+def by_place(cloud: Tensor) -> Tensor:
+    """A cloud's points in the order of their first coordinate: sets have none."""
+    return cloud[cloud[:, 0].argsort()]
+
+
+# The frame
+
+
+@pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_clouds_are_corrupted_in_the_unit_sphere_and_normalised_as_their_data(normalize: str, up: str) -> None:
+    data = sets(normalize=normalize, up=up)
+    stretched = corrupted_sets(data, "scale", 5, seed=2)
+    assert stretched.points.shape == data.points.shape
+    for after, before in zip(stretched.points, data.points, strict=True):
+        centred = before - before.mean(0)
+        # Stretched about the mean by 0.5, 1 and 1.5 along some axes: undo one of six and compare.
+        fits = []
+        for factors in ((0.5, 1, 1.5), (0.5, 1.5, 1), (1, 0.5, 1.5), (1, 1.5, 0.5), (1.5, 0.5, 1), (1.5, 1, 0.5)):
+            expected = centred * torch.tensor(factors) + before.mean(0)
+            expected = normalize_points(expected[None], normalize)[0]
+            fits.append(float((by_place(after) - by_place(expected)).abs().max() / before.abs().max()))
+        assert min(fits) < 1e-4
+
+
+@pytest.mark.parametrize(("up", "axis"), [("y", 1), ("z", 2)])
+def test_shear_leaves_heights_alone_whatever_axis_is_up(up: str, axis: int) -> None:
+    data = sets(normalize="none", up=up)
+    changed = corrupted_sets(data, "shear", 5)
+    for after, before in zip(changed.points, data.points, strict=True):
+        torch.testing.assert_close(after[:, axis].sort().values, before[:, axis].sort().values, rtol=1e-5, atol=1e-4)
+        for other in {0, 1, 2} - {axis}:
+            assert (after[:, other].sort().values - before[:, other].sort().values).abs().max() > 0.05
+
+
+def test_noise_is_in_the_unit_of_the_sphere_around_the_cloud() -> None:
+    data = sets(normalize="none")
+    changed = corrupted_sets(data, "upsampling", 5)
+    for after, before in zip(changed.points, data.points, strict=True):
+        radius = (before - before.mean(0)).norm(dim=1).max()
+        apart = torch.cdist(after.double(), before.double()).min(dim=1).values / radius
+        assert (apart < 1e-5).sum() == len(before)
+        assert 0.02 < apart.max() < 0.05 * math.sqrt(3) + 1e-5
+
+
+def test_the_result_is_normalised_from_the_points_that_are_left() -> None:
+    for normalize, function in (("standardize", standardize), ("unit-sphere", unit_sphere)):
+        changed = corrupted_sets(sets(normalize=normalize), "drop_local", 5)
+        assert changed.points.shape == (11, 48 - 23, 3)
+        torch.testing.assert_close(function(changed.points), changed.points, rtol=0, atol=1e-5)
+
+
+# What is corrupted
+
+
+@pytest.mark.parametrize("name", sorted(CORRUPTIONS))
+def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
+    data = sets()
+    first, again, other = (corrupted_sets(data, name, 4, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.points, again.points)
+    assert not torch.equal(first.points, other.points)
+    assert torch.equal(first.labels, data.labels)
+    assert (first.names, first.classes, first.split, first.up) == (data.names, data.classes, data.split, data.up)
+    milder = corrupted_sets(data, name, 3, seed=0)
+    assert milder.points.shape != first.points.shape or not torch.equal(milder.points, first.points)
+
+
+def test_shapes_are_corrupted_differently_beyond_a_block() -> None:
+    data = sets(shapes=40)
+    same = Pool(np.repeat(data.pool[:1], 40, axis=0), data.names, data.labels.numpy(), data.classes, "uniform")
+    changed = corrupted_sets(PointSets(same, 96), "rotation", 5).points
+    gram = changed.double().transpose(1, 2) @ changed.double()  # tells rotations apart, whatever the order of points
+    apart = torch.pdist(gram.flatten(1))
+    assert apart.min() > 1e-3
+
+
+def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool() -> None:
+    wide, narrow = sets(pool=96, size=48), sets(pool=95, size=48)
+    given = [corrupted_sets(data, "density_inc", 3) for data in (wide, narrow)]
+    assert [found.size for found in given] == [48, 24]
+    assert wide.size == 48  # left as it was
+    assert wide.points.shape == (11, 48, 3)
+
+
+def test_sets_of_several_sizes_are_corrupted_each_at_its_own() -> None:
+    data = ragged()
+    changed = corrupted_sets(data, "drop_global", 3)  # half of each
+    assert changed.sizes.tolist() == [15, 24, 3, 24, 15, 24]
+    assert corrupted_sets(data, "upsampling", 5).sizes.tolist() == [60, 96, 14, 96, 60, 96]
+    before = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
+    for i, (after, whole) in enumerate(zip(changed.points, before, strict=True)):
+        back = after[: changed.sizes[i]]
+        # Each is a similarity of a subset: ratios of distances are those of the original.
+        assert (
+            torch.pdist(back).max() / torch.pdist(back).min()
+            <= torch.pdist(whole).max() / torch.pdist(whole).min() * 1.001
+        )
+    found = evaluate_corrupted(Counter(), data, "drop_global", 3)
+    assert found.predictions.tolist() == [1, 0, 1, 0, 1, 0]
+
+
+# Errors
+
+
+def test_errors_are_those_of_the_corrupted_clouds_and_batches_do_not_matter() -> None:
+    data = sets(shapes=21)
+    found = robustness(Sharp(), data, ["gaussian", "cutout"], [1, 4], seed=5)
+    assert list(found.errors) == ["gaussian", "cutout"]
+    assert [list(by) for by in found.errors.values()] == [[1, 4], [1, 4]]
+    assert found.clean_error == 1 - pointset.evaluate(Sharp(), data).accuracy
+    for name, by in found.errors.items():
+        for severity, error in by.items():
+            changed = corrupted_sets(data, name, severity, seed=5)
+            logits = Sharp()(changed.points, changed.mask)
+            assert error == pytest.approx(float((logits.argmax(1) != data.labels).float().mean()))
+    assert robustness(Sharp(), data, ["gaussian", "cutout"], [1, 4], seed=5, batch_size=4) == found
+    assert robustness(Sharp(), data, ["gaussian", "cutout"], [1, 4], seed=6) != found
+
+
+def test_the_whole_benchmark_runs_and_means_are_means() -> None:
+    model = pointset.create_model("rff-max", classes=2, dim=16)
+    found = robustness(model, sets(shapes=5))
+    assert list(found.errors) == list(MODELNET40_C)
+    assert all(list(by) == [1, 2, 3, 4, 5] for by in found.errors.values())
+    every = [error for by in found.errors.values() for error in by.values()]
+    assert found.mean_error == pytest.approx(sum(every) / 65)
+
+
+def table(rows: dict[str, list[float]], seed: int = 0) -> Robustness:
+    return Robustness(0.1, {name: dict(enumerate(errors, 1)) for name, errors in rows.items()}, seed)
+
+
+def test_mean_corruption_error_by_hand() -> None:
+    own = table({"shear": [0.1, 0.2, 0.3], "scale": [0.2, 0.2, 0.2]})
+    baseline = table({"shear": [0.1, 0.3, 0.4], "scale": [0.1, 0.1, 0.2]})
+    # (0.6 / 0.8 + 0.6 / 0.4) / 2, and neither the ratio of means nor the mean of the six ratios.
+    assert own.mean_corruption_error(baseline) == pytest.approx((0.75 + 1.5) / 2)
+    assert own.mean_corruption_error(own) == pytest.approx(1.0)
+    assert own.corruption_errors == pytest.approx({"shear": 0.2, "scale": 0.2})
+    assert own.mean_error == pytest.approx(0.2)
+
+
+def test_the_order_of_corruptions_does_not_matter() -> None:
+    own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]})
+    baseline = table({"scale": [0.1, 0.1], "shear": [0.1, 0.3]})
+    assert own.mean_corruption_error(baseline) == pytest.approx((0.75 + 2.0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "words"),
+    [
+        (table({"shear": [0.1, 0.2]}), "other corruptions"),
+        (table({"shear": [0.1], "scale": [0.1]}), "other corruptions, severities"),
+        (table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]}, seed=1), "another seed"),
+        (table({"shear": [0.1, 0.2], "scale": [0.0, 0.0]}), "no error under scale"),
+    ],
+)
+def test_a_baseline_that_cannot_be_compared_with_is_refused(baseline: Robustness, words: str) -> None:
+    own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]})
+    with pytest.raises(PointsetError, match=words):
+        own.mean_corruption_error(baseline)
+
+
+def test_figures_survive_json() -> None:
+    own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.3]}, seed=7)
+    written = json.loads(json.dumps(own.as_dict()))
+    assert written["mean_error"] == pytest.approx(0.2)
+    assert written["errors"]["scale"]["2"] == 0.3
+    assert Robustness.from_dict(written) == own
+
+
+# Sizes
+
+
+def test_accuracy_by_size_gives_a_model_so_many_points() -> None:
+    data = sets(shapes=10)  # five even, five odd
+    found = accuracy_by_size(Counter(), data, (1, 16, 47, 48, 49, 1000))
+    assert found == {1: 0.5, 16: 0.5, 47: 0.5, 48: 0.5}
+    lengths = Recorder()
+    accuracy_by_size(lengths, data, (16, 48))
+    assert lengths.seen == [(10, 16, 3), (10, 48, 3)]
+
+
+class Recorder(nn.Module):
+    """Keeps the shapes and values of what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, ...]] = []
+        self.given: list[Tensor] = []
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        self.seen.append(tuple(points.shape))
+        self.given.append(points)
+        return torch.zeros(len(points), 2)
+
+
+@pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
+def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize: str) -> None:
+    data = sets(normalize=normalize)
+    recorder = Recorder()
+    accuracy_by_size(recorder, data, (9, 20, 48))
+    small, larger, whole = recorder.given
+    for i in range(len(data)):
+        torch.testing.assert_close(by_place(whole[i]), by_place(data.points[i]), rtol=1e-4, atol=1e-4)
+        chosen = nearest_rows(small[i], larger[i][:9], normalize)
+        assert chosen  # the smaller set is the beginning of the larger one, but for the frame
+    again, other = Recorder(), Recorder()
+    accuracy_by_size(again, data, (9,))
+    accuracy_by_size(other, data, (9,), seed=1)
+    assert torch.equal(again.given[0], small)
+    assert not torch.equal(other.given[0], small)
+    if normalize != "none":
+        torch.testing.assert_close(normalize_points(small, normalize), small, rtol=0, atol=1e-5)
+
+
+def nearest_rows(small: Tensor, larger: Tensor, normalize: str) -> bool:
+    return torch.allclose(normalize_points(larger[None], normalize)[0], small, rtol=1e-3, atol=1e-3)
+
+
+def test_smaller_sets_are_random_subsets() -> None:
+    # Every point of the fixed set is as likely: in place k of 48, over many shapes.
+    data = sets(shapes=600, normalize="none")
+    recorder = Recorder()
+    accuracy_by_size(recorder, data, (12,), batch_size=600)
+    places = torch.cdist(recorder.given[0].double(), data.points.double()).argmin(2)
+    counts = torch.bincount(places.flatten(), minlength=48)
+    assert all(len(set(row)) == 12 for row in places.tolist())
+    assert (counts - 150).abs().max() < 4.5 * math.sqrt(150 * 0.75)
+
+
+def test_small_sets_of_a_ragged_data_set_are_kept_whole() -> None:
+    recorder = Recorder()
+    found = accuracy_by_size(recorder, ragged(), (16, 48, 64))
+    assert list(found) == [16, 48]
+    assert recorder.seen == [(6, 16, 3), (6, 48, 3)]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: robustness(Sharp(), sets(), ["gaussian", "fog"], [1]), "no corruption is called 'fog'"),
+        (lambda: robustness(Sharp(), sets(), ["gaussian"], [1, 7]), "severity=7 of gaussian"),
+        (lambda: robustness(Sharp(), sets(), [], [1]), "at least one"),
+        (lambda: robustness(Sharp(), sets(), ["gaussian"], []), "at least one"),
+        (lambda: evaluate_corrupted(Sharp(), sets(), "fog", 1), "'fog'"),
+        (lambda: accuracy_by_size(Sharp(), sets(), (8, 0)), "points=0 makes no set"),
+    ],
+)
+def test_wrong_calls_say_what_is_expected(call, words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(PointsetError, match=words):
+        call()
+
+
+def test_corrupt_is_what_is_applied() -> None:
+    # In a frame where nothing is to be done, the clouds are those of `corrupt` itself.
+    data = sets(shapes=3, up="y")
+    changed = corrupted_sets(data, "distortion", 2, seed=1)
+    expected = corrupt(data.points, "distortion", 2, torch.Generator().manual_seed(seed_for(1, "distortion/2")))
+    for after, wanted in zip(changed.points, unit_sphere(expected), strict=True):
+        torch.testing.assert_close(by_place(after), by_place(wanted), rtol=1e-3, atol=1e-4)
