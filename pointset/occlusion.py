@@ -46,22 +46,27 @@ def occlusion_influence(
         batch_size: clouds per forward pass.
 
     Raises:
-        PointsetError: the cloud is no [n, 3] with n at least 2, `neighbours` would leave nothing, or there is no such
-            class.
+        PointsetError: the cloud is no [n, 3] with n at least 2 or not what the model takes, `neighbours` would leave
+            nothing, or there is no such class.
     """
     import torch
 
+    from pointset.attention_maps import check_clouds
     from pointset.nn.modes import in_evaluation_mode
 
-    if points.dim() != 2 or len(points) < 2 or not bool(points.isfinite().all()):
-        raise PointsetError(f"points must be finite numbers [n, 3], n at least 2, got {list(points.shape)}")
+    if points.ndim != 2 or len(points) < 2:
+        raise PointsetError(f"points must be [n, 3], n at least 2, got {list(points.shape)}")
+    check_clouds(model, points)
     n = len(points)
     taken = max(1, n // 16) if neighbours is None else neighbours
     if not 1 <= taken < n:
         raise PointsetError(f"neighbours={taken} of {n} points: give at least 1, and leave at least 1")
     device = next(model.parameters()).device
     points = points.to(device)
-    near = torch.cdist(points, points).topk(taken, largest=False).indices  # [n, taken]
+    # By differences: the rounding of a matrix product is as large as the distances in a cloud far from the origin.
+    distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.fill_diagonal_(-1.0)  # nearer to itself than any other point in the same place
+    near = distances.topk(taken, largest=False).indices  # [n, taken]
     masks = torch.ones(n, n, dtype=torch.bool, device=device).scatter(1, near, False)
     with torch.no_grad(), in_evaluation_mode(model):
         whole = model(points[None], torch.ones(1, n, dtype=torch.bool, device=device)).log_softmax(dim=1)[0]
@@ -83,7 +88,7 @@ def agreement(first: Tensor, second: Tensor) -> float:
     yardstick is the same figure for an untrained model, or for another measure.
 
     Raises:
-        PointsetError: they are not two vectors of one length, of at least 3 points.
+        PointsetError: they are not two vectors of one length, of at least 3 points, or some value is NaN.
     """
     from scipy.stats import spearmanr
 
@@ -91,6 +96,8 @@ def agreement(first: Tensor, second: Tensor) -> float:
         raise PointsetError(
             f"two vectors [n] of one length are compared, got {list(first.shape)}, {list(second.shape)}"
         )
+    if bool(first.isnan().any() or second.isnan().any()):
+        raise PointsetError("a value is NaN, which has no rank: leave its point out of both vectors")
     if first.min() == first.max() or second.min() == second.max():
         return 0.0  # without an order there is none in common
-    return float(spearmanr(first.double().numpy(), second.double().numpy()).statistic)
+    return float(spearmanr(first.double().cpu().numpy(), second.double().cpu().numpy()).statistic)

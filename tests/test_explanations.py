@@ -58,6 +58,33 @@ def test_occlusion_takes_the_nearest_points_along_and_watches_the_predicted_clas
     assert occlusion_influence(Decides(), cloud(64)).neighbours == 4
 
 
+def own_masks(points: torch.Tensor, neighbours: int) -> torch.Tensor:
+    """[n, n]: which points are there when point i is taken away."""
+    seen = []
+
+    class Watches(Decides):
+        def forward(self, points, mask):
+            seen.append(mask)
+            return super().forward(points, mask)
+
+    occlusion_influence(Watches(), points, 0, neighbours=neighbours)
+    return torch.cat(seen[1:])
+
+
+def test_the_point_itself_always_goes():
+    millimetres = cloud(64) * 1e-3 + torch.tensor([5_000.0, -3_000.0, 800.0])
+    for points in (millimetres, cloud(64)[torch.arange(64) % 4], torch.zeros(64, 3)):
+        there = own_masks(points, 4)
+        assert not there.diagonal().any()
+        assert (there.sum(dim=1) == 60).all()
+
+
+def test_the_nearest_points_go_wherever_the_cloud_lies():
+    numbers = torch.arange(40.0)
+    grid = (numbers * (numbers + 1) / 2)[:, None] * torch.tensor([0.25, 0, 0])  # gaps 0.25, 0.5, 0.75, ...
+    assert torch.equal(own_masks(grid + 10_000.0, 2), own_masks(grid, 2))
+
+
 @pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "dgcnn"])
 def test_occlusion_leaves_the_model_as_it_was(name):
     model = model_of(name, dropout=0.3).train()
@@ -72,6 +99,8 @@ def test_occlusion_leaves_the_model_as_it_was(name):
         ((cloud()[None],), r"n at least 2, got \[1, 17, 3\]"),
         ((cloud(1),), "n at least 2"),
         ((cloud() * math.nan,), "finite"),
+        ((cloud()[:, :2],), r"points must be \[n, 3\]"),
+        ((cloud().double(),), "points are torch.float64 and the model computes in torch.float32"),
         ((cloud(), 4), "label=4 is no class: there are 4"),
     ],
 )
@@ -94,6 +123,9 @@ def test_agreement_is_a_rank_correlation():
     assert agreement(first, torch.ones(4)) == 0.0
     with pytest.raises(PointsetError, match=r"got \[4\], \[3\]"):
         agreement(first, first[:3])
+    for pair in ((first, first.log().sub(1).sqrt()), (first * math.nan, first)):
+        with pytest.raises(PointsetError, match="a value is NaN, which has no rank"):
+            agreement(*pair)
 
 
 @pytest.mark.parametrize("name", ["rff-max", "rffp-max", "isab4-max", "sab-max"])
