@@ -1,4 +1,9 @@
-"""One model, one seed: trained and tested in a folder of its own, in a process of its own."""
+"""One model, one size of set, one seed: trained and tested in a folder of its own, in a process of its own.
+
+run.json, history.jsonl and model.safetensors are the training's (see checkpoints.py); predictions.npz has logits and
+labels of the test shapes; robustness.json the errors on corrupted and smaller sets, where they are asked for;
+result.json the figures; failure.txt why the cell failed, until it is run again.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -6,12 +11,17 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pointset.atomic import read_json, write_json
+import numpy as np
+import torch
+from torch import nn
+
+from pointset.atomic import read_json, write_atomically, write_json, write_text
 from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation import evaluate
+from pointset.evaluation import Evaluation, evaluate
 from pointset.loading import load_sets
-from pointset.processes import recycled_quietly
+from pointset.processes import Workers, closed, joblib_backend, recycled_quietly
 from pointset.training import fit
 from pointset.zoo import create_model
 
@@ -21,10 +31,19 @@ class Cell:
     """One trained and tested model."""
 
     model: str
+    """The label of its row: the model's name, and what sets it apart."""
+    points: int
+    """Size of the sets."""
     seed: int
     accuracy: float
     """Share of all test shapes that are right."""
     mean_class_accuracy: float
+    loss: float
+    """Cross entropy of the test shapes in nats."""
+    brier: float
+    calibration_error: float
+    """Expected calibration error, 15 bins of equal width."""
+    calibration_error_equal_mass: float
     parameters: int
     seconds: float
     """Training time, data included, validation and start-up not."""
@@ -32,12 +51,34 @@ class Cell:
     shapes: int
     """Test shapes."""
 
+    @property
+    def name(self) -> str:
+        """Which cell this is, in words."""
+        return f"{self.model}, {self.points} points, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that could not be finished."""
+
+    model: str
+    points: int
+    seed: int
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Which cell this is, in words."""
+        return f"{self.model}, {self.points} points, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class Job:
     """What makes a cell."""
 
-    model: str
+    label: str
+    name: str
+    """Of the zoo."""
     seed: int
     data: str
     data_options: DataOptions
@@ -47,57 +88,146 @@ class Job:
     """Of torch, in the job's process."""
     folder: Path
     """Of this run alone."""
+    robustness: bool = False
+    """Whether to test on corrupted and smaller sets too."""
+
+    @property
+    def points(self) -> int:
+        """Size of the sets."""
+        return self.data_options.points
 
     @property
     def result(self) -> Path:
         """Where the cell is kept."""
         return self.folder / "result.json"
 
+    @property
+    def failure(self) -> Path:
+        """Where the reason stands when the job has failed."""
+        return self.folder / "failure.txt"
 
-def run_job(job: Job) -> Cell:
-    """Train and test one model with one seed, or read the result that is there."""
-    import torch
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.result.exists() and (not self.robustness or (self.folder / "robustness.json").exists())
 
+    def failed(self, reason: str) -> Failure:
+        """Write down why the job failed."""
+        write_text(self.failure, reason + "\n")
+        return Failure(self.label, self.points, self.seed, reason)
+
+
+def run_job(job: Job) -> Cell | Failure:
+    """Train and test one model, or read the result that is there; whatever goes wrong is a `Failure`, not an error."""
+    try:
+        job.failure.unlink(missing_ok=True)
+        return _run(job)
+    except Exception as error:  # one cell must not stop the others
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return job.failed(reason if isinstance(error, PointsetError) else f"{type(error).__name__}: {reason}")
+
+
+def _run(job: Job) -> Cell:
     torch.set_num_threads(job.threads)
     train, test = load_sets(job.data, job.data_options, progress=False)
-    model = create_model(job.model, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
+    model = create_model(job.name, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
     fitted = fit(model, train, job.recipe, seed=job.seed, run=job.folder, progress=False)
     if not job.result.exists():
         evaluation = evaluate(fitted.model, test)
+        save_predictions(evaluation, job.folder)
         cell = Cell(
-            model=job.model,
+            model=job.label,
+            points=job.points,
             seed=job.seed,
             accuracy=evaluation.accuracy,
             mean_class_accuracy=evaluation.mean_class_accuracy,
+            loss=evaluation.loss,
+            brier=evaluation.brier,
+            calibration_error=evaluation.calibration_error("width"),
+            calibration_error_equal_mass=evaluation.calibration_error("mass"),
             parameters=sum(parameter.numel() for parameter in model.parameters()),
             seconds=round(fitted.seconds, 1),
             epochs=len(fitted.history),
             shapes=len(test),
         )
         write_json(job.result, asdict(cell))
+    if job.robustness and not job.finished:
+        _test_robustness(job, fitted.model, test)
     return Cell(**read_json(job.result))
 
 
-def run_jobs(jobs: Sequence[Job], workers: int | None) -> Iterator[Cell]:
-    """Run jobs in processes, `workers` at once (one per core, divided by the threads, for None).
+def _test_robustness(job: Job, model: nn.Module, test: PointSets) -> None:
+    from pointset.evaluation.robustness import accuracy_by_size, robustness
 
-    Returns:
-        The cells, as they finish.
+    content = {"by_size": accuracy_by_size(model, test), **robustness(model, test).as_dict()}
+    write_json(job.folder / "robustness.json", content)
+
+
+def save_predictions(evaluation: Evaluation, folder: Path) -> None:
+    """Keep logits and labels beside the run."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez(file, logits=evaluation.logits, labels=evaluation.labels)
+
+    write_atomically(folder / "predictions.npz", write)
+
+
+def load_predictions(folder: Path, classes: list[str]) -> Evaluation:
+    """Read what `save_predictions` wrote.
 
     Raises:
-        PointsetError: a process was killed; the runs that are not finished are named.
+        PointsetError: the file is missing or damaged.
     """
-    from joblib import Parallel, delayed, parallel_config
+    path = folder / "predictions.npz"
+    try:
+        with np.load(path) as file:
+            return Evaluation(file["logits"], file["labels"], classes)
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise PointsetError(f"{path} is damaged ({error}): delete its folder and run the same again") from error
+
+
+def run_jobs(jobs: Sequence[Job], workers: Workers) -> Iterator[Cell | Failure]:
+    """Run jobs in processes; on this machine one per core, divided by the threads, when no count is given.
+
+    A process that is killed takes its pool along. What is left is then run one at a time, so that the job that kills
+    its process is known, reported, and leaves the rest alone.
+
+    Returns:
+        What became of each, as they finish.
+    """
+    left = {job.folder: job for job in jobs}
+    try:
+        for job, outcome in _spread(jobs, workers):
+            del left[job.folder]
+            yield outcome
+    except BrokenProcessPool:
+        for job in left.values():
+            yield _run_apart(job)
+
+
+def _spread(jobs: Sequence[Job], workers: Workers) -> Iterator[tuple[Job, Cell | Failure]]:
+    from joblib import Parallel, delayed
 
     threads = jobs[0].threads
-    workers = workers or max(1, (os.cpu_count() or 1) // threads)
+    count = workers.count or max(1, (os.cpu_count() or 1) // threads)
+    with joblib_backend(workers, min(count, len(jobs)), threads):
+        # Ray's backend gives back lists only.
+        return_as = "list" if workers.backend == "ray" else "generator_unordered"
+        with closed(Parallel(return_as=return_as)(delayed(_run_named)(job) for job in jobs)) as finished:
+            yield from finished
+
+
+def _run_named(job: Job) -> tuple[Job, Cell | Failure]:
+    return job, run_job(job)
+
+
+def _run_apart(job: Job) -> Cell | Failure:
+    """Run one job in a process of its own, whose death is its failure and nobody else's."""
+    from joblib.externals.loky import get_reusable_executor
+
     try:
-        n_jobs = min(workers, len(jobs))
-        with recycled_quietly(), parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=threads):
-            yield from Parallel(return_as="generator_unordered")(delayed(run_job)(job) for job in jobs)
-    except BrokenProcessPool as error:
-        unfinished = ", ".join(f"{job.model} seed {job.seed}" for job in jobs if not job.result.exists())
-        raise PointsetError(
-            f"a worker process was killed, for want of memory perhaps, before these were finished: {unfinished}: "
-            "run the same command again, with fewer workers, and it goes on"
-        ) from error
+        with recycled_quietly():
+            return get_reusable_executor(max_workers=1).submit(run_job, job).result()
+    except BrokenProcessPool:
+        return job.failed("its process was killed, for want of memory perhaps: give fewer workers")

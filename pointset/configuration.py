@@ -5,8 +5,10 @@ Nothing heavy is imported here, so that `pointset --help` answers at once.
 
 import dataclasses
 import math
+import numbers
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from pointset.errors import PointsetError
 
@@ -27,7 +29,7 @@ def own_norm(form: Form) -> NormName:
 
 
 class Checked:
-    """Base of the configurations: values of `Literal` fields are checked when the object is made."""
+    """Base of the configurations: the types of all fields are checked when the object is made."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -37,6 +39,20 @@ class Checked:
             if allowed and value is not None and value not in allowed:
                 choices = ", ".join(map(repr, allowed))
                 raise PointsetError(f"{field.name}={value!r} is unknown: choose one of {choices}")
+            if not _fits(value, hints[field.name]):
+                wanted = getattr(field.type, "__name__", field.type)
+                raise PointsetError(f"{field.name}={value!r} is of the wrong type: give {wanted}")
+
+    @classmethod
+    def from_file(cls, values: dict[str, Any]) -> Self:
+        """Build from a TOML table, which has lists for tuples and no null: "none" stands for no value."""
+        hints = get_type_hints(cls)
+        found = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        for name, value in found.items():
+            hint = hints.get(name)
+            if value == "none" and _fits(None, hint) and "none" not in _literal_values(hint):
+                found[name] = None
+        return cls.from_dict(found)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -72,6 +88,21 @@ def _check_positive(options: Any, *names: str) -> None:
         value = getattr(options, name)
         if value is not None and not 0.0 < value < math.inf:
             raise PointsetError(f"{name}={value} is not positive: give a number above 0")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type, as far as the configurations use types."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in parts
+    if origin in (UnionType, Union):  # `Literal[...] | None` makes the second
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(part, parts[0]) for part in value)
+    if hint in (int, float):
+        number = numbers.Integral if hint is int else numbers.Real
+        return isinstance(value, number) and not isinstance(value, bool)
+    return isinstance(value, hint)
 
 
 def _literal_values(hint: Any) -> tuple[Any, ...]:

@@ -1,8 +1,60 @@
-"""What is known about joblib's worker processes and not said by joblib."""
+"""Worker processes on this machine or on a cluster, carried by joblib, and what joblib does not say about them."""
 
+import contextlib
+import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pointset.errors import PointsetError
+
+Backend = Literal["loky", "dask", "ray"]
+BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where the work is done; it changes no byte of the result."""
+
+    count: int | None = None
+    """Worker processes; None takes one per core, or all of a cluster's."""
+    backend: str = "loky"
+    """"loky" (processes on this machine), "dask" or "ray" (a cluster, whose workers see the same files)."""
+    scheduler: str | None = None
+    """The cluster's address, such as tcp://host:8786; None takes the dask client, or the ray, of this process."""
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise PointsetError(f"backend={self.backend!r} is unknown: choose one of {', '.join(BACKENDS)}")
+        if self.count is not None and self.count < 1:
+            raise PointsetError(f"workers={self.count} does no work: ask for at least 1")
+        if self.scheduler and self.backend == "loky":
+            raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
+
+
+@contextmanager
+def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: Any) -> Iterator[None]:
+    """Make joblib use the backend of the workers inside this block.
+
+    Args:
+        workers: which backend; a cluster is connected to.
+        count: processes on this machine.
+        threads: of each of them.
+        options: of joblib's loky backend.
+
+    Raises:
+        PointsetError: the cluster cannot be reached or its library is missing.
+    """
+    from joblib import parallel_config
+
+    if workers.backend == "loky":
+        with recycled_quietly(), parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **options):
+            yield
+        return
+    with _cluster(workers), parallel_config(workers.backend, n_jobs=workers.count or -1):
+        yield
 
 
 @contextmanager
@@ -16,3 +68,45 @@ def recycled_quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         yield
+
+
+@contextmanager
+def closed(finished: Any) -> Iterator[Any]:
+    """End joblib's generator here and now when its reader gives up, and not when the garbage is collected."""
+    try:
+        yield finished
+    finally:
+        if hasattr(finished, "close"):  # Ray's backend gives a list
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # as is meant
+                finished.close()
+
+
+@contextmanager
+def _cluster(workers: Workers) -> Iterator[None]:
+    """Connect to a cluster."""
+    module = {"dask": "distributed", "ray": "ray"}[workers.backend]
+    try:
+        library: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise PointsetError(f"backend={workers.backend} needs {module}: run `pip install {module}`") from error
+    if workers.backend == "ray":
+        importlib.import_module("ray.util.joblib").register_ray()
+        with contextlib.nullcontext() if library.is_initialized() else library.init(workers.scheduler):
+            yield
+        return
+    try:
+        client = library.Client(workers.scheduler) if workers.scheduler else _own_client(library)
+    except (OSError, ValueError) as error:
+        raise PointsetError(f"no dask scheduler answers at {workers.scheduler}: {error}") from error
+    with client if workers.scheduler else contextlib.nullcontext():
+        yield
+
+
+def _own_client(distributed: Any) -> Any:
+    try:
+        return distributed.get_client()
+    except ValueError as error:
+        raise PointsetError(
+            "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"
+        ) from error

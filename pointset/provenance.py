@@ -2,8 +2,10 @@
 
 import os
 import platform
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 PACKAGES = ("pointset", "torch", "torch-geometric", "numpy", "scikit-learn", "trimesh", "open3d", "h5py")
@@ -37,3 +39,17 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "absent"
+
+
+def commit() -> str | None:
+    """The git commit of the checkout that this package runs from, "+" behind it when files differ; None elsewhere."""
+    folder = Path(__file__).parent
+    try:
+        head, changes = (
+            subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=10)
+            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no", "--", "."])
+        )
+        subprocess.run(["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head.stdout.strip() + "+" * bool(changes.stdout.strip())

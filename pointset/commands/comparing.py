@@ -1,57 +1,166 @@
 """`pointset compare`: many models, one protocol, one table."""
 
+import os
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
+from pointset.commands.printing import print_json, print_rows
 from pointset.configuration import QuickData, QuickModel, QuickRecipe
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from pointset.experiments import Experiment
 
 MAIN_JOB = ("rff-mean", "rff-max", "rffp-max", "rff-pma", "sab-pma", "isab16-max", "isab16-pma")
 
 
 def compare(
+    file: Path | None = None,
+    /,
     *,
-    models: tuple[str, ...] = MAIN_JOB,
-    data: str = "shapes10",
-    seeds: tuple[int, ...] = (0, 1, 2),
-    out: Path = Path("runs/compare"),
+    models: tuple[str, ...] | None = None,
+    data: str | None = None,
+    seeds: tuple[int, ...] | None = None,
+    out: Path | None = None,
     workers: int | None = None,
-    threads: int = 1,
+    backend: Literal["loky", "dask", "ray"] = "loky",
+    scheduler: str | None = None,
+    threads: int | None = None,
+    dry_run: Annotated[bool, Parameter(help="Print the cells and an estimate of time, and run nothing.")] = False,
+    status: Annotated[bool, Parameter(help="Print where every cell stands, and run nothing.")] = False,
     data_options: Annotated[QuickData, DataFlags] = QuickData(),  # noqa: B008 - frozen
     model_options: Annotated[QuickModel, ModelFlags] = QuickModel(),  # noqa: B008 - frozen
     recipe: Annotated[QuickRecipe, RecipeFlags] = QuickRecipe(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
-    """Train and test several models with several seeds under one protocol, and print one table.
+    """Train and test several models with several seeds under one protocol: one table, and a report.
 
-    Without options this is the main job: DeepSets against Set Transformers on the embedded shapes10, in minutes.
+    Without FILE this is the main job: DeepSets against Set Transformers on the embedded shapes10, in minutes.
     A comparison that was cut off goes on when the same command is given again.
 
     Args:
-        models: names from `pointset zoo`.
-        data: a card's name, or a folder.
-        seeds: one run per model and seed.
-        out: folder for the runs, results.csv, results.json and table.md.
+        file: an experiment (TOML), such as those in scripts/experiments; it says all that decides the figures, and of
+            the flags below only --models, --data, --seeds and --threads may change it.
+        models: names from `pointset zoo`; of a file, the rows to run.
+        data: a card's name, or a folder; shapes10 when not given.
+        seeds: one run per model, size and seed; 0 1 2 when not given.
+        out: folder for the runs, report.html, report.md, results.csv, results.json and table.md; runs/compare or
+            runs/FILE when not given.
         workers: runs at once; one per core, divided by the threads, when not given. Does not change the figures.
-        threads: threads of each run.
+        backend: processes on this machine (loky), or a dask or ray cluster that sees the same folders.
+        scheduler: the cluster's address, such as tcp://host:8786.
+        threads: threads of each run; 1 when not given.
         as_json: print JSON.
     """
-    from pointset.comparison import compare as compare_models
+    experiment = _experiment(file, models, data, seeds, threads, data_options, model_options, recipe)
+    out = out or Path("runs") / (file.stem if file else "compare")
+    if status:
+        _print_status(experiment, out, as_json)
+    elif dry_run:
+        _print_estimate(experiment, out, workers, as_json)
+    else:
+        _run(experiment, out, workers, backend, scheduler, as_json)
 
-    result = compare_models(
-        models,
-        data,
-        seeds=seeds,
-        data_options=data_options,
-        model_options=model_options,
-        recipe=recipe,
-        out=out,
-        workers=workers,
-        threads=threads,
-    )
+
+def _experiment(
+    file: Path | None,
+    models: tuple[str, ...] | None,
+    data: str | None,
+    seeds: tuple[int, ...] | None,
+    threads: int | None,
+    data_options: QuickData,
+    model_options: QuickModel,
+    recipe: QuickRecipe,
+) -> "Experiment":
+    from pointset.experiments import Entry, Experiment, read_experiment
+
+    changes: dict[str, Any] = {"data": data, "seeds": seeds, "threads": threads}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if file is None:
+        chosen = tuple(Entry(name) for name in models or MAIN_JOB)
+        options: dict[str, Any] = {"sets": data_options, "model": model_options, "recipe": recipe}
+        return Experiment(models=chosen, points=(data_options.points,), **options, **changes)
+    for given, usual in ((data_options, QuickData()), (model_options, QuickModel()), (recipe, QuickRecipe())):
+        for name, value in given.as_dict().items():
+            if value != getattr(usual, name):
+                raise PointsetError(f"{file} decides {name}: change it there, in a copy of the file, or leave it out")
+    experiment = read_experiment(file)
+    if seeds is not None:
+        changes["robustness_seeds"] = tuple(seed for seed in experiment.robustness_seeds if seed in seeds)
+    return replace(experiment, **changes, **_chosen(experiment, models))
+
+
+def _chosen(experiment: "Experiment", labels: tuple[str, ...] | None) -> dict[str, Any]:
+    """The rows of a file's experiment that are asked for, in its order."""
+    if labels is None:
+        return {}
+    if unknown := set(labels) - set(experiment.labels):
+        known = ", ".join(experiment.labels)
+        raise PointsetError(f"{sorted(unknown)[0]!r} is no row of the experiment: choose from {known}")
+    kept = tuple(entry for entry in experiment.models if entry.label in labels)
+    return {"models": kept, "published": {k: v for k, v in experiment.published.items() if k in labels}}
+
+
+def _run(
+    experiment: "Experiment", out: Path, workers: int | None, backend: str, scheduler: str | None, as_json: bool
+) -> None:
+    from pointset.comparison import run_experiment
+    from pointset.processes import Workers
+
+    result = run_experiment(experiment, out, Workers(workers, backend, scheduler))
     if as_json:
         print((out / "results.json").read_text(encoding="utf-8"))
+    else:
+        print(result.caption())
+        print(result.table())
+        print(f"saved in {out}: report.html, report.md, table.md, results.csv, results.json")
+    if result.failures:
+        reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)
+        total = len(result.failures) + len(result.cells)
+        raise PointsetError(f"{len(result.failures)} of {total} runs failed ({reasons}): the same command tries again")
+
+
+def _print_status(experiment: "Experiment", out: Path, as_json: bool) -> None:
+    from pointset.progress import status
+
+    rows = []
+    for one in status(experiment, out):
+        row = asdict(one)
+        if not as_json:
+            row["accuracy"] = "" if one.accuracy is None else f"{one.accuracy:.1%}"
+        rows.append(row)
+    print_rows(rows, as_json)
+
+
+def _print_estimate(experiment: "Experiment", out: Path, workers: int | None, as_json: bool) -> None:
+    from pointset.progress import estimate
+
+    found = estimate(experiment, out)
+    seconds = sum(one.seconds for one in found)
+    count = workers or max(1, (os.cpu_count() or 1) // experiment.threads)
+    if as_json:
+        print_json({"cells": [asdict(one) for one in found], "seconds": seconds, "workers": count})
         return
-    print(result.caption())
-    print(result.table())
-    print(f"saved in {out}: table.md, results.csv, results.json")
+    print_rows(
+        [
+            {
+                "model": one.model,
+                "points": one.points,
+                "cells left": one.cells,
+                "ms a step": f"{1000 * one.step_seconds:.1f}",
+                "time": in_hours(one.seconds),
+            }
+            for one in found
+        ]
+    )
+    print(f"{in_hours(seconds)} of training, about {in_hours(seconds / count)} with {count} at once; tests extra")
+
+
+def in_hours(seconds: float) -> str:
+    """A time as h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

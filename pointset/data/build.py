@@ -11,8 +11,8 @@ from pointset.data.locate import locate_data
 from pointset.data.manifest import Plan
 from pointset.data.pool_build import Made, UnreadableMeshesError
 from pointset.data.shape_jobs import Sampling
-from pointset.data.spread import Workers
 from pointset.errors import PointsetError
+from pointset.processes import Workers
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from pointset.data.partial_pool import is_whole, npy_header, publish, told_plain
 from pointset.data.pool_build import Made, discard, make_pool
 from pointset.data.shape_jobs import Sampling
 from pointset.data.sources import recheck
-from pointset.data.spread import Workers
 from pointset.errors import PointsetError
+from pointset.processes import Workers
 
 if TYPE_CHECKING:
     from pointset.data.point_sets import Pool

@@ -13,7 +13,8 @@ from pointset.data.manifest import Plan
 from pointset.data.meshes import MeshError
 from pointset.data.partial_pool import PartialPool, partial_folder, publish, told_plainly, write_text
 from pointset.data.shape_jobs import Job, Sampled
-from pointset.data.spread import Workers, sample_all
+from pointset.data.spread import sample_all
+from pointset.processes import Workers
 
 ERRORS = "errors.json"
 """Beside the points: the meshes that could not be used, and why."""

@@ -4,23 +4,19 @@ Results come back in any order and are handed on as they come. Whoever takes the
 or waiting is never more than a few batches per worker, so memory does not grow with the number of meshes.
 """
 
-import contextlib
 import functools
-import importlib
 import itertools
 import os
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from typing import Any
 
 from pointset.data.open3d_import import import_open3d
 from pointset.data.shape_jobs import Job, Sampled, Sampling, end_with, sample_batch, sample_shape
 from pointset.errors import PointsetError
-from pointset.processes import recycled_quietly
+from pointset.processes import Workers, closed, joblib_backend
 
-BACKENDS = ("loky", "dask", "ray")
 GRACE_SECONDS = 0.5
 """Worker processes take about this long to start: what is done by then needs none."""
 BATCH = {"uniform": 16, "fps": 1, "poisson": 1}
@@ -29,26 +25,6 @@ IDLE_SECONDS = 20
 """Worker processes without work leave after this time."""
 WAITING = 4
 """Batches per worker that may be under way or waiting to be written."""
-
-
-@dataclass(frozen=True)
-class Workers:
-    """Where the work is done; it changes no byte of the result."""
-
-    count: int | None = None
-    """Worker processes; None takes one per core, or all of a cluster's."""
-    backend: str = "loky"
-    """"loky" (processes on this machine), "dask" or "ray" (a cluster, whose workers see the same mesh files)."""
-    scheduler: str | None = None
-    """The cluster's address, such as tcp://host:8786; None takes the dask client, or the ray, of this process."""
-
-    def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise PointsetError(f"backend={self.backend!r} is unknown: choose one of {', '.join(BACKENDS)}")
-        if self.count is not None and self.count < 1:
-            raise PointsetError(f"workers={self.count} does no work: ask for at least 1")
-        if self.scheduler and self.backend == "loky":
-            raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
 
 
 def sample_all(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[Sampled, None, None]:
@@ -113,64 +89,13 @@ def _in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list
         if first is None:
             return
         batches = itertools.chain([first], batches)
-        with _closed(parallel(supply())) as finished:
+        with closed(parallel(supply())) as finished:
             for results in finished:
                 yield from results
                 taken += 1
 
 
-@contextlib.contextmanager
-def _closed(finished: Any) -> Iterator[Any]:
-    """End joblib's generator here and now when its reader gives up, and not when the garbage is collected."""
-    try:
-        yield finished
-    finally:
-        if hasattr(finished, "close"):  # Ray's backend gives a list
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # as is meant
-                finished.close()
-
-
-@contextlib.contextmanager
-def _backend(workers: Workers) -> Iterator[None]:
-    """Make joblib use the backend."""
-    from joblib import parallel_config
-
-    if workers.backend == "loky":
-        ending = {"idle_worker_timeout": IDLE_SECONDS, "initializer": end_with, "initargs": (os.getpid(),)}
-        n_jobs = _count_cores(workers)
-        with recycled_quietly(), parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1, **ending):
-            yield
-        return
-    with _cluster(workers), parallel_config(workers.backend, n_jobs=workers.count or -1):
-        yield
-
-
-@contextlib.contextmanager
-def _cluster(workers: Workers) -> Iterator[None]:
-    """Connect to a cluster."""
-    module = {"dask": "distributed", "ray": "ray"}[workers.backend]
-    try:
-        library: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise PointsetError(f"backend={workers.backend} needs {module}: run `pip install {module}`") from error
-    if workers.backend == "ray":
-        importlib.import_module("ray.util.joblib").register_ray()
-        with contextlib.nullcontext() if library.is_initialized() else library.init(workers.scheduler):
-            yield
-        return
-    try:
-        client = library.Client(workers.scheduler) if workers.scheduler else _own_client(library)
-    except (OSError, ValueError) as error:
-        raise PointsetError(f"no dask scheduler answers at {workers.scheduler}: {error}") from error
-    with client if workers.scheduler else contextlib.nullcontext():
-        yield
-
-
-def _own_client(distributed: Any) -> Any:
-    try:
-        return distributed.get_client()
-    except ValueError as error:
-        raise PointsetError(
-            "backend=dask needs scheduler=ADDRESS, such as tcp://localhost:8786, where `dask scheduler` listens"
-        ) from error
+def _backend(workers: Workers) -> AbstractContextManager[None]:
+    """Make joblib use the backend; workers on this machine end with this process."""
+    ending: dict[str, Any] = {"idle_worker_timeout": IDLE_SECONDS, "initializer": end_with, "initargs": (os.getpid(),)}
+    return joblib_backend(workers, _count_cores(workers), **ending)

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import nn
 
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
+from pointset.evaluation.calibration import Edges, brier_score, calibration_error, probabilities
 from pointset.nn.modes import in_evaluation_mode
 
 
@@ -48,12 +49,36 @@ class Evaluation:
         return float(np.mean(list(self.per_class.values())))
 
     @property
+    def right(self) -> Bool[ndarray, " shapes"]:
+        """Which shapes are right."""
+        return self.predictions == self.labels
+
+    @property
     def loss(self) -> float:
         """Cross entropy in nats."""
         from sklearn.metrics import log_loss
 
-        probabilities = torch.from_numpy(self.logits).double().softmax(dim=1).numpy()
-        return float(log_loss(self.labels, probabilities, labels=np.arange(len(self.classes))))
+        return float(log_loss(self.labels, probabilities(self.logits), labels=np.arange(len(self.classes))))
+
+    @property
+    def brier(self) -> float:
+        """Brier score; see `brier_score`."""
+        return brier_score(self.logits, self.labels)
+
+    @property
+    def confusion(self) -> Int[ndarray, "classes classes"]:
+        """How many shapes of each class (row) were taken for each class (column)."""
+        from sklearn.metrics import confusion_matrix
+
+        return confusion_matrix(self.labels, self.predictions, labels=np.arange(len(self.classes)))
+
+    def calibration_error(self, edges: Edges = "width") -> float:
+        """Expected calibration error over 15 bins of equal width, or of equal mass; see `reliability`."""
+        return calibration_error(self.logits, self.labels, edges)
+
+    def at_temperature(self, temperature: float) -> "Evaluation":
+        """The same predictions with logits / temperature; the accuracy is the same."""
+        return Evaluation(self.logits / np.float32(temperature), self.labels, self.classes)
 
     def summary(self) -> dict[str, Any]:
         """The figures as plain data, for JSON."""
@@ -62,6 +87,9 @@ class Evaluation:
             "accuracy": self.accuracy,
             "mean_class_accuracy": self.mean_class_accuracy,
             "loss": self.loss,
+            "brier": self.brier,
+            "calibration_error": self.calibration_error("width"),
+            "calibration_error_equal_mass": self.calibration_error("mass"),
             "per_class": self.per_class,
         }
 

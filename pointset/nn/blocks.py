@@ -45,7 +45,8 @@ class MAB(nn.Module):
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))
 
-    N is the norm ("layer" | "set" | "batch" | "none"; None takes the form's own: "layer" for "paper", "none" for "reference").
+    N is the norm ("layer" | "set" | "batch" | "none"; None takes the form's own: "layer" for "paper", "none" for
+    "reference").
     With `prenorm` N is applied to the inputs of each branch instead of to the sums.
 
     Args:

@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pointset.nn.dropout import Dropout
 from pointset.nn.masks import as_mask
 
 # Normalising a batch of one row by its own statistics would erase it.

@@ -25,7 +25,7 @@ from pointset.data.folders import list_shapes
 from pointset.data.manifest import Plan
 from pointset.data.pool_build import UnreadableMeshesError
 from pointset.data.shape_jobs import Sampled, Sampling
-from pointset.data.spread import Workers
+from pointset.processes import Workers
 from pointset.errors import PointsetError
 
 

@@ -1,0 +1,128 @@
+"""Where an experiment stands, and how long what is left of it will take."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from pointset.cells import Job
+from pointset.comparison import make_jobs
+from pointset.data.dataset import PointSets
+from pointset.experiments import Experiment
+from pointset.loading import load_split
+from pointset.training import fit
+from pointset.zoo import create_model
+
+MEASURED_STEPS = 5
+
+
+@dataclass(frozen=True)
+class State:
+    """Of one cell."""
+
+    model: str
+    points: int
+    seed: int
+    state: str
+    """"finished", "running", "failed", "stopped" (begun, and nobody is at it) or "waiting"."""
+    epochs: int
+    """Finished ones."""
+    accuracy: float | None = None
+    """Of a finished cell."""
+    reason: str = ""
+    """Why it failed."""
+
+
+def status(experiment: Experiment, out: str | Path) -> list[State]:
+    """Look at every cell's folder; nothing is started, changed or waited for."""
+    return [_state(job) for job in make_jobs(experiment, Path(out))]
+
+
+def _state(job: Job) -> State:
+    named = job.label, job.points, job.seed
+    epochs = finished_epochs(job)
+    if job.result.exists():
+        return State(*named, "finished", epochs, json.loads(job.result.read_text(encoding="utf-8"))["accuracy"])
+    if job.failure.exists():
+        return State(*named, "failed", epochs, reason=job.failure.read_text(encoding="utf-8").strip())
+    if _is_locked(job.folder):
+        return State(*named, "running", epochs)
+    return State(*named, "stopped" if epochs else "waiting", epochs)
+
+
+def finished_epochs(job: Job) -> int:
+    """Lines of the cell's history."""
+    file = job.folder / "history.jsonl"
+    return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
+
+
+def _is_locked(folder: Path) -> bool:
+    from filelock import FileLock, Timeout
+
+    if not (folder / ".lock").exists():
+        return False
+    try:
+        with FileLock(folder / ".lock", blocking=False):
+            return False
+    except Timeout:
+        return True
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long the cells of one model at one size take."""
+
+    model: str
+    points: int
+    cells: int
+    """Not finished."""
+    step_seconds: float
+    """Mean of a few measured steps, data included."""
+    seconds: float
+    """Of all its cells one after the other, less the epochs that are done."""
+
+
+def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
+    """Measure a few training steps of every model at every size, on this machine as it is now."""
+    jobs = [job for job in make_jobs(experiment, Path(out)) if not job.finished]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(experiment.threads)
+    try:
+        return [
+            one
+            for points in experiment.points
+            for one in _estimate_size(experiment, [job for job in jobs if job.points == points])
+        ]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _estimate_size(experiment: Experiment, jobs: Sequence[Job]) -> list[Estimate]:
+    if not jobs:
+        return []
+    train = load_split(experiment.data, "train", jobs[0].data_options, progress=False)
+    found = []
+    for label in experiment.labels:
+        own = [job for job in jobs if job.label == label]
+        if own:
+            step, left = _step_seconds(own[0], train), sum(_steps_left(job, train) for job in own)
+            found.append(Estimate(label, own[0].points, len(own), step, step * left))
+    return found
+
+
+def _step_seconds(job: Job, train: PointSets) -> float:
+    """Seconds of a training step, measured on a model that is thrown away."""
+    model = create_model(job.name, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
+    for steps in (1, MEASURED_STEPS):  # the first one finds memory and choices of libraries unmade
+        recipe = replace(job.recipe, steps=steps, validation=0.0, patience=None)
+        fitted = fit(model, train, recipe, seed=job.seed, progress=False)
+    return fitted.seconds / MEASURED_STEPS
+
+
+def _steps_left(job: Job, train: PointSets) -> int:
+    recipe = job.recipe
+    steps_per_epoch = math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
+    return max(0, (recipe.steps or recipe.epochs * steps_per_epoch) - finished_epochs(job) * steps_per_epoch)

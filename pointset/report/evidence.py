@@ -1,0 +1,79 @@
+"""What lies in the run folders of one size of a comparison, read when a figure asks for it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from pointset.atomic import read_json
+from pointset.cells import Cell
+from pointset.comparison import Comparison, cell_folder
+from pointset.evaluation import Evaluation
+from pointset.evaluation.calibration import Reliability, reliability
+from pointset.evaluation.robustness import Robustness
+from pointset.tables import Row
+
+
+class Evidence:
+    """The finished cells of one size of set; iterating gives the models."""
+
+    def __init__(self, comparison: Comparison, points: int) -> None:
+        self.comparison = comparison
+        self.points = points
+        self.rows: dict[str, Row] = {row.model: row for row in comparison.rows if row.points == points}
+        self._entries = {entry.label: entry for entry in comparison.experiment.models}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def cells(self, model: str) -> list[Cell]:
+        """Of one model, in the order of the seeds."""
+        return [cell for cell in self.comparison.cells if (cell.model, cell.points) == (model, self.points)]
+
+    def curve(self, model: str, name: str) -> list[float]:
+        """A column of the training histories, mean over seeds, as long as the shortest run; empty if there is none."""
+        histories = [self._history(cell) for cell in self.cells(model)]
+        columns = [[row[name] for row in history if name in row] for history in histories]
+        return [fmean(values) for values in zip(*columns, strict=False)]
+
+    def evaluation(self, model: str) -> Evaluation:
+        """The predictions of the first seed."""
+        return self.comparison.evaluation(self.cells(model)[0])
+
+    def reliability(self, model: str) -> Reliability:
+        """Of the first seed, in bins of equal mass."""
+        found = self.evaluation(model)
+        return reliability(found.logits, found.labels, "mass")
+
+    def by_size(self, model: str) -> dict[int, float]:
+        """Accuracy on smaller test sets, mean over the seeds that were tested so; empty if none was."""
+        found = [content["by_size"] for content in self._robustness(model)]
+        return {int(size): fmean(curve[size] for curve in found) for size in found[0]} if found else {}
+
+    def robustness(self, model: str) -> list[Robustness]:
+        """Errors on corrupted test sets, one for each seed that was tested so."""
+        return [Robustness.from_dict(content) for content in self._robustness(model)]
+
+    def corruption_errors(self, model: str) -> dict[str, list[float]]:
+        """Errors at each severity by corruption, mean over the seeds that were tested so; empty if none was."""
+        found = [[list(errors.values()) for errors in one.errors.values()] for one in self.robustness(model)]
+        names = list(self.robustness(model)[0].errors) if found else []
+        return dict(zip(names, np.mean(found, axis=0).tolist() if found else [], strict=True))
+
+    def _robustness(self, model: str) -> list[dict[str, Any]]:
+        files = [self._folder(cell) / "robustness.json" for cell in self.cells(model)]
+        return [read_json(file) for file in files if file.exists()]
+
+    def _history(self, cell: Cell) -> list[dict[str, Any]]:
+        file = self._folder(cell) / "history.jsonl"
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+    def _folder(self, cell: Cell) -> Path:
+        assert self.comparison.folder is not None, "a comparison that is reported has been run"
+        return cell_folder(self.comparison.folder, self._entries[cell.model], cell.points, cell.seed)

@@ -1,0 +1,186 @@
+"""The figures of a report: each takes the comparison, and returns a matplotlib figure or None for want of data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointset.report.evidence import Evidence
+from pointset.viz.sheet import FAINT, INK, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
+"""Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
+MARKERS = "osD^vPX*<>"
+WIDTH = 7.2
+"""Inches: as wide as the page's text."""
+
+
+def style(place: int) -> dict[str, Any]:
+    """How the model in this place is drawn, on every figure alike."""
+    return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+
+
+def learning_curves(evidence: Evidence) -> Figure | None:
+    """Training and, where there is a split for it, validation accuracy by epoch, mean over seeds."""
+    curves = [name for name in ("accuracy", "validation_accuracy") if any(evidence.curve(m, name) for m in evidence)]
+    figure, panels = _panels(len(curves), 2, 2.6)
+    for axes, name in zip(panels, curves, strict=True):
+        for place, model in enumerate(evidence):
+            curve = evidence.curve(model, name)
+            axes.plot(range(1, len(curve) + 1), [100 * value for value in curve], color=style(place)["color"], lw=1.2)
+        _label(axes, "epoch", f"{'validation' if 'valid' in name else 'training'} accuracy %")
+    return _with_legend(figure, list(evidence)) if curves else None
+
+
+def accuracy_by_size(evidence: Evidence) -> Figure | None:
+    """Accuracy against the size of the test sets, for the size that models were trained at and below."""
+    curves = {model: evidence.by_size(model) for model in evidence}
+    if not any(curves.values()):
+        return None
+    figure, (axes,) = _panels(1, 1, 3.0)
+    for place, (_, curve) in enumerate(curves.items()):
+        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(place))
+    axes.set_xscale("log", base=2)
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    _label(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
+    return _with_legend(figure, list(evidence))
+
+
+def trained_sizes(evidences: Sequence[Evidence]) -> Figure | None:
+    """Accuracy of models trained and tested at each of several sizes, with 95 % intervals over seeds."""
+    if len(evidences) < 2:
+        return None
+    figure, (axes,) = _panels(1, 1, 3.0)
+    models = list(dict.fromkeys(model for evidence in evidences for model in evidence))
+    for place, model in enumerate(models):
+        rows = [(evidence.points, evidence.rows[model]) for evidence in evidences if model in evidence.rows]
+        heights = [100 * row.accuracy for _, row in rows]
+        reach = [100 * (row.interval.high - row.accuracy) if row.interval else 0.0 for _, row in rows]
+        axes.errorbar([points for points, _ in rows], heights, reach, lw=1.2, capsize=2, **style(place))
+    axes.set_xscale("log")
+    axes.set_xticks([evidence.points for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences])
+    axes.minorticks_off()
+    _label(axes, "points of a set, in training and test", "accuracy %")
+    return _with_legend(figure, models)
+
+
+def robustness(evidence: Evidence) -> Figure | None:
+    """Error by severity, a panel for each corruption; severity 0 is the clean test set."""
+    errors = {model: found for model in evidence if (found := evidence.corruption_errors(model))}
+    if not errors:
+        return None
+    names = list(next(iter(errors.values())))
+    figure, panels = _panels(len(names), 5, 1.3, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
+        for place, model in enumerate(evidence):
+            if model in errors:
+                clean = fmean(one.clean_error for one in evidence.robustness(model))
+                curve = [100 * error for error in (clean, *errors[model][name])]
+                axes.plot(range(len(curve)), curve, color=style(place)["color"], lw=1.1)
+        axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
+        axes.set_xticks(range(6))
+        _label(axes, "", "")
+    panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
+    figure.supylabel("error %", fontsize=8, color=FAINT)
+    return _with_legend(figure, list(evidence))
+
+
+def reliability(evidence: Evidence) -> Figure | None:
+    """Accuracy against confidence, a panel for each model (first seed), dots as large as their share."""
+    figure, panels = _panels(len(evidence), 4, 1.75, sharey=True)
+    for place, (axes, model) in enumerate(zip(panels, evidence, strict=True)):
+        found = evidence.reliability(model)
+        axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
+        axes.plot(found.confidence, found.accuracy, color=style(place)["color"], lw=0.8)
+        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=style(place)["color"], lw=0)
+        axes.set_title(f"{model}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        _label(axes, "", "")
+    figure.supxlabel("confidence", fontsize=8, color=FAINT)
+    figure.supylabel("share that is right", fontsize=8, color=FAINT)
+    return figure
+
+
+def pareto(evidence: Evidence) -> Figure | None:
+    """Accuracy against multiply-adds and against training time; the line joins the rows that nothing beats on both."""
+    rows = [row for row in evidence.rows.values() if row.cost]
+    if len(rows) < 2:
+        return None
+    figure, panels = _panels(2, 2, 2.8, sharey=True)
+    costs: tuple[tuple[str, list[float]], ...] = (
+        ("M multiply-adds of a set", [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
+        ("training seconds", [row.seconds for row in rows]),
+    )
+    heights = [100 * row.accuracy for row in rows]
+    for axes, (label, cost) in zip(panels, costs, strict=True):
+        for place, (row, x, y) in enumerate(zip(rows, cost, heights, strict=True)):
+            reach = 100 * (row.interval.high - row.accuracy) if row.interval else 0.0
+            axes.errorbar([x], [y], [reach], capsize=2, lw=1, ls="", **style(place))
+        front = sorted((x, y) for x, y in zip(cost, heights, strict=True) if not _beaten(x, y, cost, heights))
+        axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
+        axes.set_xscale("log")
+        _label(axes, label, "accuracy %" if axes is panels[0] else "")
+    return _with_legend(figure, [row.model for row in rows])
+
+
+def confusions(evidence: Evidence) -> Figure | None:
+    """Confusion matrices of the two most accurate models (first seed), as shares of each true class."""
+    best = sorted(evidence, key=lambda model: -evidence.rows[model].accuracy)[:2]
+    classes = len(evidence.comparison.classes)
+    figure, panels = _panels(len(best), 2, 3.8 if classes > 12 else 3.4)
+    size = max(3.0, min(8.0, 150 / max(classes, 1)))
+    for axes, model in zip(panels, best, strict=True):
+        counts = evidence.evaluation(model).confusion
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        axes.imshow(np.sqrt(shares), cmap="Greys", vmin=0, vmax=1)
+        names = [name.replace("_", " ") for name in evidence.comparison.classes]
+        axes.set_xticks(range(classes), names, rotation=90, fontsize=size)
+        axes.set_yticks(range(classes), names if axes is panels[0] else [], fontsize=size)
+        axes.tick_params(length=0)
+        axes.set_title(model, fontsize=9, color=INK)
+        axes.set_xlabel("taken for", fontsize=8, color=FAINT)
+    panels[0].set_ylabel("true class", fontsize=8, color=FAINT)
+    return figure
+
+
+def _beaten(x: float, y: float, costs: Iterable[float], heights: Iterable[float]) -> bool:
+    return any((a <= x and b >= y) and (a, b) != (x, y) for a, b in zip(costs, heights, strict=True))
+
+
+def _panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
+    across = min(across, max(count, 1))
+    down = math.ceil(max(count, 1) / across)
+    figure = Picture(WIDTH, height * down + 0.5)
+    figure.set_layout_engine("constrained")
+    grid = figure.subplots(down, across, sharey=sharey, squeeze=False)
+    panels = list(grid.flat)
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    return figure, panels[:count]
+
+
+def _label(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x, fontsize=8, color=FAINT)
+    axes.set_ylabel(y, fontsize=8, color=FAINT)
+    axes.tick_params(labelsize=7, length=2, color=FAINT, labelcolor=INK)
+    axes.grid(color="#eeeeee", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _with_legend(figure: Figure, models: Sequence[str]) -> Figure:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], lw=1.2, **style(place)) for place in range(len(models))]
+    figure.legend(handles, models, loc="outside lower center", ncols=4, fontsize=7.5, frameon=False)
+    return figure

@@ -1,0 +1,92 @@
+"""Laying a report out: one HTML file that asks the network for nothing, and Markdown with figures beside it."""
+
+import base64
+import io
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from pointset.atomic import write_text
+from pointset.comparison import Comparison
+from pointset.report.content import Section, Table, main_table, sections
+from pointset.results import provenance
+from pointset.viz.writing import save
+
+
+def write_report(comparison: Comparison, folder: Path) -> None:
+    """Write report.html, report.md and figures/ into the folder of a comparison."""
+    found = list(sections(comparison))
+    about = describe(comparison)
+    (folder / "figures").mkdir(exist_ok=True)
+    for section in found:
+        if section.figure is not None:
+            save(section.figure, folder / "figures" / f"{section.name}.png", dpi=160)
+    write_text(folder / "report.md", as_markdown(comparison, found, about))
+    write_text(folder / "report.html", as_html(comparison, found, about))
+
+
+def describe(comparison: Comparison) -> dict[str, Any]:
+    """What was run, where and with what, and how to repeat and cite it."""
+    came_from = provenance()
+    machine, versions = came_from["machine"], came_from["versions"]
+    experiment = comparison.experiment
+    return {
+        "title": experiment.title or f"{len(experiment.models)} models on {experiment.data}",
+        "command": came_from["command"],
+        "commit": came_from["commit"] or f"pointset {versions['pointset']}",
+        "seeds": ", ".join(map(str, experiment.seeds)),
+        "machine": f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}, "
+        f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version != "absent"),
+        "configuration": json.dumps(experiment.as_dict(), indent=2),
+        "cite": f"pointset {versions['pointset']} ({came_from['commit'] or 'release'}), seeds "
+        f"{', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
+    }
+
+
+def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
+    """The report as one HTML file."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["inline"] = _inline
+    environment.filters["html_table"] = lambda table: _as_table(table, "html")
+    template = environment.from_string((files("pointset.report") / "template.html").read_text(encoding="utf-8"))
+    return template.render(comparison=comparison, table=main_table(comparison, "html"), sections=found, about=about)
+
+
+def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
+    """The report as Markdown; the figures lie in figures/."""
+    parts = [f"# {about['title']}", comparison.caption() + ".", main_table(comparison, "github")]
+    parts += [f"- failed: {one.name}: {one.reason}" for one in comparison.failures]
+    for section in found:
+        parts += [f"## {section.title}", section.text]
+        if section.figure is not None:
+            parts.append(f"![{section.title}](figures/{section.name}.png)")
+        parts += [_as_table(table, "github") for table in section.tables.values()]
+    parts += [
+        "## How to repeat and cite",
+        f"```\n{about['command']}\n```",
+        *(f"- {name}: {about[name]}" for name in ("commit", "seeds", "machine", "versions", "cite")),
+        f"```json\n{about['configuration']}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _as_table(table: Table, style: str) -> str:
+    from tabulate import tabulate
+
+    words = ("pair", "model", "class", "verdict")
+    align = ["left" if name in words else "right" for name in table[0]]
+    return tabulate(table, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def _inline(figure: Figure) -> str:
+    """The figure as a data URI."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=160, pil_kwargs={"optimize": True})
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")

@@ -1,0 +1,103 @@
+"""The files of a comparison: what its finished cells say, gathered and written down."""
+
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pointset.atomic import read_json, write_atomically, write_json, write_text
+from pointset.cells import Cell, Failure, load_predictions
+from pointset.comparison import Comparison, cell_folder
+from pointset.costs import Cost, measure_costs
+from pointset.experiments import Experiment
+from pointset.provenance import command, commit, machine, versions
+from pointset.statistics import Pair, compare_pairs
+from pointset.zoo import create_model
+
+FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
+
+
+def gather(experiment: Experiment, out: Path, outcomes: Sequence[Cell | Failure]) -> Comparison:
+    """Make a comparison of what became of the cells; models that were never timed are timed now."""
+    places = {label: place for place, label in enumerate(experiment.labels)}
+    cells = sorted(
+        (outcome for outcome in outcomes if isinstance(outcome, Cell)),
+        key=lambda c: (experiment.points.index(c.points), places[c.model], experiment.seeds.index(c.seed)),
+    )
+    classes = read_json(out / f"sets-n{experiment.points[0]}.json")["test_sets"]["classes"]
+    return Comparison(
+        experiment,
+        cells,
+        pairs={points: _pairs(experiment, out, cells, points, classes) for points in experiment.points},
+        costs={points: _costs(experiment, out, points, len(classes)) for points in experiment.points},
+        failures=[outcome for outcome in outcomes if isinstance(outcome, Failure)],
+        folder=out,
+        classes=classes,
+    )
+
+
+def _pairs(experiment: Experiment, out: Path, cells: Sequence[Cell], points: int, classes: Sequence[str]) -> list[Pair]:
+    entries = {entry.label: entry for entry in experiment.models}
+    right: dict[str, dict[int, np.ndarray]] = defaultdict(dict)
+    for cell in cells:
+        if cell.points == points:
+            folder = cell_folder(out, entries[cell.model], points, cell.seed)
+            right[cell.model][cell.seed] = load_predictions(folder, list(classes)).right
+    return compare_pairs(right)
+
+
+def _costs(experiment: Experiment, out: Path, points: int, classes: int) -> dict[str, Cost]:
+    """Costs from the file of an earlier run where all models are in it, measured side by side otherwise."""
+    file = out / f"costs-n{points}.json"
+    found = {label: Cost(**cost) for label, cost in read_json(file)["models"].items()} if file.exists() else {}
+    if not set(experiment.labels) <= set(found):
+        models = [
+            create_model(entry.name, classes=classes, **entry.options(experiment.model).as_dict())
+            for entry in experiment.models
+        ]
+        batch_size, threads = experiment.recipe.batch_size, experiment.threads
+        costs = measure_costs(models, points, batch_size=batch_size, threads=threads)
+        found = dict(zip(experiment.labels, costs, strict=True))
+        write_json(file, {"models": {label: asdict(cost) for label, cost in found.items()}, "machine": machine()})
+    return {label: found[label] for label in experiment.labels}
+
+
+def save(comparison: Comparison, folder: Path) -> None:
+    """Write `FILES` into the folder."""
+    from pointset.report import write_report
+
+    write_atomically(folder / "results.csv", lambda path: _write_csv(comparison.cells, path))
+    write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
+    write_json(folder / "results.json", as_dict(comparison))
+    write_report(comparison, folder)
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """Everything there is to know about a comparison, as plain data."""
+    return {
+        "rows": [{**asdict(row), "against_best": row.against_best} for row in comparison.rows],
+        "cells": [asdict(cell) for cell in comparison.cells],
+        "failures": [asdict(failure) for failure in comparison.failures],
+        "pairs": {
+            points: [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
+            for points, pairs in comparison.pairs.items()
+        },
+        "configuration": comparison.experiment.as_dict(),
+        **provenance(),
+    }
+
+
+def provenance() -> Mapping[str, Any]:
+    """Where the figures come from."""
+    return {"versions": versions(), "machine": machine(), "commit": commit(), "command": command()}
+
+
+def _write_csv(cells: Sequence[Cell], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(Cell.__dataclass_fields__))
+        writer.writeheader()
+        writer.writerows(asdict(cell) for cell in cells)

@@ -1,0 +1,172 @@
+"""What a difference between two models is worth: intervals and tests, over seeds and over test shapes.
+
+Two things make an accuracy differ when nothing real differs: the seeds of the trainings, and the shapes that happen to
+be in the test set. A difference counts here as distinguishable when it outlasts both: the larger of the p-value over
+seeds and the p-value over shapes is below the level, after Holm's correction for the number of pairs. (The larger of
+two valid p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.)
+
+scipy and statsmodels do the arithmetic.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from pointset.errors import PointsetError
+
+LEVEL = 0.05
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A range that holds the true value in a given share of repeats."""
+
+    low: float
+    high: float
+
+    def negated(self) -> "Interval":
+        """The interval of the negative value."""
+        return Interval(-self.high, -self.low)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models under the same seeds and on the same test shapes; differences are first minus second."""
+
+    first: str
+    second: str
+    difference: float
+    """Mean accuracy of the first less that of the second."""
+    seed_differences: list[float]
+    """One per seed that both have."""
+    over_seeds: Interval | None
+    """95 % interval of the difference for new seeds (paired t); None for a single seed."""
+    over_shapes: Interval
+    """95 % interval of the difference for new test shapes (paired bootstrap)."""
+    p_seeds: float | None
+    """Paired t-test over seeds; None for a single seed."""
+    p_shapes: float
+    """Paired bootstrap over shapes."""
+    p_mcnemar: float
+    """McNemar's exact test of the two runs of the first seed."""
+    p: float
+    """Of the pair: the larger of p_seeds and p_shapes; p_mcnemar for a single seed."""
+    p_holm: float
+    """p after Holm's correction for the number of pairs compared."""
+
+    @property
+    def distinguishable(self) -> bool:
+        """Whether p_holm is below 0.05."""
+        return self.p_holm < LEVEL
+
+    def reversed(self) -> "Pair":
+        """The same pair seen from the second model."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=-self.difference,
+            seed_differences=[-difference for difference in self.seed_differences],
+            over_seeds=self.over_seeds and self.over_seeds.negated(),
+            over_shapes=self.over_shapes.negated(),
+        )
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
+    """Interval of the mean of independent values by Student's t; None for fewer than two values."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return None
+    reach = float(t.ppf(0.5 + confidence / 2, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return Interval(fmean(values) - reach, fmean(values) + reach)
+
+
+def paired_t(differences: Sequence[float]) -> float | None:
+    """Two-sided p-value of "the mean difference is zero" by Student's t; None for fewer than two differences."""
+    from scipy.stats import ttest_1samp
+
+    if len(differences) < 2:
+        return None
+    if len(set(differences)) == 1:  # no deviation to divide by
+        return 1.0 if differences[0] == 0.0 else 0.0
+    return float(ttest_1samp(differences, 0.0).pvalue)
+
+
+def paired_bootstrap(
+    differences: Float[ndarray, " shapes"], seed: int = 0, confidence: float = 0.95
+) -> tuple[Interval, float]:
+    """Percentile interval of the mean of per-shape differences, and the p-value of "it is zero" that goes with it.
+
+    Shapes are drawn anew with replacement (Efron and Tibshirani 1993, chapters 13 and 16). A tie with zero counts as
+    evidence for zero, so that two models that never differ have p = 1.
+    """
+    if len(differences) == 0:
+        raise PointsetError("there is no test shape to compare on: give data with a test split")
+    # The mean of a resample depends only on how often each distinct difference is drawn.
+    values, counts = np.unique(differences, return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), RESAMPLES)
+    means = drawn @ values / len(differences)
+    low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    smaller = min(np.sum(means <= 0.0), np.sum(means >= 0.0))
+    return Interval(float(low), float(high)), min(1.0, float(2 * (smaller + 1) / (RESAMPLES + 1)))
+
+
+def mcnemar(first: Bool[ndarray, " shapes"], second: Bool[ndarray, " shapes"]) -> float:
+    """Exact p-value of "both are right equally often", from the shapes on which just one is right (McNemar 1947)."""
+    from statsmodels.stats.contingency_tables import mcnemar as test
+
+    table = [[np.sum(first & second), np.sum(first & ~second)], [np.sum(~first & second), np.sum(~first & ~second)]]
+    return float(test(table, exact=True).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for their number (Holm 1979): any of them below 0.05 by chance has probability 0.05."""
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
+
+
+def compare_pairs(right: dict[str, dict[int, Bool[ndarray, " shapes"]]]) -> list[Pair]:
+    """Compare every two models.
+
+    Args:
+        right: for each model and each of its seeds, which test shapes it gets right; the same shapes for all.
+
+    Returns:
+        One `Pair` for every two models that share a seed, the models in the given order.
+    """
+    pairs = [
+        _compare(first, second, right[first], right[second])
+        for first, second in itertools.combinations(right, 2)
+        if right[first].keys() & right[second].keys()
+    ]
+    corrected = holm([pair["p"] for pair in pairs])
+    return [Pair(**pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)]
+
+
+def _compare(first: str, second: str, ours: dict[int, ndarray], theirs: dict[int, ndarray]) -> dict:
+    seeds = [seed for seed in ours if seed in theirs]
+    a, b = (np.stack([runs[seed] for seed in seeds]) for runs in (ours, theirs))  # [seeds, shapes]
+    apart = a.astype(float) - b
+    over_seeds = [float(difference) for difference in apart.mean(axis=1)]
+    interval, p_shapes = paired_bootstrap(apart.mean(axis=0))
+    p_seeds, p_mcnemar = paired_t(over_seeds), mcnemar(a[0], b[0])
+    return {
+        "first": first,
+        "second": second,
+        "difference": fmean(over_seeds),
+        "seed_differences": over_seeds,
+        "over_seeds": mean_interval(over_seeds),
+        "over_shapes": interval,
+        "p_seeds": p_seeds,
+        "p_shapes": p_shapes,
+        "p_mcnemar": p_mcnemar,
+        "p": p_mcnemar if p_seeds is None else max(p_seeds, p_shapes),
+    }

@@ -1,0 +1,164 @@
+"""The rows of a comparison: figures over seeds, and what can be told apart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from pointset.cells import Cell
+from pointset.costs import Cost
+from pointset.experiments import Experiment, Published
+from pointset.statistics import Interval, Pair, mean_interval
+
+NOT_DISTINGUISHABLE = "not distinguishable"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model at one size over its seeds; deviations are sample deviations, None for a single seed."""
+
+    model: str
+    points: int
+    seeds: int
+    accuracy: float
+    accuracy_std: float | None
+    interval: Interval | None
+    """95 % of the mean accuracy over seeds, by Student's t."""
+    mean_class_accuracy: float
+    mean_class_accuracy_std: float | None
+    loss: float
+    brier: float
+    calibration_error: float
+    calibration_error_equal_mass: float
+    parameters: int
+    seconds: float
+    cost: Cost | None
+    below_best: Pair | None
+    """The best row of this size (first) against this one; None for the best row itself, or where no seed is shared."""
+    best: bool
+    """Whether no row of this size has a higher mean accuracy."""
+    published: Published | None
+
+    @property
+    def against_best(self) -> str:
+        """What the difference from the best row is worth, in a few words."""
+        if self.below_best is None:
+            return "best" if self.best else "no shared seed"
+        if self.below_best.distinguishable:
+            return f"{-100 * self.below_best.difference:.1f}"
+        return NOT_DISTINGUISHABLE
+
+    @property
+    def verdict(self) -> str:
+        """Whether the published figure lies within two standard errors of the difference; empty without one."""
+        if self.published is None or self.accuracy_std is None:
+            return ""
+        error = (self.accuracy_std**2 / self.seeds + self.published.deviation**2 / self.published.runs) ** 0.5
+        apart = self.accuracy - self.published.mean
+        if abs(apart) <= 2 * error:
+            return "agrees"
+        return f"{'above' if apart > 0 else 'below'} by {100 * abs(apart):.1f} ({abs(apart) / error:.1f} errors)"
+
+
+def make_rows(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    pairs: Mapping[int, Sequence[Pair]],
+    costs: Mapping[int, Mapping[str, Cost]],
+) -> list[Row]:
+    """One row for every size and model with a finished cell."""
+    rows = []
+    for points in experiment.points:
+        groups = {label: [c for c in cells if (c.model, c.points) == (label, points)] for label in experiment.labels}
+        groups = {label: group for label, group in groups.items() if group}
+        if not groups:
+            continue
+        best = max(groups, key=lambda label: fmean(cell.accuracy for cell in groups[label]))  # the first of equals
+        for label, group in groups.items():
+            rows.append(
+                _row(
+                    group,
+                    best=label == best,
+                    below_best=_against(pairs.get(points, ()), best, label),
+                    cost=costs.get(points, {}).get(label),
+                    published=experiment.published.get(label, {}).get(points),
+                )
+            )
+    return rows
+
+
+def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
+    for pair in pairs:
+        if (pair.first, pair.second) == (best, label):
+            return pair
+        if (pair.second, pair.first) == (best, label):
+            return pair.reversed()
+    return None
+
+
+def _row(
+    cells: Sequence[Cell], best: bool, below_best: Pair | None, cost: Cost | None, published: Published | None
+) -> Row:
+    accuracies = [cell.accuracy for cell in cells]
+    class_accuracies = [cell.mean_class_accuracy for cell in cells]
+    return Row(
+        model=cells[0].model,
+        points=cells[0].points,
+        seeds=len(cells),
+        accuracy=fmean(accuracies),
+        accuracy_std=_deviation(accuracies),
+        interval=mean_interval(accuracies),
+        mean_class_accuracy=fmean(class_accuracies),
+        mean_class_accuracy_std=_deviation(class_accuracies),
+        loss=fmean(cell.loss for cell in cells),
+        brier=fmean(cell.brier for cell in cells),
+        calibration_error=fmean(cell.calibration_error for cell in cells),
+        calibration_error_equal_mass=fmean(cell.calibration_error_equal_mass for cell in cells),
+        parameters=cells[0].parameters,
+        seconds=fmean(cell.seconds for cell in cells),
+        cost=cost,
+        below_best=below_best,
+        best=best,
+        published=published,
+    )
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    return stdev(values) if len(values) > 1 else None
+
+
+def make_table(rows: Sequence[Row], style: str = "simple") -> str:
+    """The rows as text; a column that would be empty, or the same for all, is left out."""
+    from tabulate import tabulate
+
+    columns = {
+        "model": [row.model for row in rows],
+        "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
+        "accuracy %": [spread(row.accuracy, row.accuracy_std) for row in rows],
+        "95 % interval": [interval(row.interval) for row in rows],
+        "published %": [spread(row.published.mean, row.published.deviation) if row.published else "" for row in rows],
+        "verdict": [row.verdict for row in rows],
+        "against the best": [row.against_best for row in rows] if len(rows) > 1 else [],
+        "mean-class %": [spread(row.mean_class_accuracy, row.mean_class_accuracy_std) for row in rows],
+        "log loss": [f"{row.loss:.3f}" for row in rows],
+        "ECE %": [f"{100 * row.calibration_error:.1f}" for row in rows],
+        "parameters": [f"{row.parameters:,}" for row in rows],
+        "M mult-adds": [f"{row.cost.multiply_adds / 1e6:.1f}" if row.cost else "" for row in rows],
+        "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else "" for row in rows],
+        "step MB": [f"{row.cost.step_memory_mb:.0f}" if row.cost else "" for row in rows],
+        "train s": [f"{row.seconds:.0f}" for row in rows],
+    }
+    kept = {name: column for name, column in columns.items() if any(column)}
+    words = ("model", "verdict", "against the best")
+    align = ["left" if name in words else "right" for name in kept]
+    lines = list(zip(*kept.values(), strict=True))
+    return tabulate(lines, list(kept), tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def spread(value: float, deviation: float | None) -> str:
+    """A share in per cent, with its deviation where there is one."""
+    return f"{100 * value:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
+
+
+def interval(found: Interval | None) -> str:
+    """An interval of shares in per cent; empty for None."""
+    return "" if found is None else f"{100 * found.low:.1f} to {100 * found.high:.1f}"
