@@ -12,6 +12,7 @@ from pointset.errors import PointsetError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from pointset.attention_maps import AttentionMap
     from pointset.data.point_sets import PointSets
 
 CELLS = 4
@@ -75,6 +76,7 @@ def specialisation(
     augment: Callable[..., Tensor] | None = None,
     per_class: int = 8,
     seed: int = 0,
+    batch_size: int = 32,
 ) -> Specialisation:
     """Measure what the inducing points of one layer read, over some shapes of every class.
 
@@ -87,37 +89,50 @@ def specialisation(
         model: with ISABs.
         sets: their fixed subsets are used, normalised as they are.
         layer: the name of a map of kind "reads"; the first when None.
-        augment: called as `augment(points [B, n, 3], generator)`, must keep the order of the points; scale and jitter
-            when None.
+        augment: called as `augment(points [B, n, 3], generator)`, and with the mask where sets have several sizes; must
+            keep the order of the points; scale and jitter when None.
         per_class: shapes of each class, the first ones.
         seed: of the augmentation.
+        batch_size: shapes per run of the model; the result does not depend on it.
 
     Raises:
-        PointsetError: the model has no inducing points or no such layer, or no class has two shapes.
+        PointsetError: the model has no inducing points or no such layer, no class has two shapes, or
+            `batch_size` is below 1.
     """
     import torch
 
-    from pointset.attention_maps import attention_maps, find_map
     from pointset.data.augment import augmentation_from_names
     from pointset.data.batches import epoch_generator
 
+    if batch_size < 1:
+        raise PointsetError(f"batch_size={batch_size} is too small: give at least 1")
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]
-    maps = [found for found in attention_maps(model, points) if found.kind == "reads"]
-    if not maps:
-        raise PointsetError("the model has no inducing points that read: give one whose name begins with isab")
-    chosen = maps[0] if layer is None else find_map(maps, layer=layer)
+    mask = None if sets.mask is None else sets.mask[rows]
     augment = augment or augmentation_from_names(("scale", "jitter"), sets.up)
-    changed = augment(points, epoch_generator(seed, 0))
-    again = find_map(attention_maps(model, changed), layer=chosen.layer)
-    regions = _regions(chosen.weights, points)
+    generator = epoch_generator(seed, 0)
+    changed = augment(points, generator) if mask is None else augment(points, generator, mask)
+    box, measured = _box(points, mask), []
+    for part in torch.arange(len(rows)).split(batch_size):
+        some = None if mask is None else mask[part]
+        found = _reads(model, points[part], some, layer)
+        layer = found.layer
+        again = _reads(model, changed[part], some, layer)
+        measured.append(
+            (
+                found.entropy(),
+                _likeness(found.weights, found.weights),
+                _likeness(found.weights, again.weights),
+                _regions(found.weights, points[part], box),
+            )
+        )
+    entropy, alike, augmented, regions = (torch.cat(parts) for parts in zip(*measured, strict=True))
     same, other = zip(*(_between(regions[labels == label]) for label in labels.unique()), strict=True)
-    augmented = _likeness(chosen.weights, again.weights)
     return Specialisation(
-        chosen.layer,
+        str(layer),
         len(rows),
-        chosen.entropy().mean(dim=0),
-        _off_diagonal(_likeness(chosen.weights, chosen.weights)).mean(dim=0),
+        entropy.mean(dim=0),
+        _off_diagonal(alike).mean(dim=0),
         torch.stack(same).mean(dim=0),
         torch.stack(other).mean(dim=0),
         augmented.diagonal(dim1=-2, dim2=-1).mean(dim=0),
@@ -149,12 +164,28 @@ def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
     return torch.cat(rows)
 
 
-def _regions(weights: Tensor, points: Tensor) -> Tensor:
-    """Shares of attention [B, h, m, cells] in the cells of a grid over the box that holds all points."""
+def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
+    """The map of the layer, or of the first whose inducing points read."""
+    from pointset.attention_maps import attention_maps, find_map
+
+    maps = [found for found in attention_maps(model, points, mask) if found.kind == "reads"]
+    if not maps:
+        raise PointsetError("the model has no inducing points that read: give one whose name begins with isab")
+    return maps[0] if layer is None else find_map(maps, layer=layer)
+
+
+def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Lowest and highest coordinates [3] of all real points."""
+    real = points.flatten(0, 1) if mask is None else points[mask]
+    return real.amin(dim=0), real.amax(dim=0)
+
+
+def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
+    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight, in any cell."""
     import torch
 
-    low, high = points.amin(dim=(0, 1)), points.amax(dim=(0, 1))
-    place = ((points - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(max=CELLS - 1)
+    low, high = box
+    place = ((points - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
     into = torch.nn.functional.one_hot(cell, CELLS**3).to(weights.dtype)
     return torch.einsum("bhmn,bnc->bhmc", weights, into)

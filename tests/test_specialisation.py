@@ -1,5 +1,6 @@
 """Specialisation: extremes that must come out as such, on models made for it."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -65,6 +66,55 @@ def test_inducing_points_that_are_one_and_the_same_have_no_place_of_their_own(se
     assert found.entropy.max() < 0.5
     torch.testing.assert_close(found.overlap, torch.ones(1, 4))
     torch.testing.assert_close(found.measures["own place"], torch.zeros(1, 4), atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def ragged() -> PointSets:
+    """Shapes of two classes, of 5 to 29 points, all of them far from the zeros that pad them."""
+    generator = torch.Generator().manual_seed(2)
+    sizes = [17, 5, 29, 11, 8, 23]
+    points = torch.rand(sum(sizes), 3, generator=generator) + torch.tensor([1.0, 2.0, 3.0])
+    offsets = np.cumsum([0, *sizes])
+    names, labels = [f"shape{row}" for row in range(6)], np.array([0, 1, 1, 0, 1, 0])
+    pool = Pool(points.numpy(), names, labels, ["one", "two"], "uniform", offsets=offsets)
+    return PointSets(pool, 29, normalize="none")
+
+
+def test_padding_of_ragged_sets_counts_nowhere(ragged):
+    """Against one run per shape without padding; regions by numpy's histogram."""
+    model = pointset.create_model("isab4-pma", classes=2, dim=8, heads=2)
+    clouds = [ragged[row][0] for row in range(6)]
+    maps = [pointset.attention_maps(model, cloud)[0] for cloud in clouds]
+    found = specialisation(model, ragged, augment=lambda points, generator, mask: points.clone())
+    torch.testing.assert_close(found.entropy, torch.stack([one.entropy() for one in maps]).mean(dim=0))
+    torch.testing.assert_close(found.same_augmented, torch.ones(2, 4))
+    distance = torch.stack([one.row_distance() for one in maps]).mean(dim=0)
+    torch.testing.assert_close(1 - found.overlap.mean(dim=1), distance)
+    everything = torch.cat(clouds).numpy()
+    edges = [np.linspace(low, high, 5) for low, high in zip(everything.min(0), everything.max(0), strict=True)]
+
+    def region(row: int, head: int, inducing: int) -> np.ndarray:
+        weights = maps[row].weights[head, inducing].double().numpy()
+        return np.histogramdd(clouds[row].numpy(), edges, weights=weights)[0]
+
+    pairs = {0: [(0, 3), (0, 5), (3, 5)], 1: [(1, 2), (1, 4), (2, 4)]}
+    likeness = [
+        np.mean([1 - np.abs(region(a, 1, 2) - region(b, 1, 2)).sum() / 2 for a, b in pairs[label]]) for label in pairs
+    ]
+    assert found.same_instances[1, 2].item() == pytest.approx(np.mean(likeness), abs=1e-5)
+
+
+@pytest.mark.parametrize("which", ["sets", "ragged"])
+def test_the_size_of_a_batch_changes_nothing(which, request):
+    data, model = request.getfixturevalue(which), pointset.create_model("isab4-pma", classes=2, dim=8, heads=2)
+    runs = []
+    model.register_forward_hook(lambda module, inputs, output: runs.append(len(inputs[0])))
+    few, many = (specialisation(model, data, batch_size=size) for size in (4, 100))
+    assert max(runs[:-2]) == 4
+    for name in DESCRIPTIONS:
+        torch.testing.assert_close(few.measures[name], many.measures[name], atol=1e-5, rtol=1e-4)
+    with pytest.raises(PointsetError, match="batch_size=0 is too small"):
+        specialisation(model, data, batch_size=0)
 
 
 def test_the_control_is_the_same_model_with_fresh_weights(sets):
