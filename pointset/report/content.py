@@ -71,26 +71,6 @@ PAIRS_TEXT = (
     "over seeds and over shapes (McNemar's, for a single seed) is below 0.05 after Holm's correction for the number "
     "of pairs."
 )
-PARETO_TEXT),
-        ("Learning curves", "learning-curves", figures.learning_curves, "Mean over seeds."),
-        ("Fewer points at test time", "smaller-sets", figures.accuracy_by_size, SIZE_TEXT),
-        ("Corrupted test sets", "robustness", figures.robustness, ROBUSTNESS_TEXT),
-        ("Calibration", "reliability", figures.reliability, CALIBRATION_TEXT),
-        ("What is taken for what", "confusion", figures.confusions, CONFUSION_TEXT),
-    )
-    tables = {"robustness": robustness_table, "reliability": calibration_table, "confusion": class_table}
-    for title, name, draw, text in drawn:
-        if (figure := draw(evidence)) is not None:
-            table = {"": tables[name](evidence)} if name in tables else {}
-            yield Section(title + suffix, text, figure, f"{name}-n{evidence.points}", table)
-
-
-PAIRS_TEXT = (
-    "Differences of accuracy in points of per cent. Over seeds: mean and 95 % interval of paired differences "
-    "(Student's t). Over test shapes: 95 % interval of a paired bootstrap of the difference averaged over seeds. McNemar: exact "
-    "test of the two runs of the first seed. A pair is distinguishable when the larger of the p-values over seeds and "
-    "over shapes (McNemar's, for a single seed) is below 0.05 after Holm's correction for the number of pairs."
-)
 PARETO_TEXT = (
     "Multiply-adds are counted, times are those of the machine below. The grey line joins the rows that no other row "
     "beats on both axes; bars are 95 % intervals over seeds."
