@@ -1,0 +1,213 @@
+"""How far probabilities can be believed: by hand, against scikit-learn and torchmetrics, and what must not matter."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from pointset.errors import PointsetError
+from pointset.evaluation import Evaluation
+from pointset.evaluation.calibration import (
+    brier_score,
+    calibration_error,
+    fit_temperature,
+    probabilities,
+    reliability,
+)
+
+SHAPES, CLASSES = 211, 5
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[np.ndarray, np.ndarray]:
+    """Logits three times as large as those that the labels were drawn from."""
+    rng = np.random.default_rng(0)
+    logits = 1.5 * rng.normal(size=(SHAPES, CLASSES)).astype(np.float32)
+    labels = [rng.choice(CLASSES, p=chances) for chances in probabilities(logits)]
+    return 3 * logits, np.array(labels)
+
+
+def sure(*confidences: float) -> np.ndarray:
+    """Logits of two classes whose first has these probabilities, all from one half up."""
+    p = np.array(confidences)
+    return np.log(np.stack([p, 1 - p], axis=1))
+
+
+def log_loss(logits: np.ndarray, labels: np.ndarray, temperature: float = 1.0) -> float:
+    return float(-np.log(probabilities(logits, temperature)[np.arange(len(labels)), labels]).mean())
+
+
+def test_by_hand():
+    """Four predictions of class 0, at 0.55 0.65 0.9 0.95, of which the second and the last are right."""
+    logits, labels = sure(0.55, 0.65, 0.9, 0.95), np.array([1, 0, 1, 0])
+    assert brier_score(logits, labels) == pytest.approx(2 * (0.55**2 + 0.35**2 + 0.9**2 + 0.05**2) / 4)
+    width = reliability(logits, labels, "width", bins=5)  # (0.4, 0.6], (0.6, 0.8] and (0.8, 1] have some
+    assert width.confidence == pytest.approx([0.55, 0.65, 0.925])
+    assert width.accuracy == pytest.approx([0.0, 1.0, 0.5])
+    assert width.share == pytest.approx([0.25, 0.25, 0.5])
+    assert width.error == pytest.approx(0.25 * 0.55 + 0.25 * 0.35 + 0.5 * 0.425)
+    mass = reliability(logits, labels, "mass", bins=2)  # the two least and the two most confident
+    assert mass.confidence == pytest.approx([0.6, 0.925])
+    assert mass.accuracy == pytest.approx([0.5, 0.5])
+    assert mass.error == pytest.approx(0.5 * 0.1 + 0.5 * 0.425)
+
+
+def test_a_bin_holds_its_upper_edge_and_certainty_is_in_the_last():
+    certain = np.array([[1000.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])  # confidences 1 and 1/4, exactly
+    found = reliability(certain, np.array([0, 0]), "width", bins=4)
+    assert found.confidence.tolist() == [0.25, 1.0]
+    assert found.error == pytest.approx(0.5 * 0.75)  # the second is right by the rule that the first of equals counts
+    with_a_half = reliability(np.array([[0.0, 0.0], *sure(0.6)]), np.array([0, 0]), "width", bins=2)
+    assert with_a_half.confidence == pytest.approx([0.5, 0.6]), "(0, 1/2] and (1/2, 1]"
+
+
+@pytest.mark.parametrize("bins", [1, 4, 15, SHAPES, 3 * SHAPES])
+def test_bins_of_equal_mass_differ_by_one_at_most(drawn, bins):
+    found = reliability(*drawn, "mass", bins)
+    counts = np.round(found.share * SHAPES).astype(int)
+    assert counts.sum() == SHAPES
+    assert len(counts) == min(bins, SHAPES)
+    assert np.ptp(counts) <= 1
+    assert (np.diff(found.confidence) >= 0).all()
+
+
+def test_one_bin_tells_mean_confidence_from_accuracy(drawn):
+    logits, labels = drawn
+    gap = abs(probabilities(logits).max(1).mean() - (logits.argmax(1) == labels).mean())
+    assert gap > 0.1
+    for edges in ("width", "mass"):
+        assert calibration_error(logits, labels, edges, bins=1) == pytest.approx(gap)
+        assert calibration_error(logits, labels, edges, bins=15) >= gap - 1e-12, "finer bins can only see more"
+
+
+def test_scikit_learn_agrees(drawn):
+    from sklearn import metrics
+
+    logits, labels = drawn
+    expected = metrics.brier_score_loss(labels, probabilities(logits), labels=np.arange(CLASSES), scale_by_half=False)
+    assert brier_score(logits, labels) == pytest.approx(expected)
+    classes = [str(label) for label in range(CLASSES)]
+    expected = metrics.log_loss(labels, probabilities(logits), labels=np.arange(CLASSES))
+    assert Evaluation(logits, labels, classes).loss == pytest.approx(expected)
+    assert log_loss(logits, labels) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 15, 100])
+def test_torchmetrics_agrees(drawn, bins):
+    classification = pytest.importorskip("torchmetrics.functional.classification")
+    import torch
+
+    logits, labels = drawn
+    given = torch.from_numpy(probabilities(logits)), torch.from_numpy(labels)
+    expected = float(classification.multiclass_calibration_error(*given, num_classes=CLASSES, n_bins=bins, norm="l1"))
+    assert calibration_error(logits, labels, "width", bins) == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_changes_nothing(drawn):
+    """The order of the shapes, the names of the classes, a number added to all logits of a shape, shapes twice."""
+    logits, labels = drawn
+    rng = np.random.default_rng(1)
+    order, names = rng.permutation(SHAPES), rng.permutation(CLASSES)
+    alike = {
+        "order": (logits[order], labels[order]),
+        "names": (logits[:, names], np.argsort(names)[labels]),
+        "shift": (logits.astype(np.float64) + 50 * rng.normal(size=(SHAPES, 1)), labels),
+        "twice": (np.repeat(logits, 2, axis=0), np.repeat(labels, 2)),
+    }
+    for what, changed in alike.items():
+        assert brier_score(*changed) == pytest.approx(brier_score(logits, labels)), what
+        assert calibration_error(*changed) == pytest.approx(calibration_error(logits, labels)), what
+        assert fit_temperature(*changed) == pytest.approx(fit_temperature(logits, labels), rel=1e-4), what
+        if what != "twice":  # two halves of a pair may fall into two bins of equal mass
+            error = calibration_error(logits, labels, "mass")
+            assert calibration_error(*changed, "mass") == pytest.approx(error), what
+
+
+def test_the_limits_of_the_scores():
+    right, labels = 1000 * np.eye(4)[[0, 3, 2]], np.array([0, 3, 2])
+    assert (brier_score(right, labels), calibration_error(right, labels)) == (0.0, 0.0)
+    assert (brier_score(right, labels - 1), calibration_error(right, labels - 1)) == (2.0, 1.0)
+    assert brier_score(np.zeros((3, 4)), labels) == pytest.approx(1 - 1 / 4)
+
+
+def test_a_temperature_by_hand():
+    """Logits 8 and 0, right three times in four: the best probability is 3/4, at T = 8 / log 3."""
+    logits, labels = np.tile([8.0, 0.0], (4, 1)), np.array([0, 0, 1, 0])
+    temperature = fit_temperature(logits, labels)
+    assert temperature == pytest.approx(8 / math.log(3), rel=1e-4)
+    assert probabilities(logits, temperature)[0] == pytest.approx([0.75, 0.25], abs=1e-5)
+    assert calibration_error(logits / temperature, labels) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_temperature_undoes_one(drawn):
+    logits, labels = drawn
+    fitted = fit_temperature(logits, labels)
+    assert fitted == pytest.approx(3.0, abs=0.7), "as drawn"
+    assert fit_temperature(logits.astype(np.float64) * 7, labels) == pytest.approx(7 * fitted, rel=1e-4)
+    assert fit_temperature(logits / fitted, labels) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
+    logits, labels = drawn
+    before = Evaluation(logits, labels, list("abcde"))
+    after = before.at_temperature(fit_temperature(logits, labels))
+    assert after.loss < before.loss - 0.1
+    assert after.calibration_error() < before.calibration_error() / 2
+    np.testing.assert_array_equal(after.predictions, before.predictions)
+    assert after.accuracy == before.accuracy
+    for other in (0.5, 0.9, 1.1, 2.0):
+        assert after.loss < after.at_temperature(other).loss, "the best there is"
+
+
+numbers = st.floats(-50, 50, width=32, allow_subnormal=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    logits=arrays.arrays(np.float32, st.tuples(st.integers(1, 9), st.integers(2, 4)), elements=numbers),
+    temperature=st.floats(0.01, 100.0),
+    ulps=st.integers(-2, 2),
+)
+def test_no_temperature_moves_a_prediction_however_close_it_is(logits, temperature, ulps):
+    """Not even where two logits differ by the last bit, which a division in float32 can lose."""
+    near = logits[:, 0].copy()
+    for _ in range(abs(ulps)):
+        near = np.nextafter(near, np.float32(np.sign(ulps) * np.inf))
+    logits[:, -1] = near
+    found = Evaluation(logits, np.zeros(len(logits), dtype=int), list("abcd")[: logits.shape[1]])
+    np.testing.assert_array_equal(found.at_temperature(temperature).predictions, found.predictions)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    logits=arrays.arrays(np.float32, (12, 3), elements=numbers),
+    labels=arrays.arrays(np.int64, 12, elements=st.integers(0, 2)),
+)
+def test_whatever_is_predicted(logits, labels):
+    assert 0.0 <= brier_score(logits, labels) <= 2.0
+    for edges in ("width", "mass"):
+        found = reliability(logits, labels, edges)
+        assert found.share.sum() == pytest.approx(1.0)
+        assert (found.share @ found.accuracy) == pytest.approx((logits.argmax(1) == labels).mean())
+        assert 0.0 <= found.error <= 1.0
+    fitted = fit_temperature(logits, labels)
+    assert 0.0 < fitted < math.inf
+    with np.errstate(divide="ignore"):
+        assert log_loss(logits, labels, fitted) <= log_loss(logits, labels) + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("shapes", "bins", "words"),
+    [(0, 15, "0 predictions in 15 bins"), (4, 0, "4 predictions in 0 bins"), (4, -1, "at least one of each")],
+)
+def test_nothing_to_calibrate_is_refused(shapes, bins, words):
+    with pytest.raises(PointsetError, match=words):
+        reliability(np.zeros((shapes, 3)), np.zeros(shapes, dtype=int), bins=bins)
+
+
+def test_a_temperature_needs_shapes():
+    with pytest.raises(PointsetError, match="no shapes to fit a temperature on: train with a validation split"):
+        fit_temperature(np.zeros((0, 3)), np.zeros(0, dtype=int))
