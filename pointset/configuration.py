@@ -49,7 +49,7 @@ class Checked:
         hints = get_type_hints(cls)
         found = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         for name, value in found.items():
-            hint = hints.get(name)
+            hint = hints.get(name, str)
             if value == "none" and _fits(None, hint) and "none" not in _literal_values(hint):
                 found[name] = None
         return cls.from_dict(found)

@@ -48,6 +48,9 @@ class Entry:
     """What the row is called; the name and the changes when not given."""
 
     def __post_init__(self) -> None:
+        for what, text in (("name", self.name), ("label", self.label)):
+            if not isinstance(text, str):
+                raise PointsetError(f"{what}={text!r} is no text: a model's {what} is")
         described = [self.name, *(f"{key}={value}" for key, value in self.changes.items())]
         object.__setattr__(self, "label", self.label or " ".join(described))
 
@@ -58,7 +61,7 @@ class Entry:
 
     def options(self, shared: ModelOptions) -> ModelOptions:
         """The model's options: the shared ones with the changes."""
-        return ModelOptions.from_dict({**shared.as_dict(), **self.changes})
+        return ModelOptions.from_file({**shared.as_dict(), **self.changes})
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Self) -> "Entry":
@@ -67,6 +70,8 @@ class Entry:
             return given
         if isinstance(given, str):
             return cls(given)
+        if not isinstance(given, Mapping):
+            raise PointsetError(f"{given!r} is no model: give a name, or a table with a name and options")
         if "name" not in given:
             raise PointsetError(f"a model needs a name: {dict(given)} has none")
         changes = {key: value for key, value in given.items() if key not in ("name", "label")}
@@ -96,8 +101,6 @@ class Experiment:
     """By label and size, for the eye: no figure depends on it."""
 
     def __post_init__(self) -> None:
-        from pointset.zoo import check_name
-
         if not self.models or not self.seeds or not self.points:
             raise PointsetError("a comparison needs at least one model, one size and one seed")
         if self.threads < 1:
@@ -113,9 +116,22 @@ class Experiment:
             raise PointsetError(f"robustness_seeds {sorted(unknown)} are none of the seeds {list(self.seeds)}")
         if strangers := set(self.published) - set(self.labels):
             raise PointsetError(f"published figures of {', '.join(sorted(strangers))}, which is none of the models")
+        self._check_models()
+
+    def _check_models(self) -> None:
+        from pointset.zoo import used_options
+
+        folders: dict[str, str] = {}
         for entry in self.models:
-            check_name(entry.name)
+            used = used_options(entry.name)
             entry.options(self.model)
+            if useless := [key for key in entry.changes if key not in used]:
+                raise PointsetError(
+                    f"{entry.name} has no use for {useless[0]}: leave it out; it has {', '.join(sorted(used))}"
+                )
+            other = folders.setdefault(entry.slug.casefold(), entry.label)  # some disks know no upper case
+            if other != entry.label:
+                raise PointsetError(f"{other!r} and {entry.label!r} would share a folder: give one another label")
 
     @property
     def labels(self) -> list[str]:
@@ -173,15 +189,32 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         raise PointsetError(f"{path}: {error}") from error
 
 
+KINDS: Mapping[str, tuple[type, str]] = {
+    "title": (str, "text"),
+    "data": (str, "text"),
+    "threads": (int, "a whole number"),
+    "models": (list, "a list of names, or of tables with a name"),
+    "sets": (dict, "a table"),
+    "model": (dict, "a table"),
+    "recipe": (dict, "a table"),
+    "published": (dict, "a table for each model"),
+}
+"""What stands in a file, by key; whole numbers, one or several, stand under the others."""
+
+
 def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of `Experiment` out of a file's content."""
     known = [entry.name for entry in dataclasses.fields(Experiment)]
-    for key in content:
+    for key, value in content.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
             raise PointsetError(f"{key!r} is unknown: did you mean {near[0]}? Known are {', '.join(known)}")
+        if key in KINDS:
+            _check_kind(key, value, *KINDS[key])
     if "models" not in content:
         raise PointsetError('it names no models: add models = ["rff-max", "isab16-pma"], say')
+    if "points" in content.get("sets", {}):
+        raise PointsetError("sets.points is given: sizes of set stand in points, beside models")
     found = dict(content)
     found["models"] = tuple(Entry.of(given) for given in content["models"])
     for key in ("points", "seeds", "robustness_seeds"):
@@ -190,14 +223,13 @@ def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
     for key, kind in (("sets", DataOptions), ("model", ModelOptions), ("recipe", Recipe)):
         if key in found:
             found[key] = kind.from_file(found[key])
-    if "points" in content.get("sets", {}):
-        raise PointsetError("sets.points is given: sizes of set stand in points, beside models")
-    if "published" in found:
-        found["published"] = {
-            label: {int(points): Published(*figures) for points, figures in by_size.items()}
-            for label, by_size in found["published"].items()
-        }
+    found["published"] = {label: _published(label, sizes) for label, sizes in content.get("published", {}).items()}
     return found
+
+
+def _check_kind(key: str, value: Any, kind: type, wanted: str) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise PointsetError(f"{key}={value!r} is of the wrong type: give {wanted}")
 
 
 def _whole_numbers(key: str, value: Any) -> tuple[int, ...]:
@@ -205,3 +237,20 @@ def _whole_numbers(key: str, value: Any) -> tuple[int, ...]:
     if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
         raise PointsetError(f"{key}={value!r} are no whole numbers")
     return tuple(numbers)
+
+
+def _published(label: str, sizes: Any) -> dict[int, Published]:
+    """What others report of one model, by size of set."""
+    _check_kind(f"published.{label}", sizes, dict, "a table with sizes of set as keys")
+    found = {}
+    for size, figures in sizes.items():
+        where = f"published.{label}.{size}"
+        if not size.isdecimal():
+            raise PointsetError(f"{where} is given: {size!r} is no size of set")
+        wanted = "[mean, standard deviation, runs], with shares from 0 to 1"
+        _check_kind(where, figures, list, wanted)
+        numbers = all(isinstance(figure, int | float) and not isinstance(figure, bool) for figure in figures)
+        if not numbers or len(figures) != 3 or not 0 <= figures[0] <= 1 or not 0 <= figures[1] <= 1 or figures[2] < 1:
+            raise PointsetError(f"{where}={figures!r} is no published accuracy: give {wanted}")
+        found[int(size)] = Published(*figures)
+    return found
