@@ -157,9 +157,12 @@ def _run(job: Job) -> Cell:
 
 
 def _test_robustness(job: Job, model: nn.Module, test: PointSets) -> None:
-    from pointset.evaluation.robustness import accuracy_by_size, robustness
+    from pointset.evaluation.corruptions import MODELNET40_C
+    from pointset.evaluation.robustness import SIZES, accuracy_by_size, robustness
 
-    content = {"by_size": accuracy_by_size(model, test), **robustness(model, test).as_dict()}
+    sizes = sorted({*(size for size in SIZES if size < job.points), job.points})
+    found = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
+    content = {"by_size": accuracy_by_size(model, test, sizes), **found.as_dict()}
     write_json(job.folder / "robustness.json", content)
 
 

@@ -1,12 +1,17 @@
 """`pointset zoo`, `train` and `evaluate`: one model at a time."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
 from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from pointset.evaluation import Evaluation
 
 
 def zoo(
@@ -79,6 +84,7 @@ def evaluate(
     *,
     data: str | None = None,
     split: str = "test",
+    calibrate: bool = False,
     as_json: Json = False,
 ) -> None:
     """Test a trained model on sets made like those it was trained on.
@@ -87,6 +93,7 @@ def evaluate(
         run: the folder that `pointset train` wrote.
         data: a card's name or a folder; the data set of the run when not given.
         split: "test" or "train".
+        calibrate: fit a temperature on the run's validation split too, and say what it changes; the accuracy is not.
         as_json: print JSON.
     """
     from pointset.checkpoints import load_run
@@ -96,13 +103,41 @@ def evaluate(
 
     network, description = load_run(run)
     sets = load_like(description["data"], split, data)
-    result = evaluate_model(network.to(find_device("auto")), sets).summary()
+    evaluation = evaluate_model(network.to(find_device("auto")), sets)
+    result = evaluation.summary()
+    if calibrate:
+        result |= _calibrated(network, description, evaluation)
     if as_json:
         print_json(result)
         return
     print(f"{result['shapes']} {split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
     print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
+    _print_calibration(result)
     print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
+
+
+CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
+
+
+def _calibrated(network: "nn.Module", description: dict[str, Any], evaluation: "Evaluation") -> dict[str, Any]:
+    from pointset.evaluation.temperature import validation_temperature
+
+    temperature = validation_temperature(network, description)
+    scaled = evaluation.at_temperature(temperature).summary()
+    return {"temperature": temperature, "calibrated": {name: scaled[name] for name in ("accuracy", *CALIBRATION)}}
+
+
+def _print_calibration(result: dict[str, Any]) -> None:
+    columns = {"as trained": result}
+    if "temperature" in result:
+        columns[f"at temperature {result['temperature']:.3f}"] = result["calibrated"]
+    names = ("log loss", "Brier score", "calibration error, equal width", "calibration error, equal mass")
+    print_rows(
+        [
+            {"": name, **{head: f"{figures[key]:.4f}" for head, figures in columns.items()}}
+            for name, key in zip(names, CALIBRATION, strict=True)
+        ]
+    )
 
 
 def _check_options(model: str, options: ModelOptions) -> None:

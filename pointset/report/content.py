@@ -77,9 +77,9 @@ PARETO_TEXT = (
 )
 SIZE_TEXT = "The same trained models on random subsets of the same test sets."
 ROBUSTNESS_TEXT = (
-    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, each at five severities, on the whole "
-    "test set; severity 0 is the clean one. mCE is the mean corruption error (arXiv 1903.12261) relative to the first "
-    "row, in per cent: below 100 is more robust than it."
+    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
+    "(arXiv 2202.03377), each at five severities, on the whole test set; severity 0 is the clean one. mCE is the mean "
+    "corruption error (arXiv 1903.12261) relative to the first row, in per cent: below 100 is more robust than it."
 )
 CALIBRATION_TEXT = (
     "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "

@@ -1,0 +1,36 @@
+"""Temperature scaling of a trained run, on the shapes that its training held out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from pointset.errors import PointsetError
+from pointset.evaluation.calibration import fit_temperature
+from pointset.evaluation.predictions import evaluate
+
+
+def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
+    """The temperature that fits the validation split of a run best; see `fit_temperature`.
+
+    Args:
+        model: the run's, trained.
+        description: what `load_run` gives beside it.
+
+    Raises:
+        PointsetError: the run held no shapes out, or its training data is not there or has changed.
+    """
+    from pointset.loading import load_like
+
+    share = description["recipe"]["validation"]
+    if share == 0.0:
+        raise PointsetError(
+            "the run held no shapes out to calibrate on: train with --validation 0.1, say; the test set is not for it"
+        )
+    train = load_like(description["data"], "train")
+    if train.describe()["fingerprint"] != description["data"]["fingerprint"]:
+        raise PointsetError(
+            f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
+        )
+    held_out = evaluate(model, train.split_validation(share, description["seed"])[1])
+    return fit_temperature(held_out.logits, held_out.labels)
