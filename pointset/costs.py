@@ -1,6 +1,7 @@
 """What a model costs: multiply-adds (counted), latency (timed) and memory of a training step (measured)."""
 
 import copy
+import math
 import statistics
 import time
 import weakref
@@ -62,12 +63,39 @@ def _measure(models: Sequence[nn.Module], points: int, batch_size: int, repeats:
 
 
 def multiply_adds(model: nn.Module, points: int) -> int:
-    """Multiply-adds of all matrix products of a forward pass over one set, as torch's own counter sees them."""
+    """Multiply-adds of all matrix products of a forward pass over one set, those of distances between rows included.
+
+    torch's own counter sees them, on a CPU whatever the model's device: the count is the same on all.
+    """
     from torch.utils.flop_counter import FlopCounterMode
 
-    with torch.no_grad(), in_evaluation_mode(model), FlopCounterMode(display=False) as counter:
+    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    aten = torch.ops.aten
+    distances = dict.fromkeys((aten._cdist_forward, aten._euclidean_dist), _distance_flops)  # of few and of many rows
+    with torch.no_grad(), _unfused(), FlopCounterMode(display=False, custom_mapping=distances) as counter:
         model(_clouds(model, 1, points))
     return counter.get_total_flops() // 2
+
+
+@contextmanager
+def _unfused() -> Iterator[None]:
+    """Make attention and recurrent layers of plain products: the counter does not know their kernels for CPUs."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    attention, recurrent = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(attention)
+        torch.backends.mkldnn.enabled = recurrent
+
+
+def _distance_flops(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
+    """Two for each product of the distances |a - b| between rows a [..., n, d] and b [..., m, d]."""
+    return 2 * math.prod(first) * second[-2]
 
 
 def latency_ms(model: nn.Module, points: int) -> float:
