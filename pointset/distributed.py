@@ -1,11 +1,12 @@
 """Several processes for one training, on the GPUs or cores of one machine or of many, through Hugging Face Accelerate.
 
-    torchrun --nproc-per-node 2 -m pointset.cli train isab16-pma
-    accelerate launch --multi_gpu --num_processes 2 -m pointset.cli train isab16-pma
+    torchrun --nproc-per-node 2 -m -- pointset.cli train isab16-pma --run runs/mine
+    accelerate launch --multi_gpu --num_processes 2 -m pointset.cli train isab16-pma --run runs/mine
 
-Both start the same; `--device cpu` behind either trains on the CPU. Every process draws the same batch, which stays the
-recipe's batch, and works on its share of the rows: every world-th from its rank on. What is added up over the processes
-is the gradient of the mean loss over the whole batch, also where the shares are of unequal size.
+Both start the same; `--device cpu` behind either trains on the CPU. (Without the two dashes torchrun takes `--run` for
+an abbreviated option of its own.) Every process draws the same batch, which stays the recipe's batch, and works on its
+share of the rows: every world-th from its rank on. What is added up over the processes is the gradient of the mean loss
+over the whole batch, also where the shares are of unequal size.
 
 The model is not given to `Accelerator.prepare`, which would make it a DistributedDataParallel: that averages over
 processes and not over rows, and waits for ever for a process that has no row of a short last batch. What it gains, sums
@@ -161,7 +162,7 @@ def world_size() -> int:
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true" and "MASTER_ADDR" in os.environ:
         raise PointsetError(
             "accelerate launch --cpu has started processes that do not know of each other, or only one: "
-            "start them with torchrun --nproc-per-node N and give --device cpu to the training"
+            "start them with torchrun --nproc-per-node N -m -- pointset.cli train ... --device cpu"
         )
     return 1
 

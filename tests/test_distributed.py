@@ -47,16 +47,18 @@ def small(name: str = "isab4-pma", **options: Any) -> nn.Module:
 
 
 class Recorded:
-    """What a training sees and computes, while this is entered: rows of every step, gradients of every step."""
+    """What a training sees and computes, step by step: rows, gradients, and the seed that dropout draws from."""
 
     def __init__(self, patch: pytest.MonkeyPatch, kind: type[OneProcess]) -> None:
         self.rows: list[list[str]] = []
         self.gradients: list[list[torch.Tensor]] = []
+        self.seeds: list[int] = []
         share, sum_gradients = kind.share, kind.sum_gradients
 
         def recorded_share(processes: OneProcess, batch: Batch) -> Batch:
             mine = share(processes, batch)
             both = zip(mine.points.numpy(), mine.labels.tolist(), strict=True)
+            self.seeds.append(torch.initial_seed())
             self.rows.append([f"{hashlib.sha1(points.tobytes()).hexdigest()} {label}" for points, label in both])
             return mine
 
@@ -104,7 +106,7 @@ def main(clouds: str, out: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             recorded = Recorded(patch, SeveralProcesses)
             fitted = training.fit(small(name, dropout=0.0), train, ODD)
-        found[name] = {**outcome(fitted), "rows": recorded.rows, "gradients": recorded.gradients}
+        found[name] = {**outcome(fitted), **vars(recorded)}
     found["whole"] = outcome(training.fit(small(), train, WATCHED, run=folder / "whole"))
     stopped_after(1, small(), train, WATCHED, run=folder / "resumed")
     found["resumed"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
@@ -236,20 +238,18 @@ def test_what_is_not_used_is_left_alone_and_unseeded_models_start_alike(two):
     assert all(found["own has no gradient"] for found in two)
 
 
-def test_dropout_differs_between_processes():
-    def drawn(rank: int) -> torch.Tensor:
-        with training.seeded_dropout(3, 4, torch.device("cpu"), rank):
-            return torch.rand(8)
-
-    assert torch.equal(drawn(1), drawn(1))
-    assert not any(torch.equal(drawn(rank), drawn(other)) for rank, other in ((0, 1), (1, 2), (0, 2)))
+def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process_in_the_main_one(alone, two):
+    name, recorded, _ = alone
+    main, other = (found[name]["seeds"] for found in two)
+    assert main == recorded.seeds
+    assert len({*main, *other}) == 4  # two processes, two epochs
 
 
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
         ({"WORLD_SIZE": "3", "RANK": "0"}, "WORLD_SIZE is 3 and LOCAL_RANK is not set: start through torchrun"),
-        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "start them with torchrun --nproc-per-node N"),
+        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "start them with torchrun --nproc-per-node N -m --"),
     ],
 )
 def test_half_a_launch_is_refused(variables, words, monkeypatch):

@@ -48,7 +48,7 @@ def train(
 ) -> None:
     """Train one model. A run that was cut off goes on when the same command is given again.
 
-    Several GPUs, or processes: `torchrun --nproc-per-node N -m pointset.cli train ...`, or `accelerate launch`.
+    Several GPUs, or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 
     Args:
         model: a name from `pointset zoo`, such as isab16-pma.
