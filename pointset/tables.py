@@ -35,7 +35,7 @@ class Row:
     below_best: Pair | None
     """The best row of this size (first) against this one; None for the best row itself, or where no seed is shared."""
     best: bool
-    """Whether no row of this size has a higher mean accuracy."""
+    """Whether this row has the highest mean accuracy of its size; of several, the first."""
     published: Published | None
 
     @property
@@ -56,7 +56,8 @@ class Row:
         apart = self.accuracy - self.published.mean
         if abs(apart) <= 2 * error:
             return "agrees"
-        return f"{'above' if apart > 0 else 'below'} by {100 * abs(apart):.1f} ({abs(apart) / error:.1f} errors)"
+        errors = f"{abs(apart) / error:.1f} errors" if error else "no spread"
+        return f"{'above' if apart > 0 else 'below'} by {100 * abs(apart):.1f} ({errors})"
 
 
 def make_rows(
@@ -126,18 +127,29 @@ def _deviation(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-def make_table(rows: Sequence[Row], style: str = "simple") -> str:
-    """The rows as text; a column that would be empty, or the same for all, is left out."""
+BRIEF = ("model", "points", "accuracy %", "against the best", "published %", "verdict", "ECE %", "parameters", "train s")
+"""Columns that fit a terminal."""
+
+
+def make_table(rows: Sequence[Row], style: str = "simple", brief: bool = False) -> str:
+    """The rows as text; a column that would be empty, or the same for all, is left out.
+
+    Args:
+        rows: of a comparison.
+        style: one of tabulate's formats.
+        brief: leave out what does not fit a terminal.
+    """
     from tabulate import tabulate
 
     columns = {
         "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
+        "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         "accuracy %": [spread(row.accuracy, row.accuracy_std) for row in rows],
         "95 % interval": [interval(row.interval) for row in rows],
         "published %": [spread(row.published.mean, row.published.deviation) if row.published else "" for row in rows],
         "verdict": [row.verdict for row in rows],
-        "against the best": [row.against_best for row in rows] if len(rows) > 1 else [],
+        "against the best": [row.against_best for row in rows] if len({row.model for row in rows}) > 1 else [],
         "mean-class %": [spread(row.mean_class_accuracy, row.mean_class_accuracy_std) for row in rows],
         "log loss": [f"{row.loss:.3f}" for row in rows],
         "ECE %": [f"{100 * row.calibration_error:.1f}" for row in rows],
@@ -147,7 +159,7 @@ def make_table(rows: Sequence[Row], style: str = "simple") -> str:
         "step MB": [f"{row.cost.step_memory_mb:.0f}" if row.cost else "" for row in rows],
         "train s": [f"{row.seconds:.0f}" for row in rows],
     }
-    kept = {name: column for name, column in columns.items() if any(column)}
+    kept = {name: column for name, column in columns.items() if any(column) and (name in BRIEF or not brief)}
     words = ("model", "verdict", "against the best")
     align = ["left" if name in words else "right" for name in kept]
     lines = list(zip(*kept.values(), strict=True))
