@@ -45,9 +45,9 @@ class Comparison:
         """One row per size and model, in the order in which they were given."""
         return make_rows(self.experiment, self.cells, self.pairs, self.costs)
 
-    def table(self, style: str = "simple") -> str:
-        """The table as text; `style` is one of tabulate's formats ("simple", "github", ...)."""
-        return make_table(self.rows, style)
+    def table(self, style: str = "simple", brief: bool = False) -> str:
+        """The table as text in one of tabulate's formats ("simple", "github", ...); `brief` to fit a terminal."""
+        return make_table(self.rows, style, brief)
 
     def caption(self) -> str:
         """What the table's figures are, in a few sentences."""

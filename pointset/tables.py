@@ -127,8 +127,8 @@ def _deviation(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-BRIEF = ("model", "points", "accuracy %", "against the best", "published %", "verdict", "ECE %", "parameters", "train s")
-"""Columns that fit a terminal."""
+LEFT_OUT = ("95 % interval", "mean-class %", "log loss", "M mult-adds", "ms a set", "step MB")
+"""Columns that a terminal has no room for."""
 
 
 def make_table(rows: Sequence[Row], style: str = "simple", brief: bool = False) -> str:
@@ -159,7 +159,7 @@ def make_table(rows: Sequence[Row], style: str = "simple", brief: bool = False) 
         "step MB": [f"{row.cost.step_memory_mb:.0f}" if row.cost else "" for row in rows],
         "train s": [f"{row.seconds:.0f}" for row in rows],
     }
-    kept = {name: column for name, column in columns.items() if any(column) and (name in BRIEF or not brief)}
+    kept = {name: column for name, column in columns.items() if any(column) and not (brief and name in LEFT_OUT)}
     words = ("model", "verdict", "against the best")
     align = ["left" if name in words else "right" for name in kept]
     lines = list(zip(*kept.values(), strict=True))

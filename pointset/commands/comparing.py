@@ -116,7 +116,7 @@ def _run(
         print((out / "results.json").read_text(encoding="utf-8"))
     else:
         print(result.caption())
-        print(result.table())
+        print(result.table(brief=True))
         print(f"saved in {out}: report.html, report.md, table.md, results.csv, results.json")
     if result.failures:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)

@@ -89,6 +89,23 @@ CALIBRATION_TEXT = (
 CONFUSION_TEXT = "The two most accurate models, first seed; shades are square roots of the share of the true class."
 
 
+def verdicts(comparison: Comparison) -> list[str]:
+    """For each size a sentence on which row is best and which rows cannot be told apart from it."""
+    sentences = []
+    for points in dict.fromkeys(row.points for row in comparison.rows):
+        rows = [row for row in comparison.rows if row.points == points]
+        best = next(row for row in rows if row.best)
+        others = [row for row in rows if not row.best]
+        level = [row.model for row in others if row.against_best == NOT_DISTINGUISHABLE]
+        sentence = f"At {points:,} points {best.model} is the most accurate, at {_percent(best.accuracy)} %"
+        if others and not level:
+            sentence += ", and can be told apart from every other row"
+        elif level:
+            sentence += f"; what chance alone could have put behind it: {', '.join(level)}"
+        sentences.append(sentence + ".")
+    return sentences
+
+
 def pair_table(pairs: Sequence[Any]) -> Table:
     """Every pair with its intervals and p-values."""
     return [

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from pointset.atomic import write_text
 from pointset.comparison import Comparison
-from pointset.report.content import Section, Table, main_table, sections
+from pointset.report.content import Section, Table, main_table, sections, verdicts
 from pointset.results import provenance
 from pointset.viz.writing import save
 
@@ -35,6 +35,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
     machine, versions = came_from["machine"], came_from["versions"]
     experiment = comparison.experiment
     return {
+        "verdicts": verdicts(comparison),
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.data}",
         "command": came_from["command"],
         "commit": came_from["commit"] or f"pointset {versions['pointset']}",
@@ -61,7 +62,7 @@ def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str
 
 def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as Markdown; the figures lie in figures/."""
-    parts = [f"# {about['title']}", comparison.caption() + ".", main_table(comparison, "github")]
+    parts = [f"# {about['title']}", comparison.caption() + ".", *about["verdicts"], main_table(comparison, "github")]
     parts += [f"- failed: {one.name}: {one.reason}" for one in comparison.failures]
     for section in found:
         parts += [f"## {section.title}", section.text]
