@@ -128,8 +128,11 @@ def run_experiment(
     experiment: Experiment, out: str | Path, workers: Workers | None = None, *, progress: bool = True
 ) -> Comparison:
     """Run what is not finished of an experiment; see `compare`."""
+    from pointset.distributed import world_size
     from pointset.results import gather, save
 
+    if world_size() > 1:
+        raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")
     out = Path(out)
     claim_folder(experiment, out, progress)
     jobs = make_jobs(experiment, out)

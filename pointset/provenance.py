@@ -8,7 +8,19 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("pointset", "torch", "torch-geometric", "numpy", "scikit-learn", "trimesh", "open3d", "h5py")
+PACKAGES = (
+    "pointset",
+    "torch",
+    "torch-geometric",
+    "accelerate",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "statsmodels",
+    "trimesh",
+    "open3d",
+    "h5py",
+)
 
 
 def versions() -> dict[str, str]:
