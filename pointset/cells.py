@@ -8,11 +8,13 @@ result.json the figures; failure.txt why the cell failed, until it is run again.
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
-import torch
 from torch import nn
 
 from pointset.atomic import read_json, write_atomically, write_json, write_text
@@ -22,6 +24,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.loading import load_sets
 from pointset.processes import Workers, closed, joblib_backend, recycled_quietly
+from pointset.threads import torch_threads
 from pointset.training import fit
 from pointset.zoo import create_model
 
@@ -111,6 +114,46 @@ class Job:
         """Whether there is nothing left to do."""
         return self.result.exists() and (not self.robustness or (self.folder / "robustness.json").exists())
 
+    @property
+    def running(self) -> bool:
+        """Whether a process is at it, on this machine or on one that shares its disk."""
+        from filelock import Timeout
+
+        try:
+            with self._lock(timeout=0) if self._lock_file.exists() else nullcontext():
+                return False
+        except Timeout:
+            return True
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from doing the same job.
+
+        Raises:
+            PointsetError: one is at it.
+        """
+        from filelock import Timeout
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = self._lock(timeout=2)  # `running` holds it for a moment
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise PointsetError("another process is at it: wait for that one to finish") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.folder / ".job-lock"
+
+    def _lock(self, timeout: float) -> Any:
+        from filelock import FileLock
+
+        return FileLock(self._lock_file, timeout=timeout)
+
     def failed(self, reason: str) -> Failure:
         """Write down why the job failed."""
         write_text(self.failure, reason + "\n")
@@ -120,15 +163,15 @@ class Job:
 def run_job(job: Job) -> Cell | Failure:
     """Train and test one model, or read the result that is there; whatever goes wrong is a `Failure`, not an error."""
     try:
-        job.failure.unlink(missing_ok=True)
-        return _run(job)
+        with job.locked(), torch_threads(job.threads):
+            job.failure.unlink(missing_ok=True)
+            return _run(job)
     except Exception as error:  # one cell must not stop the others
         reason = " ".join(str(error).split()) or type(error).__name__
         return job.failed(reason if isinstance(error, PointsetError) else f"{type(error).__name__}: {reason}")
 
 
 def _run(job: Job) -> Cell:
-    torch.set_num_threads(job.threads)
     train, test = load_sets(job.data, job.data_options, progress=False)
     model = create_model(job.name, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
     fitted = fit(model, train, job.recipe, seed=job.seed, run=job.folder, progress=False)
@@ -146,7 +189,7 @@ def _run(job: Job) -> Cell:
             calibration_error=evaluation.calibration_error("width"),
             calibration_error_equal_mass=evaluation.calibration_error("mass"),
             parameters=sum(parameter.numel() for parameter in model.parameters()),
-            seconds=round(fitted.seconds, 1),
+            seconds=round(fitted.seconds, 3),
             epochs=len(fitted.history),
             shapes=len(test),
         )
@@ -184,29 +227,32 @@ def load_predictions(folder: Path, classes: list[str]) -> Evaluation:
     """
     path = folder / "predictions.npz"
     try:
-        with np.load(path) as file:
+        with path.open("rb") as opened, np.load(opened) as file:
             return Evaluation(file["logits"], file["labels"], classes)
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise PointsetError(f"{path} is damaged ({error}): delete its folder and run the same again") from error
 
 
 def run_jobs(jobs: Sequence[Job], workers: Workers) -> Iterator[Cell | Failure]:
     """Run jobs in processes; on this machine one per core, divided by the threads, when no count is given.
 
-    A process that is killed takes its pool along. What is left is then run one at a time, so that the job that kills
-    its process is known, reported, and leaves the rest alone.
+    A process that is killed takes its pool along. The jobs that had been begun are then run one at a time, so that the
+    one that kills its process is known, reported, and leaves the rest alone; the rest go on side by side.
 
     Returns:
         What became of each, as they finish.
     """
     left = {job.folder: job for job in jobs}
-    try:
-        for job, outcome in _spread(jobs, workers):
-            del left[job.folder]
-            yield outcome
-    except BrokenProcessPool:
-        for job in left.values():
-            yield _run_apart(job)
+    while left:
+        try:
+            for job, outcome in _spread(list(left.values()), workers):
+                del left[job.folder]
+                yield outcome
+        except BrokenProcessPool:
+            begun = [job for job in left.values() if job.folder.exists()]
+            for job in begun or list(left.values()):
+                del left[job.folder]
+                yield _run_apart(job)
 
 
 def _spread(jobs: Sequence[Job], workers: Workers) -> Iterator[tuple[Job, Cell | Failure]]:

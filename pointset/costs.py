@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from pointset.nn.modes import in_evaluation_mode
+from pointset.threads import torch_threads
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def measure_costs(
         repeats: timings of each model; they take turns, so that a busy moment of the machine hits all alike.
         threads: of torch.
     """
-    with _threads(threads):
+    with torch_threads(threads):
         return _measure(models, points, batch_size, repeats)
 
 
@@ -163,16 +164,6 @@ class _Held(TorchDispatchMode):
     def _free(self, place: int, size: int) -> None:
         self._known.discard(place)
         self.bytes -= size
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _clouds(model: nn.Module, sets: int, points: int) -> Tensor:

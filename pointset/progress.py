@@ -1,18 +1,17 @@
 """Where an experiment stands, and how long what is left of it will take."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
+from pointset.atomic import read_json
 from pointset.cells import Job
 from pointset.comparison import make_jobs
 from pointset.data.dataset import PointSets
 from pointset.experiments import Experiment
 from pointset.loading import load_split
+from pointset.threads import torch_threads
 from pointset.training import fit
 from pointset.zoo import create_model
 
@@ -31,7 +30,7 @@ class State:
     epochs: int
     """Finished ones."""
     accuracy: float | None = None
-    """Of a finished cell."""
+    """As soon as it is tested; a cell whose robustness is asked for is not finished then."""
     reason: str = ""
     """Why it failed."""
 
@@ -42,33 +41,29 @@ def status(experiment: Experiment, out: str | Path) -> list[State]:
 
 
 def _state(job: Job) -> State:
-    named = job.label, job.points, job.seed
     epochs = finished_epochs(job)
+    found = State(job.label, job.points, job.seed, _word(job, epochs), epochs)
     if job.result.exists():
-        return State(*named, "finished", epochs, json.loads(job.result.read_text(encoding="utf-8"))["accuracy"])
+        found = replace(found, accuracy=read_json(job.result)["accuracy"])
+    if found.state == "failed":
+        found = replace(found, reason=job.failure.read_text(encoding="utf-8").strip())
+    return found
+
+
+def _word(job: Job, epochs: int) -> str:
+    if job.finished:
+        return "finished"
+    if job.running:
+        return "running"
     if job.failure.exists():
-        return State(*named, "failed", epochs, reason=job.failure.read_text(encoding="utf-8").strip())
-    if _is_locked(job.folder):
-        return State(*named, "running", epochs)
-    return State(*named, "stopped" if epochs else "waiting", epochs)
+        return "failed"
+    return "stopped" if epochs else "waiting"
 
 
 def finished_epochs(job: Job) -> int:
     """Lines of the cell's history."""
     file = job.folder / "history.jsonl"
     return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
-
-
-def _is_locked(folder: Path) -> bool:
-    from filelock import FileLock, Timeout
-
-    if not (folder / ".lock").exists():
-        return False
-    try:
-        with FileLock(folder / ".lock", blocking=False):
-            return False
-    except Timeout:
-        return True
 
 
 @dataclass(frozen=True)
@@ -88,16 +83,12 @@ class Estimate:
 def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
     """Measure a few training steps of every model at every size, on this machine as it is now."""
     jobs = [job for job in make_jobs(experiment, Path(out)) if not job.finished]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(experiment.threads)
-    try:
+    with torch_threads(experiment.threads):
         return [
             one
             for points in experiment.points
             for one in _estimate_size(experiment, [job for job in jobs if job.points == points])
         ]
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _estimate_size(experiment: Experiment, jobs: Sequence[Job]) -> list[Estimate]:

@@ -33,7 +33,7 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Cell | Failure]
         experiment,
         cells,
         pairs={points: _pairs(experiment, out, cells, points, classes) for points in experiment.points},
-        costs={points: _costs(experiment, out, points, len(classes)) for points in experiment.points},
+        costs={points: _costs(experiment, out, cells, points, len(classes)) for points in experiment.points},
         failures=[outcome for outcome in outcomes if isinstance(outcome, Failure)],
         folder=out,
         classes=classes,
@@ -50,20 +50,21 @@ def _pairs(experiment: Experiment, out: Path, cells: Sequence[Cell], points: int
     return compare_pairs(right)
 
 
-def _costs(experiment: Experiment, out: Path, points: int, classes: int) -> dict[str, Cost]:
-    """Costs from the file of an earlier run where all models are in it, measured side by side otherwise."""
+def _costs(experiment: Experiment, out: Path, cells: Sequence[Cell], points: int, classes: int) -> dict[str, Cost]:
+    """Costs of the models that could be trained, from the file of an earlier run or measured side by side."""
+    trained = {cell.model for cell in cells if cell.points == points}
+    entries = [entry for entry in experiment.models if entry.label in trained]
     file = out / f"costs-n{points}.json"
     found = {label: Cost(**cost) for label, cost in read_json(file)["models"].items()} if file.exists() else {}
-    if not set(experiment.labels) <= set(found):
+    if not trained <= set(found):
         models = [
-            create_model(entry.name, classes=classes, **entry.options(experiment.model).as_dict())
-            for entry in experiment.models
+            create_model(entry.name, classes=classes, **entry.options(experiment.model).as_dict()) for entry in entries
         ]
         batch_size, threads = experiment.recipe.batch_size, experiment.threads
         costs = measure_costs(models, points, batch_size=batch_size, threads=threads)
-        found = dict(zip(experiment.labels, costs, strict=True))
+        found = {entry.label: cost for entry, cost in zip(entries, costs, strict=True)}
         write_json(file, {"models": {label: asdict(cost) for label, cost in found.items()}, "machine": machine()})
-    return {label: found[label] for label in experiment.labels}
+    return {entry.label: found[entry.label] for entry in entries}
 
 
 def save(comparison: Comparison, folder: Path) -> None:

@@ -1,27 +1,20 @@
 """One table from many runs: the same figures for any number of workers, across a restart, and nothing dropped."""
 
 import csv
-import importlib.util
 import json
-import multiprocessing
-import os
 import shutil
-import signal
-import sys
-import time
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import h5py
+import numpy as np
 import pytest
-from joblib import Parallel, delayed, parallel_config
 
 import pointset
-from pointset.cells import Cell, Job, run_jobs
+from pointset.cells import Cell
 from pointset.comparison import Comparison
 from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.errors import PointsetError
-from pointset.processes import recycled_quietly
+from pointset.experiments import Entry, Experiment
 
 PROTOCOL = {
     "data_options": DataOptions(points=24),
@@ -88,33 +81,20 @@ def test_changed_test_data_is_refused(done, clouds_folder, tmp_path):
         pointset.compare(["rff-mean"], data, seeds=[0], out=out, workers=1, **PROTOCOL)
 
 
-@dataclass(frozen=True)
-class FatalJob(Job):
-    """Kills the process that it runs in."""
-
-    @property
-    def result(self) -> Path:
-        if multiprocessing.parent_process() is not None or "loky" in " ".join(sys.argv):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().result
-
-
-def test_a_killed_worker_is_reported_with_what_is_not_finished(clouds_folder, tmp_path):
-    options = (DataOptions(points=24), ModelOptions(dim=16), Recipe(epochs=1))
-    jobs = [FatalJob("rff-max", seed, str(clouds_folder), *options, 1, tmp_path / str(seed)) for seed in (0, 1)]
-    with pytest.raises(
-        PointsetError, match=r"a worker process was killed.*: rff-max seed 0, rff-max seed 1: run the same"
-    ):
-        list(run_jobs(jobs, 2))
-
-
 def test_the_files_hold_every_cell_and_the_protocol(done):
     folder, comparison = done
     saved = json.loads((folder / "results.json").read_text())
     assert saved["configuration"]["recipe"]["epochs"] == 2
-    assert saved["configuration"]["data_options"]["points"] == 24
+    assert saved["configuration"]["points"] == [24]
+    assert saved["configuration"]["seeds"] == [0, 1]
+    assert [entry["name"] for entry in saved["configuration"]["models"]] == ["isab4-pma", "rff-max"]
     assert saved["versions"]["torch"].startswith("2.")
     assert [Cell(**cell) for cell in saved["cells"]] == comparison.cells
+    assert saved["failures"] == []
+    (pair,) = saved["pairs"]["24"]
+    assert (pair["first"], pair["second"]) == ("isab4-pma", "rff-max")
+    assert [row["model"] for row in saved["rows"]] == ["isab4-pma", "rff-max"]
+    assert all(row["cost"]["multiply_adds"] > 0 for row in saved["rows"])
     with (folder / "results.csv").open() as file:
         assert [row["accuracy"] for row in csv.DictReader(file)] == [str(cell.accuracy) for cell in comparison.cells]
     table, caption = (folder / "table.md").read_text().split("\n\n")
@@ -122,20 +102,47 @@ def test_the_files_hold_every_cell_and_the_protocol(done):
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
 
 
-def cell(model: str, accuracy: float) -> Cell:
-    return Cell(model, int(accuracy * 100), accuracy, accuracy / 2, 1234, 3.0, 2, 60)
+def test_figures_follow_from_the_predictions(done, clouds_folder):
+    """What stands in a cell can be computed again from the model, and from the logits, that lie beside it."""
+    folder, comparison = done
+    test = pointset.load_dataset(clouds_folder, "test", 24)
+    for cell in comparison.cells:
+        kept = comparison.evaluation(cell)
+        model, _ = pointset.load_run(folder / "cells" / f"{cell.model}-n24-seed{cell.seed}")
+        np.testing.assert_allclose(pointset.evaluate(model, test).logits, kept.logits, atol=1e-5)
+        np.testing.assert_array_equal(kept.labels, test.labels)
+        found = kept.summary()
+        names = (
+            "accuracy",
+            "mean_class_accuracy",
+            "loss",
+            "brier",
+            "calibration_error",
+            "calibration_error_equal_mass",
+        )
+        assert [getattr(cell, name) for name in names] == [found[name] for name in names]
+        assert cell.parameters == sum(parameter.numel() for parameter in model.parameters())
+    differences = comparison.pairs[24][0].seed_differences
+    accuracies = [cell.accuracy for cell in comparison.cells]
+    assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])
 
 
-def test_rows_are_means_with_sample_deviations():
-    comparison = Comparison([cell("a", 0.5), cell("a", 0.6), cell("a", 0.7), cell("b", 0.9)], {})
-    first, second = comparison.rows
-    assert first.accuracy == pytest.approx(0.6)
-    assert first.accuracy_std == pytest.approx(0.1)  # divided by 2, not by 3
-    assert second.accuracy_std is None
-    table = comparison.table()
-    assert "60.0 ± 10.0" in table
-    assert "1,234" in table
-    assert "±" not in table.splitlines()[-1]
+def test_rows_and_pairs_share_their_seeds_and_shapes(done):
+    first, second = done[1].rows
+    assert {first.best, second.best} == {True, False}
+    worse = second if first.best else first
+    assert worse.below_best.second == worse.model
+    assert worse.below_best.difference == pytest.approx(abs(first.accuracy - second.accuracy))
+
+
+def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
+    folder = shutil.copytree(done[0], tmp_path / "copy")
+    damaged = folder / "cells" / "rff-max-n24-seed1" / "predictions.npz"
+    whole = damaged.read_bytes()
+    for content in (b"", b"PK\x03\x04", whole[: len(whole) // 2], whole[:200] + b"\0" * 64 + whole[264:]):
+        damaged.write_bytes(content)
+        with pytest.raises(PointsetError, match=r"rff-max-n24-seed1/predictions\.npz is damaged"):
+            run(folder, clouds_folder, workers=1)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +150,10 @@ def test_rows_are_means_with_sample_deviations():
     [
         (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
         (["rff-max", "rff-max"], [0], "given twice"),
-        (["rff-max"], [], "at least one model and one seed"),
+        (["rff-max"], [], "at least one model, one size and one seed"),
+        ([], [0], "at least one model, one size and one seed"),
         (["rff-max"], [-1], "seed=-1 is no seed"),
+        ([{"name": "rff-max", "form": "paper"}], [0], "rff-max has no use for form"),
     ],
 )
 def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clouds_folder, tmp_path):
@@ -153,40 +162,42 @@ def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clo
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("counts", [{"workers": 0}, {"workers": -5}, {"threads": 0}])
-def test_counts_of_workers_and_threads_are_checked(counts, clouds_folder, tmp_path):
-    with pytest.raises(PointsetError, match="give at least 1 of each"):
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"workers": 0}, "workers=0 does no work: ask for at least 1"),
+        ({"workers": -5}, "workers=-5 does no work"),
+        ({"threads": 0}, "threads=0: give at least 1"),
+        ({"backend": "slurm"}, "backend='slurm' is unknown: choose one of loky, dask, ray"),
+        ({"scheduler": "tcp://host:1"}, "scheduler=tcp://host:1 is a cluster's address: name its backend"),
+    ],
+)
+def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path):
+    with pytest.raises(PointsetError, match=words):
         run(tmp_path / "out", clouds_folder, **counts)
     assert not (tmp_path / "out").exists()
 
 
 def test_the_caption_names_the_epoch_that_counts():
-    recipe = Recipe(epochs=9, validation=0.1, patience=2)
-    configuration = {
-        "data": "shapes10",
-        "data_options": DataOptions(points=24).as_dict(),
-        "model_options": ModelOptions(dim=16).as_dict(),
-        "recipe": recipe.as_dict(),
-        "seeds": [0],
-    }
-    caption = Comparison([cell("a", 0.5)], configuration).caption()
-    assert caption == (
-        "shapes10, 24 points, 1 seed, 9 epochs, width 16, form reference; every test shape, best validation epoch"
+    experiment = Experiment(
+        models=(Entry("rff-max"),),
+        points=(24, 7),
+        seeds=(0,),
+        model=ModelOptions(dim=16),
+        recipe=Recipe(epochs=9, validation=0.1, patience=2),
+    )
+    assert Comparison(experiment, [], {}, {}).caption() == (
+        "shapes10, 24 / 7 points, 1 seed, 9 epochs, width 16, form reference; every test shape, best validation epoch"
+    )
+    steps = replace(experiment, seeds=(0, 3), recipe=Recipe(steps=700))
+    assert Comparison(steps, [], {}, {}).caption() == (
+        "shapes10, 24 / 7 points, 2 seeds, 700 steps, width 16, form reference; every test shape, last epoch, "
+        "mean ± standard deviation over seeds"
     )
 
 
-def grow(number: int) -> int:
-    """Grow by more than joblib lets a worker grow, and give it time to look."""
-    time.sleep(1.1)
-    held.append(b"x" * 400_000_000)
-    return number
-
-
-held: list[bytes] = []
-
-
-@pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
-def test_a_worker_that_has_grown_is_replaced_without_a_word():
-    """Warnings are errors here: in joblib's own thread one would leave everybody waiting."""
-    with recycled_quietly(), parallel_config("loky", n_jobs=2):
-        assert sorted(Parallel()(delayed(grow)(number) for number in range(6))) == list(range(6))
+def test_a_comparison_without_a_folder_has_no_predictions():
+    experiment = Experiment(models=(Entry("rff-max"),))
+    cell = Cell("rff-max", 24, 0, *[0.5] * 6, 1, 1.0, 1, 60)
+    with pytest.raises(PointsetError, match="has no folder to read predictions from"):
+        Comparison(experiment, [cell], {}, {}).evaluation(cell)
