@@ -249,7 +249,7 @@ def run_jobs(jobs: Sequence[Job], workers: Workers) -> Iterator[Cell | Failure]:
                 del left[job.folder]
                 yield outcome
         except BrokenProcessPool:
-            begun = [job for job in left.values() if job.folder.exists()]
+            begun = [job for job in left.values() if job.folder.exists() and not job.finished]
             for job in begun or list(left.values()):
                 del left[job.folder]
                 yield _run_apart(job)
@@ -273,10 +273,11 @@ def _run_named(job: Job) -> tuple[Job, Cell | Failure]:
 
 def _run_apart(job: Job) -> Cell | Failure:
     """Run one job in a process of its own, whose death is its failure and nobody else's."""
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky import ProcessPoolExecutor
 
     try:
-        with recycled_quietly():
-            return get_reusable_executor(max_workers=1).submit(run_job, job).result()
+        # Not loky's reusable pool: joblib would take it over afterwards, and lacks in it what it adds to its own.
+        with recycled_quietly(), ProcessPoolExecutor(max_workers=1) as executor:
+            return executor.submit(run_job, job).result()
     except BrokenProcessPool:
         return job.failed("its process was killed, for want of memory perhaps: give fewer workers")

@@ -50,3 +50,9 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with h5py.File(folder / f"ply_data_{split}0.h5", "w") as file:
             file["data"], file["label"] = points, labels
     return folder
+
+
+@pytest.fixture
+def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparisons draw no figures: these take longer than tiny models, and have tests of their own."""
+    monkeypatch.setattr("pointset.report.write_report", lambda comparison, folder: None)

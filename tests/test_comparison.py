@@ -46,7 +46,7 @@ def test_every_model_and_seed_is_there_in_the_given_order(done):
     assert all(cell.shapes == 60 and cell.epochs == 2 for cell in comparison.cells)
 
 
-def test_workers_change_no_figure(done, clouds_folder, tmp_path):
+def test_workers_change_no_figure(done, clouds_folder, tmp_path, without_report):
     assert figures(run(tmp_path, clouds_folder, workers=2)) == figures(done[1])
 
 
@@ -62,7 +62,7 @@ def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
         run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
 
 
-def test_another_model_joins_a_comparison_under_the_same_protocol(done, clouds_folder, tmp_path):
+def test_another_model_joins_a_comparison_under_the_same_protocol(done, clouds_folder, tmp_path, without_report):
     shutil.copytree(done[0], tmp_path / "copy")
     joined = pointset.compare(
         ["rff-max", "rff-mean"], clouds_folder, seeds=[0], out=tmp_path / "copy", workers=1, **PROTOCOL
@@ -71,7 +71,7 @@ def test_another_model_joins_a_comparison_under_the_same_protocol(done, clouds_f
     assert joined.cells[1].model == "rff-mean"
 
 
-def test_changed_test_data_is_refused(done, clouds_folder, tmp_path):
+def test_changed_test_data_is_refused(done, clouds_folder, tmp_path, without_report):
     data = shutil.copytree(clouds_folder, tmp_path / "data")
     out = tmp_path / "out"
     pointset.compare(["rff-mean"], data, seeds=[0], out=out, workers=1, **PROTOCOL)

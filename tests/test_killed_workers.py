@@ -1,0 +1,98 @@
+"""A worker process that is killed, as the kernel does when memory is short: named, and the other cells finish."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from joblib import Parallel, delayed, parallel_config
+
+import pointset.cells
+from pointset.cells import Cell, Failure, Job, run_jobs
+from pointset.comparison import make_jobs
+from pointset.configuration import ModelOptions, Recipe
+from pointset.experiments import Entry, Experiment
+from pointset.processes import Workers
+
+
+def grid(data: Path, *models: str, seeds: Sequence[int] = (0,)) -> Experiment:
+    return Experiment(
+        models=tuple(Entry(model) for model in models or ("rff-max", "isab4-pma")),
+        data=str(data),
+        points=(24,),
+        seeds=tuple(seeds),
+        model=ModelOptions(dim=16),
+        recipe=Recipe(epochs=1, batch_size=16),
+    )
+
+
+@dataclass(frozen=True)
+class FatalJob(Job):
+    """Kills the process that it runs in, as the kernel does when memory is short."""
+
+    @property
+    def result(self) -> Path:
+        if multiprocessing.parent_process() is not None or "loky" in " ".join(sys.argv):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().result
+
+
+def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path):
+    harmless = make_jobs(grid(clouds_folder, "rff-max", "rff-mean", "isab4-max"), tmp_path)
+    jobs = [FatalJob(**vars(harmless[0])), *harmless[1:]]
+    outcomes = {outcome.model: outcome for outcome in run_jobs(jobs, Workers(2))}
+    assert len(outcomes) == 3
+    assert isinstance(outcomes["rff-mean"], Cell)
+    assert isinstance(outcomes["isab4-max"], Cell)
+    killed = outcomes["rff-max"]
+    assert isinstance(killed, Failure)
+    assert killed.reason == "its process was killed, for want of memory perhaps: give fewer workers"
+    assert harmless[0].failure.read_text() == killed.reason + "\n"
+    (again,) = run_jobs(harmless[:1], Workers(1))
+    assert isinstance(again, Cell)
+    assert not harmless[0].failure.exists()
+    with parallel_config("loky", n_jobs=2):
+        assert Parallel()(delayed(abs)(number) for number in (-3, 2)) == [3, 2], "joblib's own pool is as it was"
+
+
+def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, tmp_path, monkeypatch):
+    """Only what had been begun is run apart; the pool is asked again for the rest, and may break again."""
+    jobs = make_jobs(grid(clouds_folder, seeds=(0, 1, 2)), tmp_path)
+    asked, apart = [], []
+
+    def spread(left, workers):
+        asked.append([job.folder.name for job in left])
+        for job in left[:1]:
+            yield job, "finished"
+        if len(left) > 2:
+            for job in left[1:3]:
+                job.folder.mkdir(parents=True)
+            raise pointset.cells.BrokenProcessPool
+        for job in left[1:]:
+            yield job, "finished"
+
+    def run_apart(job):
+        apart.append(job.folder.name)
+        return "apart"
+
+    monkeypatch.setattr(pointset.cells, "_spread", spread)
+    monkeypatch.setattr(pointset.cells, "_run_apart", run_apart)
+    names = [job.folder.name for job in jobs]
+    assert list(run_jobs(jobs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
+    assert asked == [names, names[3:]]
+    assert apart == [*names[1:3], *names[4:]]
+
+
+def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clouds_folder, tmp_path, monkeypatch):
+    jobs = make_jobs(grid(clouds_folder), tmp_path)
+
+    def broken(left, workers):
+        raise pointset.cells.BrokenProcessPool
+        yield
+
+    monkeypatch.setattr(pointset.cells, "_spread", broken)
+    monkeypatch.setattr(pointset.cells, "_run_apart", lambda job: job.label)
+    assert list(run_jobs(jobs, Workers(2))) == ["rff-max", "isab4-pma"]
