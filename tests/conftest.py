@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -56,3 +57,29 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Comparisons draw no figures: these take longer than tiny models, and have tests of their own."""
     monkeypatch.setattr("pointset.report.write_report", lambda comparison, folder: None)
+
+
+@pytest.fixture(scope="session")
+def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
+    from pointset.comparison import run_experiment
+    from pointset.configuration import ModelOptions, Recipe
+    from pointset.experiments import Entry, Experiment, Published
+    from pointset.processes import Workers
+
+    experiment = Experiment(
+        title="Two <b>models</b>",
+        models=(
+            Entry("rff-max"),
+            Entry("isab4-pma", {"temperature": 1e-60}, "too cold"),
+            Entry("isab4-pma", {}, "ISAB & PMA <4>"),  # HTML has to escape it
+        ),
+        data=str(clouds_folder),
+        points=(24, 12),
+        seeds=(0, 3),
+        robustness_seeds=(0,),
+        model=ModelOptions(dim=16),
+        recipe=Recipe(epochs=3, batch_size=16, validation=0.2),
+        published={"rff-max": {24: Published(0.5, 0.02, 5)}},
+    )
+    return run_experiment(experiment, tmp_path_factory.mktemp("reported"), Workers(1), progress=False)
