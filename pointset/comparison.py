@@ -147,13 +147,17 @@ def run_experiment(
 
 def claim_folder(experiment: Experiment, out: Path, progress: bool = True) -> None:
     """Make the data ready and write down what the folder is for, or refuse a folder that is for something else."""
-    protocol = experiment.protocol()
-    claim(out / "protocol.json", protocol, list(protocol), "comparison")
+    protocol, file = experiment.protocol(), out / "protocol.json"
+    if file.exists():
+        claim(file, protocol, list(protocol), "comparison")
+    described = {}
     for points in experiment.points:
-        # Builds pools that are missing once, before the workers start, and fails early.
+        # Builds pools that are missing once, before the workers start; data that is not there leaves no claim behind.
         sets = load_sets(experiment.data, experiment.sets_of(points), progress=progress)
-        described = {f"{one.split}_sets": one.describe() for one in sets}
-        claim(out / f"sets-n{points}.json", described, list(described), "comparison")
+        described[points] = {f"{one.split}_sets": one.describe() for one in sets}
+    claim(file, protocol, list(protocol), "comparison")
+    for points, description in described.items():
+        claim(out / f"sets-n{points}.json", description, list(description), "comparison")
 
 
 def make_jobs(experiment: Experiment, out: Path) -> list[Job]:

@@ -1,0 +1,165 @@
+"""`pointset compare` as a user meets it: a file or flags, what is left, where it stands, what failed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pointset.cli import main
+from pointset.commands.comparing import in_hours
+
+pytestmark = pytest.mark.usefixtures("without_report")
+
+FILE = """
+title = "Two of them"
+data = "{data}"
+points = [24, 9]
+seeds = [0, 1]
+robustness_seeds = [1]
+models = ["rff-max", {{ name = "isab4-pma", label = "attention" }}]
+[model]
+dim = 16
+[recipe]
+epochs = 1
+[published.rff-max]
+24 = [0.5, 0.1, 5]
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def file(clouds_folder, tmp_path) -> str:
+    (tmp_path / "two.toml").write_text(FILE.format(data=clouds_folder))
+    return "two.toml"
+
+
+def succeed(capsys, *arguments: str) -> str:
+    main(("compare", *arguments))
+    return capsys.readouterr().out
+
+
+def fail(capsys, *arguments: str) -> tuple[str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(("compare", *arguments))
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.err.startswith("pointset: ")
+    assert captured.err.count("\n") == 1, "one line"
+    return captured.out, captured.err
+
+
+def rows_of(printed: str) -> list[dict]:
+    return json.loads(printed)
+
+
+def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
+    """What is left, where it stands, half of it, where it stands, all of it, nothing left."""
+    plan = json.loads(succeed(capsys, file, "--dry-run", "--workers", "2", "--json"))
+    assert [(one["model"], one["points"], one["cells"]) for one in plan["cells"]] == [
+        (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
+    ]
+    assert plan["seconds"] == pytest.approx(sum(one["seconds"] for one in plan["cells"]))
+    assert plan["workers"] == 2
+    assert not (tmp_path / "runs").exists()
+
+    half = succeed(capsys, file, "--seeds", "0", "--workers", "1")
+    assert "24 / 9 points, 1 seed, 1 epochs, width 16" in half
+    assert "saved in runs/two: report.html" in half
+    states = rows_of(succeed(capsys, file, "--status", "--json"))
+    assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4
+    assert all((one["accuracy"] is not None) == (one["seed"] == 0) for one in states)
+    plan = json.loads(succeed(capsys, file, "--dry-run", "--json"))
+    assert [one["cells"] for one in plan["cells"]] == [1] * 4
+
+    whole = json.loads(succeed(capsys, file, "--workers", "1", "--json"))
+    assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
+        (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
+    ]
+    assert whole["rows"][0]["published"] == [0.5, 0.1, 5]
+    assert len(list((tmp_path / "runs" / "two" / "cells").glob("*seed1/robustness.json"))) == 4
+    assert not list((tmp_path / "runs" / "two" / "cells").glob("*seed0/robustness.json"))
+    assert json.loads(succeed(capsys, file, "--dry-run", "--json"))["cells"] == []
+    shown = succeed(capsys, file, "--status")
+    assert shown.count("finished") == 8
+    assert f"{whole['cells'][0]['accuracy']:.1%}" in shown
+
+
+def test_a_plan_that_people_read(capsys, file):
+    shown = succeed(capsys, file, "--dry-run", "--workers", "2")
+    assert re.search(r"attention +9 +2 +\d+\.\d +0:00:\d\d\n", shown)
+    assert re.search(r"0:00:\d\d of training, about 0:00:\d\d with 2 at once; tests extra", shown)
+
+
+def test_some_rows_of_a_file(capsys, file):
+    states = rows_of(succeed(capsys, file, "--models", "attention", "--seeds", "1", "7", "--status", "--json"))
+    assert [(one["model"], one["points"], one["seed"]) for one in states] == [
+        ("attention", points, seed) for seed in (1, 7) for points in (24, 9)
+    ]
+    states = rows_of(succeed(capsys, file, "--models", "attention", "rff-max", "--status", "--json"))
+    assert [one["model"] for one in states[:2]] == ["rff-max", "attention"], "in the order of the file"
+
+
+def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
+    chosen = ("--data", str(clouds_folder), "--models", "rff-mean", "rff-max", "--points", "7", "--seeds", "5")
+    states = rows_of(succeed(capsys, *chosen, "--status", "--json"))
+    assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
+
+
+def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
+    text = Path(file).read_text().replace("points = [24, 9]", "points = 24").replace("robustness_seeds = [1]", "")
+    Path(file).write_text(text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'))
+    out, error = fail(capsys, file, "--workers", "1", "--seeds", "0")
+    assert "attention" in out
+    assert "accuracy %" in out
+    assert "1 of 3 runs failed (sab-max temperature=1e-60, 24 points, seed 0: the loss became" in error
+    assert error.endswith("the same command tries again\n")
+    states = rows_of(succeed(capsys, file, "--seeds", "0", "--status", "--json"))
+    assert [one["state"] for one in states] == ["finished", "failed", "finished"]
+    assert "the loss became" in states[1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none.toml"], "there is no experiment none.toml"),
+        (["two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
+        (["two.toml", "--dim", "8"], "two.toml decides dim"),
+        (["two.toml", "--points", "12"], "two.toml decides points"),
+        (["two.toml", "--normalize", "none"], "two.toml decides normalize"),
+        (
+            ["two.toml", "--models", "isab4-pma"],
+            "'isab4-pma' is no row of the experiment: choose from rff-max, attention",
+        ),
+        (["two.toml", "--seeds", "1", "1"], "a seed is given twice"),
+        (["two.toml", "--threads", "0"], "threads=0: give at least 1"),
+        (["two.toml", "--workers", "0"], "workers=0 does no work"),
+        (["two.toml", "--backend", "slurm"], "--backend"),
+        (["two.toml", "--data", "no/such/folder"], "no/such/folder"),
+        (["two.toml", "three.toml"], "three.toml"),
+        (["--models", "rff"], "no model is called 'rff'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, file, tmp_path):
+    out, error = fail(capsys, *arguments)
+    assert words in error
+    assert out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["two.toml"]
+
+
+@pytest.mark.parametrize("action", ["--status", "--dry-run"])
+def test_looking_is_no_running(action, capsys, file, tmp_path):
+    succeed(capsys, file, action)
+    assert [path.name for path in tmp_path.iterdir()] == ["two.toml"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0:00:00"), (59.6, "0:01:00"), (3599.4, "0:59:59"), (100_000, "27:46:40")]
+)
+def test_times_in_hours(seconds, words):
+    assert in_hours(seconds) == words
