@@ -56,8 +56,9 @@ class Comparison:
         length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epochs"
         seeds, sizes = len(experiment.seeds), " / ".join(map(str, experiment.points))
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
+        rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         return (
-            f"{experiment.data}, {sizes} points, {seeds} seed{'s' * (seeds > 1)}, {length}, width "
+            f"{Path(experiment.data).name}, {sizes} points, {seeds} seed{'s' * (seeds > 1)}, {length}{rounded}, width "
             f"{experiment.model.dim}, form {experiment.model.form}; every test shape, {epoch}{spread}"
         )
 

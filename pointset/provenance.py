@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -42,8 +43,10 @@ def machine() -> dict[str, Any]:
 
 
 def command() -> str:
-    """The command line of this process."""
-    return " ".join(["pointset" if sys.argv[0].endswith("pointset") else sys.argv[0], *sys.argv[1:]])
+    """The command line of this process, as a shell takes it."""
+    program = sys.argv[0].replace(os.sep, "/")
+    ours = program.endswith(("/pointset", "pointset/cli.py")) or program == "pointset"
+    return shlex.join(["pointset" if ours else program, *sys.argv[1:]])
 
 
 def _version(name: str) -> str:

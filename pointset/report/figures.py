@@ -128,7 +128,7 @@ def pareto(evidence: Evidence) -> Figure | None:
             axes.errorbar([x], [y], [reach], capsize=2, lw=1, ls="", **style(place))
         front = sorted((x, y) for x, y in zip(cost, heights, strict=True) if not _beaten(x, y, cost, heights))
         axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
-        axes.set_xscale("log")
+        _log_axis(axes)
         _label(axes, label, "accuracy %" if axes is panels[0] else "")
     return _with_legend(figure, [row.model for row in rows])
 
@@ -169,6 +169,16 @@ def _panels(count: int, across: int, height: float, sharey: bool = False) -> tup
     return figure, panels[:count]
 
 
+def _log_axis(axes: Axes) -> None:
+    """A logarithmic horizontal axis with plain numbers: 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+
+
 def _label(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x, fontsize=8, color=FAINT)
     axes.set_ylabel(y, fontsize=8, color=FAINT)
@@ -182,5 +192,5 @@ def _with_legend(figure: Figure, models: Sequence[str]) -> Figure:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], lw=1.2, **style(place)) for place in range(len(models))]
-    figure.legend(handles, models, loc="outside lower center", ncols=4, fontsize=7.5, frameon=False)
+    figure.legend(handles, models, loc="outside lower center", ncols=5, fontsize=7.5, frameon=False)
     return figure
