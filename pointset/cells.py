@@ -6,7 +6,10 @@ result.json the figures; failure.txt why the cell failed, until it is run again.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -23,7 +26,7 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.loading import load_sets
-from pointset.processes import Workers, closed, joblib_backend, recycled_quietly
+from pointset.processes import Workers, closed, joblib_backend
 from pointset.threads import torch_threads
 from pointset.training import fit
 from pointset.zoo import create_model
@@ -252,7 +255,7 @@ def run_jobs(jobs: Sequence[Job], workers: Workers) -> Iterator[Cell | Failure]:
             begun = [job for job in left.values() if job.folder.exists() and not job.finished]
             for job in begun or list(left.values()):
                 del left[job.folder]
-                yield _run_apart(job)
+                yield run_apart(job)
 
 
 def _spread(jobs: Sequence[Job], workers: Workers) -> Iterator[tuple[Job, Cell | Failure]]:
@@ -260,24 +263,30 @@ def _spread(jobs: Sequence[Job], workers: Workers) -> Iterator[tuple[Job, Cell |
 
     threads = jobs[0].threads
     count = workers.count or max(1, (os.cpu_count() or 1) // threads)
+    # The death of a cluster's worker would be the end of the job's neighbours, and joblib waits for dask's for ever.
+    run = run_job if workers.backend == "loky" else run_apart
     with joblib_backend(workers, min(count, len(jobs)), threads):
         # Ray's backend gives back lists only.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        with closed(Parallel(return_as=return_as)(delayed(_run_named)(job) for job in jobs)) as finished:
+        with closed(Parallel(return_as=return_as)(delayed(_run_named)(run, job) for job in jobs)) as finished:
             yield from finished
 
 
-def _run_named(job: Job) -> tuple[Job, Cell | Failure]:
-    return job, run_job(job)
+def _run_named(run: Callable[[Job], Cell | Failure], job: Job) -> tuple[Job, Cell | Failure]:
+    return job, run(job)
 
 
-def _run_apart(job: Job) -> Cell | Failure:
+def run_apart(job: Job) -> Cell | Failure:
     """Run one job in a process of its own, whose death is its failure and nobody else's."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    try:
-        # Not loky's reusable pool: joblib would take it over afterwards, and lacks in it what it adds to its own.
-        with recycled_quietly(), ProcessPoolExecutor(max_workers=1) as executor:
-            return executor.submit(run_job, job).result()
-    except BrokenProcessPool:
+    program = "import pickle, sys; from pointset.cells import run_job; run_job(pickle.load(sys.stdin.buffer))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(job), stderr=subprocess.PIPE, check=False
+    )
+    if ended.returncode < 0:
         return job.failed("its process was killed, for want of memory perhaps: give fewer workers")
+    if ended.returncode > 0:
+        said = ended.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        return job.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
+    if job.failure.exists():
+        return Failure(job.label, job.points, job.seed, job.failure.read_text(encoding="utf-8").strip())
+    return Cell(**read_json(job.result))

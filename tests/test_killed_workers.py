@@ -1,17 +1,17 @@
 """A worker process that is killed, as the kernel does when memory is short: named, and the other cells finish."""
 
-import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from joblib import Parallel, delayed, parallel_config
 
 import pointset.cells
-from pointset.cells import Cell, Failure, Job, run_jobs
+from pointset.cells import Cell, Failure, Job, run_apart, run_job, run_jobs
 from pointset.comparison import make_jobs
 from pointset.configuration import ModelOptions, Recipe
 from pointset.experiments import Entry, Experiment
@@ -33,14 +33,15 @@ def grid(data: Path, *models: str, seeds: Sequence[int] = (0,)) -> Experiment:
 class FatalJob(Job):
     """Kills the process that it runs in, as the kernel does when memory is short."""
 
-    @property
-    def result(self) -> Path:
-        if multiprocessing.parent_process() is not None or "loky" in " ".join(sys.argv):
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        with super().locked():
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().result
+            yield
 
 
-def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path):
+def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where other processes find the class
     harmless = make_jobs(grid(clouds_folder, "rff-max", "rff-mean", "isab4-max"), tmp_path)
     jobs = [FatalJob(**vars(harmless[0])), *harmless[1:]]
     outcomes = {outcome.model: outcome for outcome in run_jobs(jobs, Workers(2))}
@@ -79,7 +80,7 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, 
         return "apart"
 
     monkeypatch.setattr(pointset.cells, "_spread", spread)
-    monkeypatch.setattr(pointset.cells, "_run_apart", run_apart)
+    monkeypatch.setattr(pointset.cells, "run_apart", run_apart)
     names = [job.folder.name for job in jobs]
     assert list(run_jobs(jobs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
     assert asked == [names, names[3:]]
@@ -94,5 +95,23 @@ def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clo
         yield
 
     monkeypatch.setattr(pointset.cells, "_spread", broken)
-    monkeypatch.setattr(pointset.cells, "_run_apart", lambda job: job.label)
+    monkeypatch.setattr(pointset.cells, "run_apart", lambda job: job.label)
     assert list(run_jobs(jobs, Workers(2))) == ["rff-max", "isab4-pma"]
+
+
+def test_a_process_apart_that_cannot_start_says_why(clouds_folder, tmp_path, monkeypatch):
+    (job,) = make_jobs(grid(clouds_folder, "rff-max"), tmp_path)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert run_apart(job).reason == "its process ended with code 1: it said nothing"
+    (tmp_path / "torch.py").write_text("raise ImportError('libgomp is not there')")
+    monkeypatch.undo()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run_apart(job).reason == "its process ended with code 1: ImportError: libgomp is not there"
+    assert job.failure.exists()
+
+
+def test_a_failure_apart_is_told_as_it_would_be_here(clouds_folder, tmp_path):
+    (job,) = make_jobs(grid(clouds_folder, "rff-max"), tmp_path)
+    lost = replace(job, data="no-such-data")
+    assert run_apart(lost) == run_job(lost)
+    assert "no-such-data" in job.failure.read_text()
