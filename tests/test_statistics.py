@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointset.errors import PointsetError
-from pointset.statistics import compare_pairs, holm, mcnemar, mean_interval, paired_bootstrap, paired_t
+from pointset.statistics import compare_pairs, holm, mcnemar, mean_interval, paired_bootstrap, seed_error
 
 
 def test_known_values():
@@ -14,12 +14,50 @@ def test_known_values():
     assert interval.low == pytest.approx(0.9 - 4.302653 * 0.1 / math.sqrt(3))  # t table: 0.975 at 2 degrees
     assert interval.high == pytest.approx(0.9 + 4.302653 * 0.1 / math.sqrt(3))
     assert mean_interval([0.8]) is None
-    assert paired_t([0.1, 0.2, 0.3]) == pytest.approx(0.0741799, abs=1e-6)  # t = 3.4641 at 2 degrees
-    assert paired_t([0.5]) is None
-    assert paired_t([0.2, 0.2]) == 0.0
-    assert paired_t([0.0, 0.0]) == 1.0
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == []
+
+
+def test_with_two_models_the_test_over_seeds_is_the_paired_t_test():
+    accuracies = np.array([[0.6, 0.9, 0.8], [0.5, 0.7, 0.5]])  # differences 0.1, 0.2, 0.3: t = 3.4641 at 2 degrees
+    error = seed_error(accuracies)
+    assert error.freedom == 2
+    assert error.p_value(0.2, 3) == pytest.approx(0.0741799, abs=1e-6)
+    interval = error.interval(0.2, 3)
+    assert interval.high - 0.2 == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+
+
+def test_with_more_models_it_is_the_analysis_of_variance_in_blocks():
+    """The F of statsmodels' two-way table is the t squared, for models whose difference is the whole effect."""
+    from statsmodels.api import OLS
+
+    accuracies = np.random.default_rng(4).normal(size=(4, 3))
+    model, seed = np.indices((4, 3)).reshape(2, -1)
+    design = np.column_stack([model == m for m in range(4)] + [seed == s for s in (1, 2)]).astype(float)
+    fitted = OLS(accuracies.ravel(), design).fit()
+    error = seed_error(accuracies)
+    assert error.freedom == fitted.df_resid == 6
+    assert error.deviation == pytest.approx(math.sqrt(fitted.mse_resid))
+    contrast = fitted.t_test([1, -1, 0, 0, 0, 0])
+    difference = accuracies[0].mean() - accuracies[1].mean()
+    assert error.p_value(difference, 3) == pytest.approx(float(contrast.pvalue))
+
+
+def test_without_deviation_or_seeds_there_is_an_answer_too():
+    assert seed_error(np.array([[0.5], [0.6]])) is None
+    same = seed_error(np.array([[0.5, 0.7], [0.3, 0.5]]))
+    assert (same.deviation, same.p_value(0.2, 2), same.p_value(0.0, 2)) == (0.0, 0.0, 1.0)
+
+
+def test_three_seeds_are_enough_for_a_gap_of_twenty_points():
+    """Paired t-tests of every pair on its own, at 2 degrees of freedom, would not survive Holm's correction."""
+    rng = np.random.default_rng(5)
+    right = {
+        str(rate): {seed: rng.random(300) < rate + 0.02 * rng.standard_normal() for seed in range(3)}
+        for rate in (0.60, 0.62, 0.64, 0.66, 0.68, 0.70, 0.86)
+    }
+    first_against_last = next(p for p in compare_pairs(right) if (p.first, p.second) == ("0.6", "0.86"))
+    assert first_against_last.distinguishable
 
 
 def test_mcnemar_counts_the_shapes_on_which_just_one_is_right():
@@ -79,6 +117,14 @@ def simulated(rng, models=2, seeds=3, shapes=400, spread=0.02) -> dict:
     }
 
 
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Enough for simulations: what they test does not depend on the number."""
+    monkeypatch.setattr("pointset.statistics.RESAMPLES", 1000)
+    monkeypatch.setattr("gc.collect", lambda *_: 0)  # statsmodels calls it for every correction: most of the time
+
+
+@pytest.mark.usefixtures("few_resamples")
 def test_intervals_cover():
     """Simulated: 95 % intervals hold the truth in 95 % of 600 repeats, within four standard errors of that share."""
     rng = np.random.default_rng(1)
@@ -93,6 +139,7 @@ def test_intervals_cover():
     assert abs(by_shapes / 600 - 0.95) < slack
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_tests_keep_their_level(seeds):
     """Simulated: among four equally good models, whose seeds and shapes both vary, at most 5 % of tables claim a

@@ -44,7 +44,8 @@ def compare(
 
     Args:
         file: an experiment (TOML), such as those in scripts/experiments; it says all that decides the figures, and of
-            the flags below only --models, --data, --seeds and --threads may change it.
+            the flags below only --models, --data, --seeds and --threads may change it; others are refused, or do
+            nothing where they repeat a default.
         models: names from `pointset zoo`; of a file, the rows to run.
         data: a card's name, or a folder; shapes10 when not given.
         seeds: one run per model, size and seed; 0 1 2 when not given.

@@ -42,7 +42,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
             "Accuracy against the size of a set", "Bars: 95 % intervals over seeds.", drawn, "accuracy-by-trained-size"
         )
     for evidence in evidences:
-        several = len(evidences) > 1
+        several = len(comparison.experiment.points) > 1
         yield from _of_one_size(evidence, f", {evidence.points:,} points" if several else "")
 
 
@@ -65,11 +65,11 @@ def _of_one_size(evidence: Evidence, suffix: str) -> Iterator[Section]:
 
 
 PAIRS_TEXT = (
-    "Differences of accuracy in points of per cent. Over seeds: mean and 95 % interval of paired differences "
-    "(Student's t). Over test shapes: 95 % interval of a paired bootstrap of the difference averaged over seeds. "
-    "McNemar: exact test of the two runs of the first seed. A pair is distinguishable when the larger of the p-values "
-    "over seeds and over shapes (McNemar's, for a single seed) is below 0.05 after Holm's correction for the number "
-    "of pairs."
+    "Differences of accuracy in points of per cent. Over seeds: 95 % interval by Student's t, seeds being blocks and "
+    "the chance of a run taken to be alike for all models. Over test shapes: 95 % interval of a paired bootstrap of "
+    "the difference averaged over seeds. McNemar: exact test of the two runs of the first seed. A pair is "
+    "distinguishable when the larger of the p-values over seeds and over shapes (McNemar's, for one seed) is below "
+    "0.05 after Holm's correction for the number of pairs."
 )
 PARETO_TEXT = (
     "Multiply-adds are counted, times are those of the machine below. The grey line joins the rows that no other row "
@@ -98,7 +98,8 @@ def verdicts(comparison: Comparison) -> list[str]:
         others = [row for row in rows if not row.best]
         level = [row.model for row in others if row.against_best == NOT_DISTINGUISHABLE]
         sentence = f"At {points:,} points {best.model} is the most accurate, at {_percent(best.accuracy)} %"
-        if others and not level:
+        apart = [row.model for row in others if row.below_best is not None and row.below_best.distinguishable]
+        if others and len(apart) == len(others):
             sentence += ", and can be told apart from every other row"
         elif level:
             sentence += f"; what chance alone could have put behind it: {', '.join(level)}"
@@ -130,13 +131,17 @@ def robustness_table(evidence: Evidence) -> Table:
     baseline = next(iter(found.values()))
     table = []
     for model, runs in found.items():
-        relative = [own.mean_corruption_error(other) for own, other in zip(runs, baseline, strict=False)]
+        relative = [
+            own.mean_corruption_error(other)
+            for own, other in zip(runs, baseline, strict=False)
+            if all(other.corruption_errors.values())  # nothing can be divided by no error
+        ]
         table.append(
             {
                 "model": model,
                 "clean error %": _percent(fmean(run.clean_error for run in runs)),
                 "mean error %": _percent(fmean(run.mean_error for run in runs)),
-                "mCE %": _percent(fmean(relative)),
+                "mCE %": _percent(fmean(relative)) if relative else "",
                 "seeds": len(runs),
             }
         )
@@ -167,7 +172,7 @@ def class_table(evidence: Evidence) -> Table:
         {
             "class": name,
             "shapes": int(count),
-            **{model: _percent(fmean(one.per_class[name] for one in found)) for model, found in runs.items()},
+            **{f"{model} %": _percent(fmean(one.per_class[name] for one in found)) for model, found in runs.items()},
         }
         for name, count in zip(comparison.classes, counts, strict=True)
         if count

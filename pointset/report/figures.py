@@ -23,8 +23,9 @@ WIDTH = 7.2
 """Inches: as wide as the page's text."""
 
 
-def style(place: int) -> dict[str, Any]:
-    """How the model in this place is drawn, on every figure alike."""
+def style(evidence: Evidence, model: str) -> dict[str, Any]:
+    """How a model is drawn: alike on every figure of the report, whatever else is on it."""
+    place = evidence.comparison.experiment.labels.index(model)
     return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
 
 
@@ -33,11 +34,16 @@ def learning_curves(evidence: Evidence) -> Figure | None:
     curves = [name for name in ("accuracy", "validation_accuracy") if any(evidence.curve(m, name) for m in evidence)]
     figure, panels = _panels(len(curves), 2, 2.6)
     for axes, name in zip(panels, curves, strict=True):
-        for place, model in enumerate(evidence):
+        for model in evidence:
             curve = evidence.curve(model, name)
-            axes.plot(range(1, len(curve) + 1), [100 * value for value in curve], color=style(place)["color"], lw=1.2)
+            axes.plot(
+                range(1, len(curve) + 1),
+                [100 * value for value in curve],
+                color=style(evidence, model)["color"],
+                lw=1.2,
+            )
         _label(axes, "epoch", f"{'validation' if 'valid' in name else 'training'} accuracy %")
-    return _with_legend(figure, list(evidence)) if curves else None
+    return _with_legend(figure, evidence, list(evidence)) if curves else None
 
 
 def accuracy_by_size(evidence: Evidence) -> Figure | None:
@@ -46,14 +52,14 @@ def accuracy_by_size(evidence: Evidence) -> Figure | None:
     if not any(curves.values()):
         return None
     figure, (axes,) = _panels(1, 1, 3.0)
-    for place, (_, curve) in enumerate(curves.items()):
-        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(place))
+    for model, curve in curves.items():
+        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(evidence, model))
     axes.set_xscale("log", base=2)
     sizes = sorted({size for curve in curves.values() for size in curve})
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
     _label(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
-    return _with_legend(figure, list(evidence))
+    return _with_legend(figure, evidence, list(evidence))
 
 
 def trained_sizes(evidences: Sequence[Evidence]) -> Figure | None:
@@ -62,16 +68,16 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure | None:
         return None
     figure, (axes,) = _panels(1, 1, 3.0)
     models = list(dict.fromkeys(model for evidence in evidences for model in evidence))
-    for place, model in enumerate(models):
+    for model in models:
         rows = [(evidence.points, evidence.rows[model]) for evidence in evidences if model in evidence.rows]
         heights = [100 * row.accuracy for _, row in rows]
         reach = [100 * (row.interval.high - row.accuracy) if row.interval else 0.0 for _, row in rows]
-        axes.errorbar([points for points, _ in rows], heights, reach, lw=1.2, capsize=2, **style(place))
+        axes.errorbar([points for points, _ in rows], heights, reach, lw=1.2, capsize=2, **style(evidences[0], model))
     axes.set_xscale("log")
     axes.set_xticks([evidence.points for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences])
     axes.minorticks_off()
     _label(axes, "points of a set, in training and test", "accuracy %")
-    return _with_legend(figure, models)
+    return _with_legend(figure, evidences[0], models)
 
 
 def robustness(evidence: Evidence) -> Figure | None:
@@ -82,28 +88,28 @@ def robustness(evidence: Evidence) -> Figure | None:
     names = list(next(iter(errors.values())))
     figure, panels = _panels(len(names), 5, 1.3, sharey=True)
     for axes, name in zip(panels, names, strict=True):
-        for place, model in enumerate(evidence):
+        for model in evidence:
             if model in errors:
                 clean = fmean(one.clean_error for one in evidence.robustness(model))
                 curve = [100 * error for error in (clean, *errors[model][name])]
-                axes.plot(range(len(curve)), curve, color=style(place)["color"], lw=1.1)
+                axes.plot(range(len(curve)), curve, color=style(evidence, model)["color"], lw=1.1)
         axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
         axes.set_xticks(range(6))
         _label(axes, "", "")
     panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
     figure.supylabel("error %", fontsize=8, color=FAINT)
-    return _with_legend(figure, list(evidence))
+    return _with_legend(figure, evidence, list(evidence))
 
 
 def reliability(evidence: Evidence) -> Figure | None:
     """Accuracy against confidence, a panel for each model (first seed), dots as large as their share."""
     figure, panels = _panels(len(evidence), 4, 1.75, sharey=True)
-    for place, (axes, model) in enumerate(zip(panels, evidence, strict=True)):
-        found = evidence.reliability(model)
+    for axes, model in zip(panels, evidence, strict=True):
+        found, color = evidence.reliability(model), style(evidence, model)["color"]
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
-        axes.plot(found.confidence, found.accuracy, color=style(place)["color"], lw=0.8)
-        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=style(place)["color"], lw=0)
-        axes.set_title(f"{model}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
+        axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
+        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0)
+        axes.set_title(f"{_plain(model)}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         _label(axes, "", "")
     figure.supxlabel("confidence", fontsize=8, color=FAINT)
@@ -123,14 +129,14 @@ def pareto(evidence: Evidence) -> Figure | None:
     )
     heights = [100 * row.accuracy for row in rows]
     for axes, (label, cost) in zip(panels, costs, strict=True):
-        for place, (row, x, y) in enumerate(zip(rows, cost, heights, strict=True)):
+        for row, x, y in zip(rows, cost, heights, strict=True):
             reach = 100 * (row.interval.high - row.accuracy) if row.interval else 0.0
-            axes.errorbar([x], [y], [reach], capsize=2, lw=1, ls="", **style(place))
+            axes.errorbar([x], [y], [reach], capsize=2, lw=1, ls="", **style(evidence, row.model))
         front = sorted((x, y) for x, y in zip(cost, heights, strict=True) if not _beaten(x, y, cost, heights))
         axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
         _log_axis(axes)
         _label(axes, label, "accuracy %" if axes is panels[0] else "")
-    return _with_legend(figure, [row.model for row in rows])
+    return _with_legend(figure, evidence, [row.model for row in rows])
 
 
 def confusions(evidence: Evidence) -> Figure | None:
@@ -143,11 +149,11 @@ def confusions(evidence: Evidence) -> Figure | None:
         counts = evidence.evaluation(model).confusion
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         axes.imshow(np.sqrt(shares), cmap="Greys", vmin=0, vmax=1)
-        names = [name.replace("_", " ") for name in evidence.comparison.classes]
+        names = [_plain(name.replace("_", " ")) for name in evidence.comparison.classes]
         axes.set_xticks(range(classes), names, rotation=90, fontsize=size)
         axes.set_yticks(range(classes), names if axes is panels[0] else [], fontsize=size)
         axes.tick_params(length=0)
-        axes.set_title(model, fontsize=9, color=INK)
+        axes.set_title(_plain(model), fontsize=9, color=INK)
         axes.set_xlabel("taken for", fontsize=8, color=FAINT)
     panels[0].set_ylabel("true class", fontsize=8, color=FAINT)
     return figure
@@ -155,6 +161,11 @@ def confusions(evidence: Evidence) -> Figure | None:
 
 def _beaten(x: float, y: float, costs: Iterable[float], heights: Iterable[float]) -> bool:
     return any((a <= x and b >= y) and (a, b) != (x, y) for a, b in zip(costs, heights, strict=True))
+
+
+def _plain(label: str) -> str:
+    """A label whose dollar signs are dollar signs, not formulas."""
+    return label.replace("$", r"\$")
 
 
 def _panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
@@ -188,9 +199,11 @@ def _label(axes: Axes, x: str, y: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _with_legend(figure: Figure, models: Sequence[str]) -> Figure:
+def _with_legend(figure: Figure, evidence: Evidence, models: Sequence[str]) -> Figure:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], lw=1.2, **style(place)) for place in range(len(models))]
-    figure.legend(handles, models, loc="outside lower center", ncols=5, fontsize=7.5, frameon=False)
+    handles = [Line2D([], [], lw=1.2, **style(evidence, model)) for model in models]
+    figure.legend(
+        handles, [_plain(model) for model in models], loc="outside lower center", ncols=5, fontsize=7.5, frameon=False
+    )
     return figure

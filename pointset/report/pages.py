@@ -1,14 +1,11 @@
 """Laying a report out: one HTML file that asks the network for nothing, and Markdown with figures beside it."""
 
 import base64
-import io
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-from matplotlib.figure import Figure
 
 from pointset.atomic import write_text
 from pointset.comparison import Comparison
@@ -26,7 +23,7 @@ def write_report(comparison: Comparison, folder: Path) -> None:
         if section.figure is not None:
             save(section.figure, folder / "figures" / f"{section.name}.png", dpi=160)
     write_text(folder / "report.md", as_markdown(comparison, found, about))
-    write_text(folder / "report.html", as_html(comparison, found, about))
+    write_text(folder / "report.html", as_html(comparison, found, about, folder / "figures"))
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:
@@ -49,12 +46,12 @@ def describe(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
-    """The report as one HTML file."""
+def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], figures: Path) -> str:
+    """The report as one HTML file, with the saved figures inside."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["inline"] = _inline
+    environment.filters["inline"] = lambda section: _inline(figures / f"{section.name}.png")
     environment.filters["html_table"] = lambda table: _as_table(table, "html")
     template = environment.from_string((files("pointset.report") / "template.html").read_text(encoding="utf-8"))
     return template.render(comparison=comparison, table=main_table(comparison, "html"), sections=found, about=about)
@@ -86,8 +83,6 @@ def _as_table(table: Table, style: str) -> str:
     return tabulate(table, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def _inline(figure: Figure) -> str:
-    """The figure as a data URI."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=160, pil_kwargs={"optimize": True})
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+def _inline(picture: Path) -> str:
+    """The picture as a data URI."""
+    return "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode("ascii")

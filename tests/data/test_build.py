@@ -25,8 +25,8 @@ from pointset.data.folders import list_shapes
 from pointset.data.manifest import Plan
 from pointset.data.pool_build import UnreadableMeshesError
 from pointset.data.shape_jobs import Sampled, Sampling
-from pointset.processes import Workers
 from pointset.errors import PointsetError
+from pointset.processes import Workers
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
