@@ -1,6 +1,12 @@
 """Shared by every test: run-time shape checks on the annotations, and where the real data lies."""
 
 import os
+
+# Tiny models gain nothing from a second thread, and on a busy machine two that wait for each other lose minutes. Set
+# before torch is imported, here and in the processes and notebooks that the tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 from pathlib import Path
 from typing import Any
 
