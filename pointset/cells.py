@@ -33,14 +33,25 @@ from pointset.zoo import create_model
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One trained and tested model."""
+class Place:
+    """Where in the grid something stands."""
 
     model: str
     """The label of its row: the model's name, and what sets it apart."""
     points: int
     """Size of the sets."""
     seed: int
+
+    @property
+    def name(self) -> str:
+        """Which cell this is, in words."""
+        return f"{self.model}, {self.points} points, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Cell(Place):
+    """One trained and tested model."""
+
     accuracy: float
     """Share of all test shapes that are right."""
     mean_class_accuracy: float
@@ -57,25 +68,12 @@ class Cell:
     shapes: int
     """Test shapes."""
 
-    @property
-    def name(self) -> str:
-        """Which cell this is, in words."""
-        return f"{self.model}, {self.points} points, seed {self.seed}"
-
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Place):
     """A cell that could not be finished."""
 
-    model: str
-    points: int
-    seed: int
     reason: str
-
-    @property
-    def name(self) -> str:
-        """Which cell this is, in words."""
-        return f"{self.model}, {self.points} points, seed {self.seed}"
 
 
 @dataclass(frozen=True)

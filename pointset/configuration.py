@@ -192,7 +192,8 @@ class Recipe(Checked):
     """Stop after so many epochs without a better validation accuracy, and keep the best; needs `validation`."""
     precision: Precision = "float32"
     """Of the matrix products while training: "bfloat16" is mixed precision (weights, sums and losses stay float32),
-    two to three times as fast on a GPU or on a CPU that has instructions for it. Evaluation is in float32 always."""
+    faster on a GPU, and on a CPU that has instructions for it (with AMX 1.7 to 2.9 times, at width 256 and 100 points).
+    Evaluation is in float32 always."""
     device: str = "auto"
     """"auto" takes a GPU where there is one; else a torch device name."""
 

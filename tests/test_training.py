@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,26 @@ def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypa
         pointset.fit(small(), train, SHORT, run=tmp_path)
     with pytest.raises(PointsetError, match="is not finished"):
         load_run(tmp_path)
+
+
+def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
+    """The schedule reaches its end with the steps; steps that make whole epochs are those epochs."""
+    per_epoch = -(-len(train) // 7)
+    fitted = pointset.fit(small(), train, Recipe(steps=per_epoch + 2, batch_size=7, warmup=0.0), progress=False)
+    assert [row["epoch"] for row in fitted.history] == [1, 2]
+    assert fitted.history[-1]["learning_rate"] == learning_rate(Recipe(warmup=0.0), per_epoch + 1, per_epoch + 2)
+    whole = pointset.fit(small(), train, Recipe(steps=2 * per_epoch, batch_size=7, schedule="constant"), progress=False)
+    same = pointset.fit(small(), train, Recipe(epochs=2, batch_size=7, schedule="constant"), progress=False)
+    assert numbers(whole.history) == numbers(same.history)
+
+
+def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weights(train, test):
+    recipe = Recipe(epochs=3, batch_size=8, learning_rate=5e-3)
+    exact = pointset.fit(small(), train, recipe, progress=False)
+    rounded = pointset.fit(small(), train, replace(recipe, precision="bfloat16"), progress=False)
+    assert {tensor.dtype for tensor in rounded.model.state_dict().values()} == {torch.float32}
+    assert rounded.history[0]["loss"] != exact.history[0]["loss"]
+    assert rounded.history[0]["loss"] == pytest.approx(exact.history[0]["loss"], rel=0.02)
 
 
 def test_a_loss_that_is_not_finite_is_reported(train):

@@ -118,7 +118,7 @@ def test_agrees_with_torch_geometric():
 
 
 @pytest.mark.parametrize("prenorm", [False, True])
-@pytest.mark.parametrize("norm", ["none", "layer", "set"])
+@pytest.mark.parametrize("norm", ["none", "layer", "set", "batch"])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
 def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenorm):
@@ -128,7 +128,7 @@ def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenor
     assert found.worst < 1e-10
 
 
-@pytest.mark.parametrize("norm", ["none", "layer", "set"])
+@pytest.mark.parametrize("norm", ["none", "layer", "set", "batch"])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB, PMA])
 def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pointset.nn import EquivariantLayer, MaxPool, MeanPool, SetNorm, SumPool
+from pointset.nn.norms import BatchNorm
 from pointset.symmetry import check_symmetry
 
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [99.0, 99.0]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
@@ -72,3 +73,20 @@ def test_set_norm_keeps_differences_of_norm_that_layer_norm_erases():
 @pytest.mark.parametrize("mask", [None, torch.zeros(1, 1, dtype=torch.bool)])
 def test_set_norm_of_one_row_or_none_is_finite(mask):
     assert SetNorm(4)(torch.ones(1, 1, 4), mask).isfinite().all()
+
+
+def test_batch_norm_counts_real_rows_only():
+    """Values of the five real rows, normalised by torch's own batch norm; what padding holds has no effect."""
+    norm, plain = BatchNorm(2), torch.nn.BatchNorm1d(2)
+    spoiled = X.masked_fill(~MASK.unsqueeze(-1), float("nan"))
+    found = norm(spoiled, MASK)
+    torch.testing.assert_close(found[MASK], plain(X[MASK]))
+    assert (found[~MASK] == 0).all()
+    torch.testing.assert_close(norm.running_mean, plain.running_mean)
+    torch.testing.assert_close(norm(X, None), plain(X.flatten(0, 1)).view_as(X))
+    torch.testing.assert_close(norm.eval()(X[:1], MASK[:1])[0, :2], plain.eval()(X[0, :2]))
+
+
+def test_batch_norm_leaves_a_single_row_alone():
+    row = torch.tensor([[[3.0, -1.0]]])
+    assert torch.equal(BatchNorm(2)(row), row)

@@ -1,0 +1,47 @@
+"""Dropout from 16-bit random numbers: rates, scale, seeds, and nothing at all in evaluation."""
+
+import math
+
+import pytest
+import torch
+
+from pointset.nn.dropout import Dropout, random_words
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.83])
+def test_it_drops_the_share_and_keeps_the_mean(rate):
+    torch.manual_seed(0)
+    kept = Dropout(rate)(torch.ones(7, 101, 503))
+    count = kept.numel()
+    assert abs((kept == 0).float().mean() - rate) < 5 * math.sqrt(rate * (1 - rate) / count) + 2**-16
+    assert kept[kept > 0].unique() == pytest.approx(1 / (1 - rate), rel=1e-4)
+
+
+def test_neighbours_are_independent():
+    """Four numbers come out of one draw: none may follow from another."""
+    torch.manual_seed(1)
+    words = random_words(400_003).double()
+    assert len(words) == 400_003
+    for lag in (1, 2, 3, 4):
+        pairs = torch.stack([words[:-lag], words[lag:]])
+        assert abs(torch.corrcoef(pairs)[0, 1]) < 5 / math.sqrt(len(words))
+    counts = torch.bincount((words.long() + 2**15) // 4096, minlength=16).double()
+    expected = len(words) / 16
+    assert ((counts - expected) ** 2 / expected).sum() < 45  # chi squared at 15 degrees: 45 has p < 0.0001
+
+
+def test_gradients_pass_where_numbers_pass():
+    X = torch.ones(5, 11, requires_grad=True)
+    kept = Dropout(0.5)(X)
+    kept.sum().backward()
+    assert torch.equal(X.grad, kept.detach())
+
+
+def test_evaluation_leaves_everything_and_seeds_repeat():
+    layer, X = Dropout(0.3), torch.randn(3, 5)
+    assert layer.eval()(X) is X
+    layer.train()
+    torch.manual_seed(7)
+    first = layer(X)
+    torch.manual_seed(7)
+    assert torch.equal(layer(X), first)
