@@ -107,7 +107,7 @@ def _row(
         seeds=len(cells),
         accuracy=fmean(accuracies),
         accuracy_std=_deviation(accuracies),
-        interval=mean_interval(accuracies),
+        interval=_of_shares(mean_interval(accuracies)),
         mean_class_accuracy=fmean(class_accuracies),
         mean_class_accuracy_std=_deviation(class_accuracies),
         loss=fmean(cell.loss for cell in cells),
@@ -121,6 +121,11 @@ def _row(
         best=best,
         published=published,
     )
+
+
+def _of_shares(found: Interval | None) -> Interval | None:
+    """What of an interval lies from 0 to 1: no accuracy lies elsewhere, so nothing is lost."""
+    return None if found is None else Interval(max(0.0, found.low), min(1.0, found.high))
 
 
 def _deviation(values: Sequence[float]) -> float | None:

@@ -200,7 +200,7 @@ def test_the_table_as_it_is_printed():
     assert first == {
         "model": "a",
         "accuracy %": "55.0 ± 7.1",
-        "95 % interval": "-8.5 to 118.5",
+        "95 % interval": "0.0 to 100.0",  # -8.5 to 118.5 by Student's t, and no accuracy is beyond 0 or 100
         "published %": "79.5 ± 1.7",
         "verdict": "below by 24.5 (4.8 errors)",
         "against the best": "-25.0",

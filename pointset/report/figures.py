@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointset.report.evidence import Evidence
+from pointset.tables import Row
 from pointset.viz.sheet import FAINT, INK, Picture
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure | None:
     for model in models:
         rows = [(evidence.points, evidence.rows[model]) for evidence in evidences if model in evidence.rows]
         heights = [100 * row.accuracy for _, row in rows]
-        reach = [100 * (row.interval.high - row.accuracy) if row.interval else 0.0 for _, row in rows]
+        reach = np.transpose([_reach(row) for _, row in rows])
         axes.errorbar([points for points, _ in rows], heights, reach, lw=1.2, capsize=2, **style(evidences[0], model))
     axes.set_xscale("log")
     axes.set_xticks([evidence.points for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences])
@@ -130,8 +131,7 @@ def pareto(evidence: Evidence) -> Figure | None:
     heights = [100 * row.accuracy for row in rows]
     for axes, (label, cost) in zip(panels, costs, strict=True):
         for row, x, y in zip(rows, cost, heights, strict=True):
-            reach = 100 * (row.interval.high - row.accuracy) if row.interval else 0.0
-            axes.errorbar([x], [y], [reach], capsize=2, lw=1, ls="", **style(evidence, row.model))
+            axes.errorbar([x], [y], np.transpose([_reach(row)]), capsize=2, lw=1, ls="", **style(evidence, row.model))
         front = sorted((x, y) for x, y in zip(cost, heights, strict=True) if not _beaten(x, y, cost, heights))
         axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
         _log_axis(axes)
@@ -157,6 +157,12 @@ def confusions(evidence: Evidence) -> Figure | None:
         axes.set_xlabel("taken for", fontsize=8, color=FAINT)
     panels[0].set_ylabel("true class", fontsize=8, color=FAINT)
     return figure
+
+
+def _reach(row: Row) -> tuple[float, float]:
+    """How far the interval of a row goes down and up from its accuracy, in per cent."""
+    low, high = (row.interval.low, row.interval.high) if row.interval else (row.accuracy, row.accuracy)
+    return 100 * (row.accuracy - low), 100 * (high - row.accuracy)
 
 
 def _beaten(x: float, y: float, costs: Iterable[float], heights: Iterable[float]) -> bool:
