@@ -70,7 +70,8 @@ def reliability(
     if not len(labels) or bins < 1:
         raise PointsetError(f"{len(labels)} predictions in {bins} bins say nothing: give at least one of each")
     found = probabilities(logits)
-    confidence, right = found.max(axis=1), found.argmax(axis=1) == labels
+    # The prediction is that of the logits: those that differ by next to nothing have the same probability.
+    confidence, right = found.max(axis=1), logits.argmax(axis=1) == labels
     if edges == "width":
         place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     else:
