@@ -1,17 +1,15 @@
 """A comparison on a dask cluster: the figures of one process, and a worker that dies there is nobody else's failure."""
 
 import importlib
-import os
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fatal import FatalJob
 
-from pointset.cells import Cell, Failure, Job, run_jobs
+from pointset.cells import Cell, Failure, run_jobs
 from pointset.comparison import Comparison, make_jobs, run_experiment
 from pointset.configuration import ModelOptions, Recipe
 from pointset.experiments import Entry, Experiment
@@ -48,17 +46,6 @@ def experiment(clouds_folder: Path) -> Experiment:
 
 def figures(comparison: Comparison) -> list[Cell]:
     return [replace(cell, seconds=0.0) for cell in comparison.cells]
-
-
-@dataclass(frozen=True)
-class FatalJob(Job):
-    """Kills the process that it runs in, as the kernel does when memory is short."""
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        with super().locked():
-            os.kill(os.getpid(), signal.SIGKILL)
-            yield
 
 
 def test_a_cluster_changes_no_figure(cluster: Any, experiment: Experiment, tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
 """A worker process that is killed, as the kernel does when memory is short: named, and the other cells finish."""
 
-import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from fatal import FatalJob
 from joblib import Parallel, delayed, parallel_config
 
 import pointset.cells
-from pointset.cells import Cell, Failure, Job, run_apart, run_job, run_jobs
+from pointset.cells import Cell, Failure, run_apart, run_job, run_jobs
 from pointset.comparison import make_jobs
 from pointset.configuration import ModelOptions, Recipe
 from pointset.experiments import Entry, Experiment
@@ -27,17 +25,6 @@ def grid(data: Path, *models: str, seeds: Sequence[int] = (0,)) -> Experiment:
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=1, batch_size=16),
     )
-
-
-@dataclass(frozen=True)
-class FatalJob(Job):
-    """Kills the process that it runs in, as the kernel does when memory is short."""
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        with super().locked():
-            os.kill(os.getpid(), signal.SIGKILL)
-            yield
 
 
 def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path, monkeypatch):
