@@ -106,6 +106,15 @@ class MAB(nn.Module):
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
         residual, attended = self._attention(X, Y, mask, query_mask)
+        return self.complete(residual, attended, query_mask)
+
+    def complete(
+        self,
+        residual: Float[Tensor, "_ n d"],
+        attended: Float[Tensor, "B n d"],
+        query_mask: Bool[Tensor, "B n"] | None = None,
+    ) -> Float[Tensor, "B n d"]:
+        """What follows the attention: O [B, n, d] of the residual (X or Q, by the form) and what was read (W^O done)."""
         H = self.norm_attended(residual + attended, query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
