@@ -108,6 +108,25 @@ class SetClassifier(nn.Module):
         points, mask = checked(points, mask, self.inputs)
         return self.head(self.pool(self.encode(points, mask), mask))
 
+    def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
+        """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
+
+        Equal to `model(cloud[None])` in evaluation mode, to the rounding of float32, however the cloud is cut. L layers
+        that need something of the whole set go through the pieces L times, and the pooling once more.
+
+        Args:
+            chunks: a function that gives a fresh iterator over pieces [n_i, inputs] each time it is called, such as
+                `pointset.data.open_scan(path)`; or a list of pieces, or the cloud [n, inputs]. Tensors or arrays of
+                any number type, on any device; pieces may be empty.
+
+        Raises:
+            PointsetError: a part of the model needs the whole set at once (it is named), or the chunks run only once
+                or are no points.
+        """
+        from pointset.streaming import stream_logits
+
+        return stream_logits(self, chunks)
+
     def encode(
         self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n d"]:
@@ -130,6 +149,12 @@ class PackedClassifier(nn.Module):
     ) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
         return self.model(*checked(points, mask, self.inputs))
+
+    def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
+        """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
+        from pointset.streaming import stream_logits
+
+        return stream_logits(self, chunks)
 
 
 def checked(points: Tensor, mask: Tensor | None, inputs: int) -> tuple[Tensor, Tensor | None]:

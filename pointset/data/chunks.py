@@ -1,0 +1,104 @@
+"""One cloud that arrives in pieces: what may be given for it, and blocks of one size made of it.
+
+Nothing here keeps more than one piece and one block, so that a cloud may be larger than the memory.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pointset.errors import PointsetError
+
+Piece = Tensor | np.ndarray
+Chunks = Callable[[], Iterable[Piece]] | Iterable[Piece] | Piece
+"""A function that gives a fresh iterator over pieces [n_i, 3] each time, or a list of pieces, or one cloud [n, 3]."""
+
+
+def blocks(
+    chunks: Chunks, *, width: int, rows: int, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> Iterator[Float[Tensor, "n width"]]:
+    """Go once through a cloud, in blocks of `rows` points, the last one shorter; none is empty.
+
+    Long pieces are cut and short ones gathered, so that the blocks do not depend on where the cloud was cut. They share
+    one buffer: a block is good until the next one is asked for.
+
+    Args:
+        chunks: see `Chunks`; the pieces are numbers of any type, on any device.
+        width: numbers per point.
+        rows: points per block.
+        dtype: of the blocks.
+        device: of the blocks.
+
+    Raises:
+        PointsetError: `chunks` is no such thing, or a piece is not [n, width] numbers; it is counted from 0.
+    """
+    buffer = torch.empty(rows, width, dtype=dtype, device=device)
+    filled = 0
+    for number, piece in enumerate(fresh_pieces(chunks)()):
+        check_piece(piece, number, width)
+        start = 0
+        while start < len(piece):
+            stop = min(len(piece), start + rows - filled)
+            buffer[filled : filled + stop - start].copy_(_numbers(piece[start:stop]))
+            filled, start = filled + stop - start, stop
+            if filled == rows:
+                yield buffer
+                filled = 0
+        del piece  # or it would live on while the source makes the next one
+    if filled:
+        yield buffer[:filled]
+
+
+def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
+    """A function that starts the pieces anew at every call.
+
+    Raises:
+        PointsetError: `chunks` can be gone through once only, or has no pieces.
+    """
+    if isinstance(chunks, Tensor | np.ndarray):
+        return lambda: (chunks,)
+    if isinstance(chunks, Iterator):
+        raise PointsetError(
+            f"the chunks are a {type(chunks).__name__}, which runs once, and a cloud is gone through several times: "
+            "give a function that makes a fresh one, as in model.stream(lambda: pieces(...))"
+        )
+    if callable(chunks):
+        return lambda: _iterable(chunks(), "what chunks() gave")
+    pieces = _iterable(chunks, "chunks")
+    return lambda: pieces
+
+
+def check_piece(piece: Any, number: int, width: int) -> None:
+    """Refuse, with a PointsetError, what is not numbers [n, width]."""
+    if not isinstance(piece, Tensor | np.ndarray):
+        raise PointsetError(
+            f"piece {number} of the cloud is a {type(piece).__name__}: give tensors or arrays [n, {width}]"
+        )
+    numbers = not piece.is_complex() if isinstance(piece, Tensor) else piece.dtype.kind in "fiu"
+    if piece.ndim != 2 or piece.shape[1] != width or not numbers:
+        raise PointsetError(
+            f"piece {number} of the cloud must be numbers [n, {width}], got {piece.dtype} {list(piece.shape)}"
+        )
+
+
+def _iterable(found: Any, what: str) -> Iterable[Piece]:
+    if isinstance(found, Tensor | np.ndarray):
+        return (found,)
+    if isinstance(found, str | bytes) or not isinstance(found, Iterable):
+        raise PointsetError(
+            f"{what} is a {type(found).__name__}: give a function that makes an iterator over pieces [n, 3], a list of "
+            "them, or pointset.data.open_scan(path)"
+        )
+    return found
+
+
+def _numbers(rows: Piece) -> Tensor:
+    """A few rows as a tensor, whatever byte order, strides or protection an array has."""
+    if isinstance(rows, Tensor):
+        return rows.detach()
+    single = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
+    return torch.from_numpy(np.array(rows, np.float32 if single else np.float64, order="C"))

@@ -1,0 +1,19 @@
+"""Sets of any size, in constant memory: the answers of a model for a cloud that never is in memory as a whole.
+
+A model is a chain (`chains.py`) of parts (`parts.py`). Most of them work on each row by itself; the others need a few
+numbers that sum the set up: a maximum, a mean, what inducing points or seeds read (`running.py`). So the cloud is gone
+through several times (`passes.py`): a pass runs the rows through the parts that are settled and gathers what the next
+one needs. A model with L parts that need something of the set, and a pooling, takes L + 1 passes. `maps.py` watches the
+attention on the way.
+"""
+
+from pointset.lazy import lazy_names
+
+_HOMES = {
+    "logits": ("stream_logits",),
+    "maps": ("StreamedMap", "stream_attention"),
+    "chains": ("check_streams",),
+    "parts": ("StreamingError", "encoder_part", "pool_part"),
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

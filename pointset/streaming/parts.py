@@ -1,0 +1,190 @@
+"""What each part of a model needs of a whole set, and what it does once it has it.
+
+A part is a generator that asks for passes: each `yield` gives what is to be gathered in one pass over the rows that
+come to it, and what it returns is the settled part: of an encoder a function of rows, of a pooling the pooled rows. So
+a part that works on each row by itself never yields, ISAB yields once, and PMA with seeds made of the mean of the set
+twice. `encoder_part` and `pool_part` choose by the type of the module; their `register` teaches them another one. A
+part that cannot stream refuses when it is made, before anything is computed.
+"""
+
+from collections.abc import Callable, Generator
+from functools import singledispatch
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.nn.aggregation import AggregationPool
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB
+from pointset.nn.deepsets import EquivariantLayer
+from pointset.nn.masks import masked_max, masked_mean
+from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm, SetNorm
+from pointset.nn.pooling import MaxMeanPool, MaxPool, MeanPool, SumPool
+from pointset.streaming.running import Rowwise, Running, RunningAttention, RunningMax, RunningMean, RunningSum
+from pointset.zoo import AttentionPool, Masked
+
+Settled = TypeVar("Settled")
+Part = Generator[tuple[Running, ...], None, Settled]
+
+STATISTICS: dict[Callable[..., Tensor], type[RunningMax | RunningSum]] = {
+    masked_max: RunningMax,
+    masked_mean: RunningMean,
+}
+
+
+class StreamingError(PointsetError):
+    """A part of the model needs the whole set at once; the message names it."""
+
+
+@singledispatch
+def encoder_part(module: nn.Module, name: str) -> Part[Rowwise]:
+    """What a module of an encoder needs of the set, and the function of rows that it then is.
+
+    Args:
+        module: called as `module(X, mask)`.
+        name: of the module inside its model, for errors.
+
+    Raises:
+        StreamingError: it needs the whole set at once, or is of a type that is not known here.
+    """
+    raise _unknown(module, name, "encoder_part")
+
+
+@singledispatch
+def pool_part(module: nn.Module, name: str) -> Part[Tensor]:
+    """What a pooling needs of the set, and the pooled rows [1, k, d] that come of it.
+
+    Args:
+        module: called as `module(Z, mask)`.
+        name: of the module inside its model, for errors.
+
+    Raises:
+        StreamingError: it needs the whole set at once, or is of a type that is not known here.
+    """
+    raise _unknown(module, name, "pool_part")
+
+
+@encoder_part.register(Masked)
+@encoder_part.register(NoNorm)
+@encoder_part.register(LayerNorm)
+@encoder_part.register(BatchNorm)
+def _(module: Rowwise, name: str) -> Part[Rowwise]:
+    return by_rows(module)
+
+
+@encoder_part.register
+def _(module: EquivariantLayer, name: str) -> Part[Rowwise]:
+    statistic = yield from gathered(STATISTICS[module.statistic]())
+    return lambda X: module.gamma(X - statistic).tanh_()
+
+
+@encoder_part.register
+def _(module: ISAB, name: str) -> Part[Rowwise]:
+    _check_norms(module.reads, f"{name}.reads", "norm_key")
+    _check_norms(module.writes, f"{name}.writes", "norm_query", "norm_hidden", "norm_attended", "norm_output")
+    return _induced(module, name)
+
+
+@encoder_part.register
+def _(module: SAB, name: str) -> Part[Rowwise]:
+    raise StreamingError(
+        f"{name} is a SAB, where every point reads every other, so that it needs the whole cloud at once: "
+        "call the model on it, or take an encoder with inducing points, such as isab16"
+    )
+
+
+@encoder_part.register
+def _(module: SetNorm, name: str) -> Part[Rowwise]:
+    raise StreamingError(
+        f"{name} is a set norm, whose mean and variance are of all points together, so that it needs the whole cloud "
+        'at once: call the model on it, or take norm="layer" or norm="batch"'
+    )
+
+
+@pool_part.register
+def _(module: MaxPool, name: str) -> Part[Tensor]:
+    return gathered(RunningMax())
+
+
+@pool_part.register
+def _(module: MeanPool, name: str) -> Part[Tensor]:
+    return gathered(RunningMean())
+
+
+@pool_part.register
+def _(module: SumPool, name: str) -> Part[Tensor]:
+    return gathered(RunningSum())
+
+
+@pool_part.register
+def _(module: MaxMeanPool, name: str) -> Part[Tensor]:
+    return gathered(RunningMax(), RunningMean())
+
+
+@pool_part.register
+def _(module: PMA, name: str) -> Part[Tensor]:
+    _check_norms(module.mab, f"{name}.mab", "norm_key")
+    return _seeded(module, name)
+
+
+@pool_part.register
+def _(module: AttentionPool, name: str) -> Part[Tensor]:
+    pooled = pool_part(module.pma, f"{name}.pma")
+    return pooled if module.sab is None else _then(pooled, module.sab)
+
+
+@pool_part.register
+def _(module: AggregationPool, name: str) -> Part[Tensor]:
+    raise StreamingError(
+        f"{name} is an aggregation of torch-geometric, which takes all points at once: "
+        "call the model on the whole cloud, or pool by max, mean, sum, max+mean or pma"
+    )
+
+
+def by_rows(function: Rowwise) -> Part[Rowwise]:
+    """A part that needs nothing of the set."""
+    yield from ()
+    return function
+
+
+def gathered(*running: RunningMax | RunningSum) -> Part[Tensor]:
+    """A part that is statistics of the set, gathered in one pass and laid side by side."""
+    yield running
+    return torch.cat([one.result() for one in running], dim=2)
+
+
+def _induced(module: ISAB, name: str) -> Part[Rowwise]:
+    reads = RunningAttention(module.reads, module.inducing_points, nn.Identity(), f"{name}.reads", "reads")
+    yield (reads,)
+    H = reads.result()
+    return lambda X: module.writes(X, H)
+
+
+def _seeded(module: PMA, name: str) -> Part[Tensor]:
+    S = module.seeds
+    if module.seeds_of_mean is not None:
+        mean = yield from gathered(RunningMean())
+        S = module.seeds_of_mean(mean).unflatten(2, (-1, mean.shape[2])).flatten(0, 1)
+    assert S is not None
+    pools = RunningAttention(module.mab, S, module.feed_forward, f"{name}.mab", "pools")
+    yield (pools,)
+    return pools.result()
+
+
+def _then(part: Part[Tensor], module: nn.Module) -> Part[Tensor]:
+    pooled = yield from part
+    return module(pooled)
+
+
+def _check_norms(mab: MAB, name: str, *norms: str) -> None:
+    """Refuse a norm over the rows of the set that does not work on each of them by itself."""
+    for norm in norms:
+        encoder_part(getattr(mab, norm), f"{name}.{norm}")
+
+
+def _unknown(module: nn.Module, name: str, teacher: str) -> StreamingError:
+    return StreamingError(
+        f"{name} is a {type(module).__name__}, and what it needs of a set is not known: teach it to "
+        f"pointset.streaming.{teacher}.register, or call the model on the whole cloud"
+    )

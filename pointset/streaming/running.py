@@ -1,0 +1,128 @@
+"""What sums a set up, gathered block by block: maxima, sums, and attention of a few queries.
+
+Rows are [1, n, d], a block of the set behind a batch of one; no `add` keeps its rows. Totals are float64, so that ten
+million rows add up as exactly as ten; the products over the rows of one block stay in the rows' own type.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pointset.nn.blocks import MAB
+
+Rows = Float[Tensor, "1 n d"]
+Rowwise = Callable[[Tensor], Tensor]
+
+
+class Running(Protocol):
+    """Something that is gathered in one pass over the set."""
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+
+
+class RunningMax:
+    """Largest value of each feature."""
+
+    def __init__(self) -> None:
+        self._largest: Tensor | None = None
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+        largest = rows.amax(dim=1, keepdim=True)
+        self._largest = largest if self._largest is None else torch.maximum(self._largest, largest)
+
+    def result(self) -> Float[Tensor, "1 1 d"]:
+        """The maxima of all rows so far."""
+        assert self._largest is not None, "a pass has at least one row"
+        return self._largest
+
+
+class RunningSum:
+    """Sum of each feature, and the number of rows."""
+
+    def __init__(self) -> None:
+        self._total: Tensor | None = None
+        self._dtype = torch.float64
+        self.count = 0
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+        total = rows.sum(dim=1, keepdim=True, dtype=torch.float64)
+        self._total = total if self._total is None else self._total.add_(total)
+        self._dtype = rows.dtype
+        self.count += rows.shape[1]
+
+    def result(self) -> Float[Tensor, "1 1 d"]:
+        """The sums of all rows so far."""
+        assert self._total is not None, "a pass has at least one row"
+        return self._total.to(self._dtype)
+
+
+class RunningMean(RunningSum):
+    """Mean of each feature."""
+
+    def result(self) -> Float[Tensor, "1 1 d"]:
+        """The means of all rows so far."""
+        assert self._total is not None, "a pass has at least one row"
+        return (self._total / self.count).to(self._dtype)
+
+
+class RunningAttention:
+    """MAB(S, Y) for a few queries S, inducing points or seeds, over rows Y that pass by.
+
+    For every head and query three things are kept: the greatest logit so far M, the sum of exp(l_i - M), and the sum of
+    exp(l_i - M) y_i, the last two rescaled when M grows (Milakov and Gimelshein, "Online normalizer calculation for
+    softmax", arXiv 1805.02867, section 3). The rows are attended to as they are: the projections to keys and values are
+    moved to the queries' side, as in `pointset.nn.attention.Multihead`.
+
+    Args:
+        mab: the block.
+        S: [1, q, d_query], its queries.
+        prepare: what the rows go through before `mab` sees them as Y; the block's own norm comes after it.
+        layer: the block's name inside the model.
+        kind: "reads" or "pools", as in `pointset.attention_maps`.
+    """
+
+    def __init__(self, mab: MAB, S: Tensor, prepare: Rowwise, layer: str, kind: str) -> None:
+        attention = mab.multihead
+        Q = attention.query(mab.norm_query(S))
+        self.mab, self.prepare, self.layer, self.kind = mab, prepare, layer, kind
+        self.heads, self.queries = attention.heads, S.shape[1]
+        self._residual = S if mab.form == "paper" else Q
+        key = attention.key.weight.unflatten(0, (self.heads, -1))  # [h, c, d_key]
+        folded = torch.einsum("qhc,hcy->hqy", Q[0].unflatten(-1, (self.heads, -1)), key)
+        self._folded = folded.flatten(0, 1) * attention.scale  # [h q, d_key]
+        self._weighted = torch.zeros_like(self._folded, dtype=torch.float64)
+        self._total = self._weighted.new_zeros(len(self._folded), 1)
+        self._greatest = torch.full_like(self._total, -torch.inf)
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+        Y, logits = self._look(rows)
+        greatest = torch.maximum(self._greatest, logits.amax(dim=1, keepdim=True))
+        kept = torch.exp(self._greatest - greatest)
+        weights = logits.sub_(greatest.to(logits.dtype)).exp_()
+        self._total = self._total * kept + weights.sum(dim=1, keepdim=True, dtype=torch.float64)
+        self._weighted = self._weighted * kept + weights @ Y
+        self._greatest = greatest
+
+    def result(self) -> Float[Tensor, "1 q d"]:
+        """O of the block, for all rows so far."""
+        attention = self.mab.multihead
+        read = (self._weighted / self._total).to(self._folded.dtype).unflatten(0, (self.heads, -1))
+        value = attention.value.weight.unflatten(0, (self.heads, -1))
+        attended = torch.einsum("hqy,hcy->qhc", read, value).flatten(1) + attention.value.bias
+        return self.mab.complete(self._residual, attention.output(attended[None]))
+
+    def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
+        """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""
+        _, logits = self._look(rows)
+        return logits.sub_((self._greatest + self._total.log()).to(logits.dtype))
+
+    def _look(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        Y = self.mab.norm_key(self.prepare(rows))[0]
+        return Y, self._folded @ Y.T

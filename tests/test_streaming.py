@@ -1,0 +1,293 @@
+"""A cloud in pieces gets the answer of the cloud as a whole: every part that streams, cut in any way, in no room."""
+
+import gc
+import itertools
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.streaming import check_streams, encoder_part, passes
+from pointset.streaming.running import RunningAttention, RunningSum
+
+POINTS = 1037
+CLOUD = torch.randn(POINTS, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+CLASSES = 7
+
+ENCODERS = ("rff", "rffp", "isab5")
+POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma3")
+NAMES = [*itertools.starmap("{}-{}".format, itertools.product(ENCODERS, POOLINGS)), "pointnet"]
+OPTIONS = [
+    {},
+    {"form": "paper"},
+    {"form": "paper", "norm": "none", "scale": "head", "temperature": 0.3},
+    {"form": "paper", "prenorm": True},
+    {"form": "paper", "norm": "batch"},
+    {"norm": "layer"},
+    {"norm": "batch", "prenorm": True},
+    {"seeds": "pooled", "layers": 3},
+]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks to a small cloud, and a last one that is not full."""
+    monkeypatch.setitem(passes.ROWS, "cpu", 64)
+
+
+def model_of(name: str, dtype: torch.dtype = torch.float64, **options) -> nn.Module:
+    """A model whose norms and running statistics are not those of its first day."""
+    model = pointset.create_model(name, classes=CLASSES, dim=16, **options).to(dtype).eval()
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for number in itertools.chain(model.parameters(), model.buffers()):
+            if number.is_floating_point():
+                number += 0.3 * torch.rand(number.shape, generator=generator, dtype=dtype)
+    return model
+
+
+def cut(cloud: Tensor, *sizes: int) -> list[Tensor]:
+    return list(cloud.split([*sizes, len(cloud) - sum(sizes)]))
+
+
+class Source:
+    """Counts how often a cloud is started, and gives it in pieces of 100."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def __call__(self) -> Iterator[Tensor]:
+        self.started += 1
+        return iter(CLOUD.split(100))
+
+
+CASES = [(name, {}) for name in NAMES]
+CASES += list(itertools.product(("isab5-max", "isab5-pma3", "rffp-pma"), OPTIONS[1:]))
+CASES += [("rff-max", {"norm": "layer"}), ("rff-sum", {"norm": "batch"})]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_the_same_logits_as_in_memory(name: str, options: dict) -> None:
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 5e-6)):
+        model = model_of(name, dtype, **options)
+        with torch.no_grad():
+            expected = model(CLOUD[None].to(dtype))
+        found = model.stream(CLOUD.to(dtype))
+        assert found.shape == (1, CLASSES)
+        assert found.dtype == dtype
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * float(expected.abs().max()))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.integers(0, 200), max_size=8), st.sampled_from(["tensor", "float64", "float32", "reversed", ">f8"]))
+def test_where_the_cloud_is_cut_changes_no_bit(sizes: list[int], kind: str) -> None:
+    model, cloud = MODEL, CLOUD.float()
+    sizes = [size for size, total in zip(sizes, itertools.accumulate(sizes), strict=True) if total <= POINTS]
+    pieces: list = cut(cloud, *sizes)
+    if kind == "reversed":  # neither contiguous nor to be written to
+        pieces = [np.broadcast_to(piece.numpy()[::-1].copy(), piece.shape)[::-1] for piece in pieces]
+    elif kind != "tensor":
+        pieces = [piece.numpy().astype(kind) for piece in pieces]
+    assert torch.equal(model.stream(lambda: iter(pieces)), model.stream(cloud))
+
+
+MODEL = model_of("isab5-pma3", torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("rff-max", {}, 1),
+        ("rff-pma", {}, 1),
+        ("pointnet", {}, 1),
+        ("rffp-max", {}, 4),
+        ("isab5-max", {}, 3),
+        ("isab5-pma3", {"form": "paper"}, 3),
+        ("isab5-pma", {"layers": 4}, 5),
+        ("isab5-pma", {"seeds": "pooled"}, 4),
+    ],
+)
+def test_one_pass_per_layer_and_one_for_the_pooling(name: str, options: dict, expected: int) -> None:
+    source = Source()
+    model_of(name, **options).stream(source)
+    assert source.started == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_cloud_gets_what_the_model_makes_of_one(name: str) -> None:
+    model = model_of(name)
+    for chunks in ([], [CLOUD[:0]], CLOUD[:0]):
+        assert torch.equal(model.stream(chunks), model(CLOUD[None, :0]))
+
+
+def test_one_point_is_a_cloud() -> None:
+    model = model_of("isab5-pma3")
+    torch.testing.assert_close(model.stream(CLOUD[:1]), model(CLOUD[None, :1]))
+
+
+def test_nothing_is_left_behind() -> None:
+    """Mode, gradients and logits: as if nobody had looked."""
+    model = model_of("isab5-pma", dropout=0.9).train()
+    logits = model.stream(CLOUD)
+    assert model.training
+    assert not logits.requires_grad
+    torch.testing.assert_close(logits, model.eval()(CLOUD[None]).detach())
+
+
+def test_the_whole_cloud_is_never_held() -> None:
+    """At most two pieces live at any time: the one that is used and the one that is made."""
+    alive: list[weakref.ref] = []
+    most = 0
+
+    def pieces() -> Iterator[np.ndarray]:
+        nonlocal most
+        for _ in range(50):
+            piece = np.random.default_rng(0).normal(size=(70, 3))
+            alive.append(weakref.ref(piece))
+            most = max(most, sum(ref() is not None for ref in alive))
+            yield piece
+            del piece
+
+    gc.disable()  # a cycle would hide behind the collector
+    try:
+        MODEL.stream(pieces)
+    finally:
+        gc.enable()
+    assert len(alive) == 150
+    assert most <= 2
+
+
+def test_no_tensor_grows_with_the_cloud() -> None:
+    """Every tensor made on the way is of a block, not of the cloud."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Largest(TorchDispatchMode):
+        rows = 0
+
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            result = function(*arguments, **(options or {}))
+            if isinstance(result, Tensor):
+                self.rows = max(self.rows, *result.shape, 0)
+            return result
+
+    pieces = np.array_split(CLOUD.float().numpy(), 11)
+    with Largest() as largest:
+        MODEL.stream(pieces)
+    assert 64 <= largest.rows <= 95
+
+
+@pytest.mark.parametrize("order", ["rising", "falling"])
+def test_logits_far_apart_neither_overflow_nor_vanish(order: str) -> None:
+    """exp(1e4) is no number: the maximum has to be followed, whether it grows in every block or not at all."""
+    model = model_of("rff-pma", temperature=1e-4)
+    cloud = CLOUD[CLOUD[:, 0].argsort(descending=order == "falling")]
+    expected = model(cloud[None]).detach()
+    assert expected.isfinite().all()
+    torch.testing.assert_close(model.stream(cloud), expected)
+
+
+def test_many_blocks_add_up_exactly_in_float32() -> None:
+    """A sum kept in float32 would stand still: 2^24 + 1 is 2^24."""
+    running = RunningSum()
+    running.add(torch.full((1, 1, 2), 2.0**24))
+    for _ in range(10):
+        running.add(torch.ones(1, 1, 2))
+    assert running.result().tolist() == [[[2.0**24 + 10] * 2]]
+
+
+def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
+    """5,000 times the same 2,000 rows give what 2,000 give; sums in float32 would be off by 1e-4 and more."""
+    model = model_of("rff-pma", torch.float32)
+    rows, mab = CLOUD[:2000, :1].float().repeat(1, 16)[None] * torch.linspace(-1, 1, 16), model.pool.pma.mab
+    results = []
+    for repeats in (1, 5000):
+        running = RunningAttention(mab, model.pool.pma.seeds, nn.Identity(), "pool", "pools")
+        with torch.no_grad():
+            for _ in range(repeats):
+                running.add(rows)
+            results.append(running.result())
+    torch.testing.assert_close(results[1], results[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("sab-max", {}, r"encoder.0 is a SAB, where every point reads every other.*isab16"),
+        ("sab-pma", {"form": "paper"}, r"encoder.1 is a SAB"),
+        ("isab5-aggr.softmax", {}, r"pool is an aggregation of torch-geometric.*max, mean, sum, max\+mean or pma"),
+        ("dgcnn", {}, "dgcnn looks for every point's neighbours.*isab16-pma"),
+        ("isab5-max", {"norm": "set"}, "encoder.0.writes.norm_attended is a set norm.*layer"),
+        ("isab5-max", {"norm": "set", "prenorm": True}, "encoder.1.reads.norm_key is a set norm"),
+        ("rff-max", {"norm": "set"}, "encoder.1 is a set norm"),
+        ("rffp-pma", {"norm": "set", "prenorm": True}, "pool.pma.mab.norm_key is a set norm"),
+    ],
+)
+def test_what_needs_the_whole_cloud_refuses_before_the_first_point(name: str, options: dict, words: str) -> None:
+    model, source = model_of(name, **options), Source()
+    with pytest.raises(PointsetError, match=words):
+        model.stream(source)
+    with pytest.raises(PointsetError, match=words):
+        check_streams(model)
+    assert source.started == 0
+
+
+def test_a_set_norm_over_seeds_is_no_obstacle() -> None:
+    model = model_of("rffp-pma3", norm="set")
+    torch.testing.assert_close(model.stream(CLOUD), model(CLOUD[None]).detach())
+
+
+@pytest.mark.parametrize(
+    ("chunks", "words"),
+    [
+        (iter([CLOUD]), "the chunks are a list_iterator, which runs once.*lambda: pieces"),
+        ((piece for piece in [CLOUD]), "the chunks are a generator, which runs once"),
+        ("scan.npy", r"chunks is a str: give a function.*open_scan"),
+        (3, "chunks is a int"),
+        (lambda: None, r"what chunks\(\) gave is a NoneType"),
+        ([CLOUD, CLOUD[:, :2]], r"piece 1 of the cloud must be numbers \[n, 3\], got torch.float64 \[1037, 2\]"),
+        (CLOUD[None], r"piece 0 .* got torch.float64 \[1, 1037, 3\]"),
+        (np.zeros((4, 3), complex), r"piece 0 .* got complex128 \[4, 3\]"),
+        (np.array([["a", "b", "c"]]), "piece 0 .* got <U1"),
+        ([[1.0, 2.0, 3.0]], r"piece 0 of the cloud is a list: give tensors or arrays \[n, 3\]"),
+    ],
+)
+def test_wrong_chunks_are_one_clear_sentence(chunks, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        MODEL.stream(chunks)
+
+
+def test_a_function_that_gives_its_pieces_once_is_found_out() -> None:
+    pieces = iter(CLOUD.float().split(100))
+    with pytest.raises(PointsetError, match=r"1037 points at first and 0 when.*fresh iterator"):
+        MODEL.stream(lambda: pieces)
+
+
+def test_a_layer_of_ones_own_is_refused_until_it_is_taught() -> None:
+    class Doubled(nn.Module):
+        def forward(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
+            return 2 * X
+
+    model = model_of("isab5-max")
+    model.encoder.append(Doubled())
+    with pytest.raises(PointsetError, match=r"encoder.2 is a Doubled.*encoder_part.register"):
+        model.stream(CLOUD)
+
+    @encoder_part.register
+    def _(module: Doubled, name: str):
+        yield from ()
+        return module
+
+    torch.testing.assert_close(model.stream(CLOUD), model(CLOUD[None]).detach())
+
+
+def test_integers_are_coordinates() -> None:
+    whole = (CLOUD * 10).round()
+    for chunks in (whole.long(), whole.numpy().astype(np.int16), whole.half()):
+        torch.testing.assert_close(MODEL.stream(chunks), MODEL(whole[None].float()).detach())
