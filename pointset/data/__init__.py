@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from pointset.data.geometric import GeometricSets, from_geometric
     from pointset.data.meshes import Mesh, MeshError, read_mesh
     from pointset.data.normalize import normalize_points
+    from pointset.data.normalize_pieces import normalize_chunks
     from pointset.data.point_sets import PointSets
     from pointset.data.pools import Pool
     from pointset.data.sampling import downsample, sample_points
+    from pointset.data.scans import Scan, open_scan
 
 _HOMES = {
     "augment": (
@@ -68,9 +70,11 @@ _HOMES = {
         "read_mesh",
     ),
     "normalize": ("normalize_points",),
+    "normalize_pieces": ("normalize_chunks",),
     "point_sets": ("PointSets",),
     "pools": ("Pool",),
     "sampling": ("downsample", "sample_points"),
+    "scans": ("Scan", "open_scan"),
 }
 
 __all__ = [
@@ -89,6 +93,7 @@ __all__ = [
     "RotateAny",
     "RotateUp",
     "Scale",
+    "Scan",
     "Shift",
     "augmentation_from_names",
     "collate",
@@ -98,7 +103,9 @@ __all__ = [
     "list_cards",
     "load_card",
     "load_dataset",
+    "normalize_chunks",
     "normalize_points",
+    "open_scan",
     "pad_sets",
     "read_cloud",
     "read_mesh",
