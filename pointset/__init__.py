@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pointset.data.dataset import PointSets, load_dataset
     from pointset.errors import PointsetError
     from pointset.evaluation import Evaluation, evaluate
+    from pointset.streaming.maps import StreamedMap, stream_attention
     from pointset.symmetry import check_symmetry
     from pointset.training import Fitted, fit
     from pointset.zoo import create_model, list_models
@@ -34,6 +35,7 @@ _HOMES = {
     "data.dataset": ("PointSets", "load_dataset"),
     "errors": ("PointsetError",),
     "evaluation": ("Evaluation", "evaluate"),
+    "streaming.maps": ("StreamedMap", "stream_attention"),
     "symmetry": ("check_symmetry",),
     "training": ("Fitted", "fit"),
     "zoo": ("create_model", "list_models"),
@@ -49,6 +51,7 @@ __all__ = [
     "PointSets",
     "PointsetError",
     "Recipe",
+    "StreamedMap",
     "attention_maps",
     "check_symmetry",
     "compare",
@@ -59,6 +62,7 @@ __all__ = [
     "list_models",
     "load_dataset",
     "load_run",
+    "stream_attention",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

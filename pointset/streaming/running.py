@@ -5,7 +5,7 @@ million rows add up as exactly as ten; the products over the rows of one block s
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from jaxtyping import Float
@@ -87,7 +87,7 @@ class RunningAttention:
         kind: "reads" or "pools", as in `pointset.attention_maps`.
     """
 
-    def __init__(self, mab: MAB, S: Tensor, prepare: Rowwise, layer: str, kind: str) -> None:
+    def __init__(self, mab: MAB, S: Tensor, prepare: Rowwise, layer: str, kind: Literal["reads", "pools"]) -> None:
         attention = mab.multihead
         Q = attention.query(mab.norm_query(S))
         self.mab, self.prepare, self.layer, self.kind = mab, prepare, layer, kind

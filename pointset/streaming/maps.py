@@ -1,0 +1,162 @@
+"""Attention over a cloud of any size: instead of a row with one weight per point, what such a row says.
+
+The maps of `pointset.attention_maps` for a cloud that never is in memory as a whole. An attention is watched in the
+pass after the one that gathered it, when the sums of its weights are known, so that watching costs one more pass at
+most.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pointset.data.chunks import Chunks
+from pointset.errors import PointsetError
+from pointset.nn.blocks import ISAB, PMA
+from pointset.streaming.chains import chain_of
+from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
+from pointset.streaming.running import RunningAttention
+
+SPAN = 1e4
+"""The finite edges of a histogram go from 1 / SPAN to SPAN times uniform attention."""
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedMap:
+    """What each query of one attention, an inducing point or a seed, looks at in a cloud. All on the CPU."""
+
+    layer: str
+    """The module's name inside the model, such as "encoder.0.reads"; as in `AttentionMap`."""
+    kind: Literal["reads", "pools"]
+    points: int
+    """In the cloud, n."""
+    indices: Int[Tensor, "heads queries top"]
+    """The points with the greatest weights, in falling order; all of them where the cloud has fewer."""
+    weights: Float[Tensor, "heads queries top"]
+    """Their weights; those of all points together are 1."""
+    coordinates: Float[Tensor, "heads queries top inputs"]
+    """Where they are, as the model saw them."""
+    edges: Float[Tensor, " bins+1"]
+    """Of the histograms, in relative weights; the first is 0 and the last infinite, those between are log-spaced."""
+    counts: Int[Tensor, "heads queries bins"]
+    """Points whose weight times n lies in each bin, from its lower edge up to, not including, the upper one."""
+    entropy: Float[Tensor, "heads queries"]
+    """Of the weights of all points, over its greatest value, log n: 1 is uniform, 0 looks at one point."""
+
+    def relative(self) -> Float[Tensor, "heads queries top"]:
+        """The weights times the number of points: 1 is uniform attention, whatever the size of the cloud."""
+        return self.weights * self.points
+
+
+def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: int = 34) -> list[StreamedMap]:
+    """Go through a cloud of any size and say what its inducing points and seeds look at, in constant memory.
+
+    One `StreamedMap` for each "reads" and "pools" of `attention_maps`, in the order of the computation. A pass more
+    than `model.stream` takes, if the model pools by attention.
+
+    Args:
+        model: one that streams, and has attention.
+        chunks: the cloud in pieces, as for `model.stream`.
+        top: points to keep for each head and query.
+        bins: of each histogram, at least 3; the first holds what is below 1 / 10,000 of uniform attention, the last
+            what is above 10,000 times.
+
+    Raises:
+        PointsetError: the model cannot stream or has no such attention, the cloud is empty or its chunks are wrong, or
+            `top` or `bins` is too small.
+    """
+    if top < 1 or bins < 3:
+        raise PointsetError(f"top={top} and bins={bins} leave nothing to see: give at least top=1 and bins=3")
+    if not any(isinstance(module, ISAB | PMA) for module in model.modules()):
+        raise PointsetError(
+            f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds to "
+            "look at: models whose name begins with isab, or ends in pma, do"
+        )
+    with streaming(model):
+        chain, passes = chain_of(model), Passes(chunks, model)
+        watchers: list[_Watcher] = []
+        try:
+            for part in chain.encoder:
+                layer = passes.settle(part)
+                watchers += _watch_latest(passes, _Watched(top, bins, inputs_of(model)))
+                passes.layers.append(layer)
+            passes.settle(chain.pool)
+        except EmptyCloudError as error:
+            raise PointsetError("the cloud is empty: there is nothing to look at") from error
+        watchers += _watch_latest(passes, _Watched(top, bins, inputs_of(model)))
+        if passes.watchers:
+            passes.run()
+    return [watcher.result() for watcher in watchers]
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """How much of each row is kept."""
+
+    top: int
+    bins: int
+    inputs: int
+
+
+def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
+    """Watch, in the next pass, the attention that the last one gathered; none twice."""
+    watchers = [_Watcher(one, passes.count or 0, watched) for one in passes.latest if isinstance(one, RunningAttention)]
+    passes.latest = ()
+    for watcher in watchers:
+        passes.watchers[len(passes.layers)] = watcher
+    return watchers
+
+
+class _Watcher:
+    """Gathers one `StreamedMap`, on the CPU: rows [r, ...] are heads and queries, r = heads * queries."""
+
+    def __init__(self, attention: RunningAttention, points: int, watched: _Watched) -> None:
+        self._attention, self._points, self._watched = attention, points, watched
+        rows = attention.heads * attention.queries
+        self._seen = 0
+        self._logs = torch.zeros(rows, 0)
+        self._indices = torch.zeros(rows, 0, dtype=torch.int64)
+        self._coordinates = torch.zeros(rows, 0, watched.inputs)
+        self._inner_edges = torch.logspace(-math.log10(SPAN), math.log10(SPAN), watched.bins - 1, dtype=torch.float64)
+        self._counts = torch.zeros(rows * watched.bins, dtype=torch.int64)
+        self._nats = torch.zeros(rows, dtype=torch.float64)
+
+    def watch(self, rows: Float[Tensor, "1 n d"], points: Float[Tensor, "n inputs"]) -> None:
+        """Take a block into account."""
+        logs = self._attention.log_weights(rows)
+        self._keep_top(logs, points)
+        self._nats -= (logs.exp() * logs).sum(dim=1, dtype=torch.float64).cpu()
+        bins = torch.bucketize(logs, (self._inner_edges / self._points).log().to(logs), right=True)
+        bins += self._watched.bins * torch.arange(len(logs), device=logs.device)[:, None]
+        self._counts += torch.bincount(bins.flatten(), minlength=len(self._counts)).cpu()
+        self._seen += len(points)
+
+    def _keep_top(self, logs: Tensor, points: Tensor) -> None:
+        """The greatest of this block among the greatest so far."""
+        found = logs.topk(min(self._watched.top, logs.shape[1]), dim=1)
+        values = torch.cat([self._logs.to(logs.dtype), found.values.cpu()], dim=1)
+        indices = torch.cat([self._indices, found.indices.cpu() + self._seen], dim=1)
+        coordinates = torch.cat([self._coordinates.to(points.dtype), points[found.indices].cpu()], dim=1)
+        self._logs, order = values.topk(min(self._watched.top, values.shape[1]), dim=1)
+        self._indices = indices.gather(1, order)
+        self._coordinates = coordinates.gather(1, order[..., None].expand(-1, -1, coordinates.shape[2]))
+
+    def result(self) -> StreamedMap:
+        """What was seen in the pass."""
+        attention = self._attention
+        shape = (attention.heads, attention.queries)
+        entropy = self._nats / math.log(self._points) if self._points > 1 else torch.ones_like(self._nats)
+        return StreamedMap(
+            layer=attention.layer,
+            kind=attention.kind,
+            points=self._points,
+            indices=self._indices.unflatten(0, shape),
+            weights=self._logs.exp().unflatten(0, shape),
+            coordinates=self._coordinates.unflatten(0, shape),
+            edges=torch.cat([torch.zeros(1), self._inner_edges, torch.tensor([math.inf])]),
+            counts=self._counts.view(*shape, self._watched.bins),
+            entropy=entropy.view(shape).to(self._logs.dtype),
+        )
