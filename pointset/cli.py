@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pointset.commands import attend, comparing, data, training
+from pointset.commands import attend, classify, comparing, data, training
 from pointset.errors import PointsetError
 
 app = App(
@@ -22,6 +22,7 @@ app.command(training.train)
 app.command(training.evaluate)
 app.command(comparing.compare)
 app.command(attend.attend)
+app.command(classify.classify)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,108 @@
+"""`pointset classify`: what a trained model takes a scan for, however large the scan is."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pointset.commands.options import Json
+from pointset.commands.printing import print_json, print_rows
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+MOST_WHOLE = 100_000
+"""Points of a scan that a model gets as a whole if it cannot stream."""
+MOST_SQUARE = 10_000
+"""The same of dgcnn, which keeps the distance of every two points: 0.4 GB."""
+BEST = 5
+
+
+def classify(run: Path, file: Path, *files: Path, as_json: Json = False) -> None:
+    """Say what a trained model takes scans for, of any size: they are read from the disk piece by piece.
+
+    Args:
+        run: the folder that `pointset train` wrote.
+        file: a scan (.npy, .ply, .pcd, .xyz, .txt), which is used with all its points; or a mesh, of which as many are
+            sampled as the model was trained on.
+        files: more of them.
+        as_json: print JSON.
+    """
+    from pointset.checkpoints import load_run
+    from pointset.training import find_device
+
+    model, description = load_run(run)
+    model = model.to(find_device("auto"))
+    results = []
+    for path in (file, *files):
+        results.append(_classified(model, description["data"], path))
+        if not as_json:
+            _print(results[-1])
+    if as_json:
+        print_json(results)
+
+
+def _classified(model: "nn.Module", data: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The likeliest classes of one file, with what it took."""
+    start = perf_counter()
+    chunks, points = _points_of(path, data)
+    logits, streamed = _logits(model, chunks, points, path)
+    best = logits[0].softmax(dim=0).sort(descending=True)
+    names = [data["classes"][index] for index in best.indices[:BEST].tolist()]
+    return {
+        "file": str(path),
+        "classes": [
+            {"class": name, "probability": probability}
+            for name, probability in zip(names, best.values[:BEST].tolist(), strict=True)
+        ],
+        "points": points,
+        "seconds": perf_counter() - start,
+        "streamed": streamed,
+    }
+
+
+def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable[Tensor]], int]":
+    """The file's points, normalised as those that the model was trained on, and their number."""
+    from pointset.data import normalize_chunks, open_scan, read_cloud
+    from pointset.data.file_kinds import CLOUD_SUFFIXES, has_faces
+    from pointset.data.meshes import MESH_SUFFIXES
+    from pointset.data.scans import LAYOUTS
+    from pointset.loading import load_shape_like
+
+    suffix = path.suffix.lower()
+    if suffix in MESH_SUFFIXES and (suffix not in CLOUD_SUFFIXES or has_faces(path)):
+        sampled = load_shape_like(data, path).points
+        return lambda: (sampled,), len(sampled)
+    if suffix in LAYOUTS:
+        scan = open_scan(path)
+        return normalize_chunks(scan, data["normalize"]), scan.count
+    cloud = read_cloud(path).points  # .npz: its arrays may be compressed
+    return normalize_chunks(cloud, data["normalize"]), len(cloud)
+
+
+def _logits(
+    model: "nn.Module", chunks: "Callable[[], Iterable[Tensor]]", points: int, path: Path
+) -> "tuple[Tensor, bool]":
+    """Logits [1, classes], and whether the scan was streamed; else it is small, and the model got it as a whole."""
+    import torch
+
+    from pointset.streaming import StreamingError, check_streams, stream_logits
+
+    try:
+        check_streams(model)
+    except StreamingError as error:
+        most = MOST_SQUARE if model.spec.name == "dgcnn" else MOST_WHOLE  # type: ignore[union-attr]
+        if points > most:
+            raise PointsetError(f"{path} has {points:,} points, more than {most:,}, and {error}") from error
+        like = next(model.parameters())
+        cloud = torch.cat([piece.to(like, copy=True) for piece in chunks()])
+        with torch.no_grad():
+            return model(cloud[None]), False
+    return stream_logits(model, chunks), True
+
+
+def _print(result: dict[str, Any]) -> None:
+    how = "" if result["streamed"] else ", as a whole"
+    print(f"{result['file']}: {result['points']:,} points in {result['seconds']:.1f} s{how}")
+    print_rows([{"class": one["class"], "%": f"{100 * one['probability']:.1f}"} for one in result["classes"]])
