@@ -19,14 +19,13 @@ MOST_SQUARE = 10_000
 BEST = 5
 
 
-def classify(run: Path, file: Path, *files: Path, as_json: Json = False) -> None:
+def classify(run: Path, files: list[Path], *, as_json: Json = False) -> None:
     """Say what a trained model takes scans for, of any size: they are read from the disk piece by piece.
 
     Args:
         run: the folder that `pointset train` wrote.
-        file: a scan (.npy, .ply, .pcd, .xyz, .txt), which is used with all its points; or a mesh, of which as many are
+        files: scans (.npy, .ply, .pcd, .xyz, .txt), which are used with all their points; of a mesh, as many are
             sampled as the model was trained on.
-        files: more of them.
         as_json: print JSON.
     """
     from pointset.checkpoints import load_run
@@ -35,7 +34,7 @@ def classify(run: Path, file: Path, *files: Path, as_json: Json = False) -> None
     model, description = load_run(run)
     model = model.to(find_device("auto"))
     results = []
-    for path in (file, *files):
+    for path in files:
         results.append(_classified(model, description["data"], path))
         if not as_json:
             _print(results[-1])
