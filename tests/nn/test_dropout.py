@@ -45,3 +45,15 @@ def test_evaluation_leaves_everything_and_seeds_repeat():
     first = layer(X)
     torch.manual_seed(7)
     assert torch.equal(layer(X), first)
+
+
+def test_a_training_step_can_be_compiled():
+    """The rate and the scale hold in a compiled step too, and the gradients pass where the numbers pass."""
+    layer = torch.compile(Dropout(0.25), backend="aot_eager", fullgraph=True)
+    X = torch.ones(40, 503, requires_grad=True)
+    torch.manual_seed(0)
+    kept = layer(X)
+    kept.sum().backward()
+    assert abs((kept == 0).float().mean() - 0.25) < 5 * math.sqrt(0.25 * 0.75 / X.numel())
+    assert kept.detach()[kept > 0].unique() == pytest.approx(4 / 3, rel=1e-6)
+    assert torch.equal(X.grad, kept.detach())
