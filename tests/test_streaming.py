@@ -39,7 +39,7 @@ OPTIONS = [
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks to a small cloud, and a last one that is not full."""
-    monkeypatch.setitem(passes.ROWS, "cpu", 64)
+    monkeypatch.setattr(passes, "block_rows", lambda device: 64)
 
 
 def model_of(name: str, dtype: torch.dtype = torch.float64, **options) -> nn.Module:

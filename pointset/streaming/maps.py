@@ -18,7 +18,7 @@ from pointset.errors import PointsetError
 from pointset.nn.blocks import ISAB, PMA
 from pointset.streaming.chains import chain_of
 from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
-from pointset.streaming.running import RunningAttention
+from pointset.streaming.running import RunningAttention, exact_type
 
 SPAN = 1e4
 """The finite edges of a histogram go from 1 / SPAN to SPAN times uniform attention."""
@@ -128,8 +128,10 @@ class _Watcher:
         """Take a block into account."""
         logs = self._attention.log_weights(rows)
         self._keep_top(logs, points)
-        self._nats -= (logs.exp() * logs).sum(dim=1, dtype=torch.float64).cpu()
-        bins = torch.bucketize(logs, (self._inner_edges / self._points).log().to(logs), right=True)
+        self._nats -= (logs.exp() * logs).sum(dim=1, dtype=exact_type(logs.device)).cpu()
+        bins = torch.bucketize(
+            logs, (self._inner_edges / self._points).log().to(logs.dtype).to(logs.device), right=True
+        )
         bins += self._watched.bins * torch.arange(len(logs), device=logs.device)[:, None]
         self._counts += torch.bincount(bins.flatten(), minlength=len(self._counts)).cpu()
         self._seen += len(points)

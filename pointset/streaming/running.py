@@ -17,6 +17,11 @@ Rows = Float[Tensor, "1 n d"]
 Rowwise = Callable[[Tensor], Tensor]
 
 
+def exact_type(device: torch.device) -> torch.dtype:
+    """What totals are kept in: float64, or float32 on Apple's GPUs, which have nothing finer."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 class Running(Protocol):
     """Something that is gathered in one pass over the set."""
 
@@ -46,12 +51,12 @@ class RunningSum:
 
     def __init__(self) -> None:
         self._total: Tensor | None = None
-        self._dtype = torch.float64
+        self._dtype = torch.float32
         self.count = 0
 
     def add(self, rows: Rows) -> None:
         """Take another block into account."""
-        total = rows.sum(dim=1, keepdim=True, dtype=torch.float64)
+        total = rows.sum(dim=1, keepdim=True, dtype=exact_type(rows.device))
         self._total = total if self._total is None else self._total.add_(total)
         self._dtype = rows.dtype
         self.count += rows.shape[1]
@@ -96,7 +101,7 @@ class RunningAttention:
         key = attention.key.weight.unflatten(0, (self.heads, -1))  # [h, c, d_key]
         folded = torch.einsum("qhc,hcy->hqy", Q[0].unflatten(-1, (self.heads, -1)), key)
         self._folded = folded.flatten(0, 1) * attention.scale  # [h q, d_key]
-        self._weighted = torch.zeros_like(self._folded, dtype=torch.float64)
+        self._weighted = torch.zeros_like(self._folded, dtype=exact_type(S.device))
         self._total = self._weighted.new_zeros(len(self._folded), 1)
         self._greatest = torch.full_like(self._total, -torch.inf)
 
@@ -106,7 +111,7 @@ class RunningAttention:
         greatest = torch.maximum(self._greatest, logits.amax(dim=1, keepdim=True))
         kept = torch.exp(self._greatest - greatest)
         weights = logits.sub_(greatest.to(logits.dtype)).exp_()
-        self._total = self._total * kept + weights.sum(dim=1, keepdim=True, dtype=torch.float64)
+        self._total = self._total * kept + weights.sum(dim=1, keepdim=True, dtype=self._total.dtype)
         self._weighted = self._weighted * kept + weights @ Y
         self._greatest = greatest
 
