@@ -29,6 +29,7 @@ from pointset.data.dataset import PointSets
 from pointset.distributed import OneProcess, join_processes
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
+from pointset.memory import kept_memory
 from pointset.optimization import learning_rate, make_optimizer
 from pointset.provenance import versions
 
@@ -83,7 +84,8 @@ def fit(
         description = describe(model, train, recipe, seed, processes.world)
         finished = processes.from_main(lambda: None if folder is None else _enter(folder, description, held))
         if finished is None:
-            return training.run(progress)
+            with kept_memory() if processes.device.type == "cpu" else nullcontext():
+                return training.run(progress)
         model.load_state_dict(finished[0])
         return _fitted(model, finished[1], recipe)
 

@@ -14,7 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import Scale
+from pointset.nn.fusing import may_fuse
 from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.reading import read_sets
 
 FEW_KEYS = 64
 """Up to here, on a CPU, two plain products beat `scaled_dot_product_attention`, most of all in bfloat16 (a training
@@ -102,10 +104,17 @@ class Multihead(nn.Module):
         key = self.key.weight.unflatten(0, (heads, -1))  # [h, c, dim_key]
         value = self.value.weight.unflatten(0, (heads, -1))
         folded = torch.einsum("bnhc,hcy->bhny", Q.unflatten(-1, (heads, -1)), key).flatten(1, 2)
-        logits = torch.matmul(folded * self.scale, Y.mT).unflatten(1, (heads, n))  # [B, h, n, m]
-        weights = self._recorded(attention_weights(logits, mask))
-        read = torch.matmul(weights.flatten(1, 2), Y).unflatten(1, (heads, n))  # [B, h, n, dim_key]
+        read = self._read(folded * self.scale, Y, mask).unflatten(1, (heads, n))  # [B, h, n, dim_key]
         return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + self.value.bias
+
+    def _read(self, queries: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        """What folded queries [_, h * n, dim_key] read from Y itself, [B, h * n, dim_key]."""
+        if queries.shape[0] == 1 and self.record is None and may_fuse(self, queries, Y):
+            lengths = [Y.shape[1]] * Y.shape[0]
+            return read_sets(Y.flatten(0, 1), queries[0], lengths, None if mask is None else mask.flatten())
+        logits = torch.matmul(queries, Y.mT).unflatten(1, (self.heads, -1))  # [B, h, n, m]
+        weights = self._recorded(attention_weights(logits, mask))
+        return torch.matmul(weights.flatten(1, 2), Y)
 
     def _explicit(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
         queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))

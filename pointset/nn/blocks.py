@@ -17,9 +17,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import Form, InitialName, NormName, Scale, SeedSource, own_norm
-from pointset.nn.attention import Multihead
+from pointset.nn.attention import FEW_KEYS, Multihead
+from pointset.nn.fusing import may_fuse
 from pointset.nn.masks import masked_mean
 from pointset.nn.norms import make_norm
+from pointset.nn.writing import Keys, Maps, write_rows
 
 
 class MABOptions(TypedDict, total=False):
@@ -84,6 +86,7 @@ class MAB(nn.Module):
             raise ValueError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
         norm = norm or own_norm(form)
         self.form = form
+        self.norm = norm
         self.multihead = Multihead(dim_query, dim_key, dim, heads, scale, temperature, output=form == "paper")
         self.feed_forward = rff(dim, dim) if form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
         unused: NormName = "none"
@@ -105,6 +108,8 @@ class MAB(nn.Module):
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
+        if mask is None and self._is_fused(X, Y):
+            return self._fused(X, Y)
         residual, attended = self._attention(X, Y, mask, query_mask)
         return self.complete(residual, attended, query_mask)
 
@@ -114,9 +119,19 @@ class MAB(nn.Module):
         attended: Float[Tensor, "B n d"],
         query_mask: Bool[Tensor, "B n"] | None = None,
     ) -> Float[Tensor, "B n d"]:
-        """What follows the attention: O [B, n, d] of the residual (X or Q, by the form) and what was read (W^O done)."""
+        """What follows the attention: O [B, n, d] of the residual (X or Q, by the form) and of what was read."""
         H = self.norm_attended(residual + attended, query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
+
+    def _is_fused(self, X: Tensor, Y: Tensor) -> bool:
+        plain = self.form == "reference" and self.norm == "none" and self.multihead.record is None
+        return plain and X.shape[0] == Y.shape[0] and Y.shape[1] <= min(FEW_KEYS, X.shape[1]) and may_fuse(self, X, Y)
+
+    def _fused(self, X: Tensor, Y: Tensor) -> Tensor:
+        keys = Keys(self.multihead.key(Y) * self.multihead.scale, self.multihead.value(Y))
+        maps = Maps(*linear(self.multihead.query), *linear(self.feed_forward[0]))
+        lengths = [X.shape[1]] * X.shape[0]
+        return write_rows(X.flatten(0, 1), keys, maps, self.multihead.heads, lengths).unflatten(0, X.shape[:2])
 
     def _attention(self, X: Tensor, Y: Tensor, mask: Tensor | None, query_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         Y = self.norm_key(Y, mask)
@@ -124,6 +139,12 @@ class MAB(nn.Module):
             return X, self.multihead(self.norm_query(X, query_mask), Y, mask)
         Q = self.multihead.query(self.norm_query(X, query_mask))
         return Q, self.multihead.attend(Q, Y, mask)
+
+
+def linear(module: nn.Module) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a linear layer."""
+    assert isinstance(module, nn.Linear)
+    return module.weight, module.bias
 
 
 class SAB(nn.Module):

@@ -1,0 +1,198 @@
+"""The tiled order of attention against the plain one: same values, same gradients, whatever the sizes."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from pointset import create_model
+from pointset.nn import attention, blocks, dropout, tiles
+from pointset.nn.dropout import Dropout
+from pointset.nn.reading import read_plainly, read_sets
+from pointset.nn.tiles import parts_of_sets, whole_sets
+from pointset.nn.writing import Keys, Maps, write_plainly, write_rows
+
+LENGTHS = [5, 0, 7, 7, 1, 23, 0]
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles of a few rows, so that small sets make many of them."""
+    monkeypatch.setattr(tiles, "TILE", 64)
+
+
+@pytest.fixture
+def plainly(monkeypatch):
+    """Call something with the tiled order switched off."""
+
+    def call(function, *arguments):
+        with monkeypatch.context() as patch:
+            for module in (attention, blocks, dropout):
+                patch.setattr(module, "may_fuse", lambda *_: False)
+            return function(*arguments)
+
+    return call
+
+
+def gradients(function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    inputs = tuple(part.detach().clone().requires_grad_() for part in inputs)
+    out = function(*inputs)
+    weights = normal(*out.shape, seed=9)
+    return out.detach(), *torch.autograd.grad((out * weights).sum(), inputs)
+
+
+@given(st.lists(st.integers(0, 40), max_size=9), st.integers(1, 100))
+def test_tiles_hold_every_row_once_in_order_and_no_more_than_fits(lengths, width):
+    for cut in (whole_sets, parts_of_sets):
+        rows = []
+        for sets, piece in cut(lengths, width):
+            count = sets.stop - sets.start
+            assert (piece.stop - piece.start) % count == 0
+            assert {lengths[one] for one in range(sets.start, sets.stop)} == {lengths[sets.start]}
+            assert sum(lengths[: sets.start]) <= piece.start < piece.stop <= sum(lengths[: sets.stop])
+            assert count == 1 or (piece.stop - piece.start) * width <= tiles.TILE
+            rows += range(piece.start, piece.stop)
+        assert rows == list(range(sum(lengths)))
+
+
+def test_long_sets_are_cut_only_where_rows_are_on_their_own(small_tiles):
+    assert [tuple(rows.stop - rows.start for _, rows in cut([20, 3], 8)) for cut in (whole_sets, parts_of_sets)] == [
+        (20, 3),
+        (8, 8, 4, 3),
+    ]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_reading_ragged_sets(small_tiles, masked):
+    X, queries = normal(sum(LENGTHS), 6), normal(11, 6, seed=1)
+    keep = normal(sum(LENGTHS), seed=2) > 0 if masked else None
+    if keep is not None:
+        keep[5:12] = False  # a set of which nothing is real
+    expected = gradients(lambda *inputs: read_plainly(*inputs, LENGTHS, keep), (X, queries))
+    found = gradients(lambda *inputs: read_sets(*inputs, LENGTHS, keep), (X, queries))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    assert found[0][1].eq(0).all()
+    with torch.no_grad():
+        torch.testing.assert_close(read_sets(X, queries, LENGTHS, keep), expected[0], rtol=1e-12, atol=1e-12)
+
+
+def writing(lengths: list[int] = LENGTHS) -> tuple[Tensor, ...]:
+    """X, K, V, the two maps and their biases: three keys, width 8 from 5."""
+    keys = (len(lengths), 3, 8)
+    sizes = ((sum(lengths), 5), keys, keys, (8, 5), (8,), (8, 8), (8,))
+    return tuple(normal(*size, seed=seed) for seed, size in enumerate(sizes))
+
+
+def written(write, lengths: list[int] = LENGTHS):
+    return lambda X, K, V, *maps: write(X, Keys(K, V), Maps(*maps), 2, lengths)
+
+
+def test_writing_ragged_sets(small_tiles):
+    expected, found = (gradients(written(write), writing()) for write in (write_plainly, write_rows))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(written(write_rows)(*writing()), expected[0], rtol=1e-12, atol=1e-12)
+
+
+def test_points_that_need_no_gradient_get_none(small_tiles):
+    X, *rest = writing()
+    rest = [part.requires_grad_() for part in rest]
+    written(write_rows)(X, *rest).sum().backward()
+    assert X.grad is None
+    assert all(part.grad is not None for part in rest)
+
+
+def test_second_derivatives(small_tiles):
+    lengths = [2, 0, 3]
+    inputs = tuple(part.requires_grad_() for part in writing(lengths))
+    assert torch.autograd.gradgradcheck(written(write_rows, lengths), inputs, fast_mode=True)
+    inputs = (normal(5, 6).requires_grad_(), normal(4, 6, seed=1).requires_grad_())
+    assert torch.autograd.gradgradcheck(lambda *both: read_sets(*both, lengths), inputs)
+
+
+def learned(model: nn.Module, points: Tensor, mask: Tensor | None) -> list[Tensor]:
+    points = points.clone().requires_grad_()
+    model.zero_grad()
+    logits = model(points, mask)
+    F.cross_entropy(logits, torch.arange(len(points))).backward()
+    return [logits.detach(), points.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", ["isab16-pma", "isab3-pma4", "isab16-max", "sab-pma", "rff-pma"])
+def test_models_are_the_same_tiled_or_not(name, form, masked, dtype, small_tiles, plainly):
+    model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
+    points = normal(3, 83, 3).to(dtype)
+    mask = normal(3, 83, seed=1) > 0 if masked else None
+    if mask is not None:
+        mask[1] = False
+    found, expected = learned(model, points, mask), plainly(learned, model, points, mask)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def test_the_tiled_order_is_taken(monkeypatch):
+    """Or the test above would compare the plain order with itself."""
+    taken = []
+
+    def watched(call):
+        return lambda *arguments: taken.append(call.__name__) or call(*arguments)
+
+    monkeypatch.setattr(attention, "read_sets", watched(read_sets))
+    monkeypatch.setattr(blocks, "write_rows", watched(write_rows))
+    create_model("isab3-pma", classes=5, dim=32)(normal(3, 83, 3).float())
+    assert taken == ["read_sets", "write_rows"] * 2 + ["read_sets"]
+
+
+def test_transforms_and_autocast_see_the_plain_order():
+    model = create_model("isab4-pma", classes=5, dim=16, dropout=0.0).double()
+    points = normal(2, 70, 3)
+
+    def first(one: Tensor) -> Tensor:
+        return model(one)[0, 0]
+
+    gradient = torch.func.grad(first)(points)
+    direction = normal(2, 70, 3, seed=1)
+    _, change = torch.func.jvp(first, (points,), (direction,))
+    torch.testing.assert_close(change, (gradient * direction).sum())
+    each = torch.func.vmap(lambda one: model(one[None])[0])(points)
+    torch.testing.assert_close(each, model(points))
+    model.float()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert model(points.float()).dtype == torch.bfloat16
+
+
+def test_hooks_are_called():
+    model = create_model("isab4-pma", classes=5, dim=16)
+    seen = []
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            module.register_forward_hook(lambda module, *_: seen.append(module))
+    model(normal(2, 70, 3).float())
+    writes = model.encoder[0].writes
+    assert {writes.multihead.query, writes.feed_forward[0]} <= set(seen)
+
+
+def test_dropout_draws_the_same_tiled_or_not(plainly, monkeypatch):
+    X, weights = normal(7, 33, 5).requires_grad_(), normal(7, 33, 5, seed=1)
+    monkeypatch.setattr(dropout, "TILE", 64)
+
+    def dropped() -> tuple[Tensor, Tensor]:
+        torch.manual_seed(3)
+        Y = Dropout(0.3)(X)
+        return Y, torch.autograd.grad((Y * weights).sum(), X)[0]
+
+    with torch.random.fork_rng():
+        for one, other in zip(dropped(), plainly(dropped), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=0)
