@@ -37,8 +37,8 @@ def blocks(
         PointsetError: `chunks` is no such thing, or a piece is not [n, width] numbers; it is counted from 0.
     """
     buffer = torch.empty(rows, width, dtype=dtype, device=device)
-    filled = 0
-    for number, piece in enumerate(fresh_pieces(chunks)()):
+    filled = number = 0
+    for piece in fresh_pieces(chunks)():
         check_piece(piece, number, width)
         start = 0
         while start < len(piece):
@@ -49,6 +49,7 @@ def blocks(
                 yield buffer
                 filled = 0
         del piece  # or it would live on while the source makes the next one
+        number += 1  # noqa: SIM113 - enumerate holds a piece until the next one is there
     if filled:
         yield buffer[:filled]
 

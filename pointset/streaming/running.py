@@ -126,7 +126,7 @@ class RunningAttention:
     def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
         """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""
         _, logits = self._look(rows)
-        return logits.sub_((self._greatest + self._total.log()).to(logits.dtype))
+        return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
 
     def _look(self, rows: Rows) -> tuple[Tensor, Tensor]:
         Y = self.mab.norm_key(self.prepare(rows))[0]
