@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.tiles import Tile, by_set, whole_sets
+from pointset.nn.tiles import Scratch, Tile, by_set, whole_sets
 
 
 def read_sets(
@@ -56,9 +56,10 @@ def _read(X: Tensor, F: Tensor, lengths: Sequence[int], keep: Tensor | None, kep
     """The forward pass; the weights are left in `kept` [N * q]."""
     q, width = F.shape
     S = X.new_zeros(len(lengths), q, width)
+    scratch = Scratch(X)
     for tile in whole_sets(lengths, max(F.shape)):
         x = by_set(X, tile)
-        logits = torch.matmul(F, x.mT)
+        logits = torch.bmm(F.expand(len(x), -1, -1), x.mT, out=scratch(len(x), q, x.shape[1]))
         if keep is not None:
             real = by_set(keep, tile)[:, None]
             logits.masked_fill_(~real, _lowest(X))
@@ -100,9 +101,11 @@ def _read_backward(
 ) -> tuple[Tensor | None, Tensor]:
     gF = torch.zeros_like(F)
     gX = torch.empty_like(X) if for_rows else None
+    scratch = Scratch(X)
     for tile in whole_sets(lengths, max(F.shape)):
         x, weights, g = by_set(X, tile), _weights(kept, tile, len(F)), gS[tile.sets]
-        g_logits = torch._softmax_backward_data(torch.bmm(g, x.mT), weights, 2, X.dtype)
+        g_weights = torch.bmm(g, x.mT, out=scratch(*weights.shape))
+        g_logits = torch._softmax_backward_data(g_weights, weights, 2, X.dtype, grad_input=g_weights)
         gF += torch.bmm(g_logits, x).sum(dim=0)
         if gX is not None:
             gx = torch.bmm(weights.mT, g, out=by_set(gX, tile))

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.tiles import Tile, by_set, parts_of_sets
+from pointset.nn.tiles import Scratch, Tile, by_set, parts_of_sets
 
 
 class Keys(NamedTuple):
@@ -41,11 +41,12 @@ def write_rows(
     if torch.is_grad_enabled() and any(part.requires_grad for part in (X, *keys, *maps)):
         return _Write.apply(X, *keys, *maps, heads, lengths)
     O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
+    attended, fed, weights = Scratch(X), Scratch(X), Scratch(X)
     for tile in parts_of_sets(lengths, O.shape[1]):
-        H = O.new_empty(tile.rows.stop - tile.rows.start, O.shape[1])
-        weights = H.new_empty(heads, tile.sets.stop - tile.sets.start, len(by_set(O, tile)[0]), keys.K.shape[1])
-        _attend(X, keys, maps, tile, H, weights)
-        _feed(H, maps, O[tile.rows])
+        sets, rows, width = by_set(O, tile).shape
+        H = attended(sets * rows, width)
+        _attend(X, keys, maps, tile, H, weights(heads, sets, rows, keys.K.shape[1]))
+        _feed(H, maps, fed(*H.shape), O[tile.rows])
     return O
 
 
@@ -75,9 +76,10 @@ def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: T
         Q.baddbmm_(A, V)
 
 
-def _feed(H: Tensor, maps: Maps, O: Tensor) -> None:  # noqa: E741
-    torch.addmm(maps.feed_bias, H, maps.feed.mT, out=O)
-    O.relu_().add_(H)
+def _feed(H: Tensor, maps: Maps, T: Tensor, O: Tensor) -> None:  # noqa: E741
+    """Fill O [rows, d]; T [rows, d] is for a moment."""
+    torch.addmm(maps.feed_bias, H, maps.feed.mT, out=T)
+    torch.add(H, T.relu_(), out=O)
 
 
 def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
@@ -98,9 +100,11 @@ class _Write(torch.autograd.Function):
         O = X.new_empty(len(X), len(maps.feed))  # noqa: E741
         H = torch.empty_like(O)
         kept = X.new_empty(len(X) * heads * keys.K.shape[1])
+        fed = Scratch(X)
         for tile in parts_of_sets(lengths, O.shape[1]):
-            _attend(X, keys, maps, tile, H[tile.rows], _weights(kept, tile, heads, keys.K.shape[1]))
-            _feed(H[tile.rows], maps, O[tile.rows])
+            h = H[tile.rows]
+            _attend(X, keys, maps, tile, h, _weights(kept, tile, heads, keys.K.shape[1]))
+            _feed(h, maps, fed(*h.shape), O[tile.rows])
         ctx.save_for_backward(X, *keys, *maps, H, O, kept)
         ctx.heads, ctx.lengths = heads, lengths
         return O
@@ -137,14 +141,15 @@ def _backward(gO: Tensor, done: _Forward, for_rows: bool) -> tuple[Tensor | None
     gX = torch.empty_like(done.X) if for_rows else None
     gK, gV = (torch.zeros_like(part) for part in done.keys)
     gWq, gbq, gW, gb = (torch.zeros_like(part) for part in done.maps)
+    fed, attended, weights = Scratch(gO), Scratch(gO), Scratch(gO)
     for tile in parts_of_sets(done.lengths, done.H.shape[1]):
         g, H = gO[tile.rows], done.H[tile.rows]
-        open_ = done.O[tile.rows] - H
-        gT = torch.ops.aten.threshold_backward(g, open_, 0)
+        gT = torch.sub(done.O[tile.rows], H, out=fed(*H.shape))
+        torch.ops.aten.threshold_backward.grad_input(g, gT, 0, grad_input=gT)
         gW.addmm_(gT.mT, H)
         gb += gT.sum(dim=0)
-        gH = torch.addmm(g, gT, done.maps.feed)
-        _attend_backward(gH, gK[tile.sets], gV[tile.sets], tile, done)
+        gH = torch.addmm(g, gT, done.maps.feed, out=attended(*H.shape))
+        _attend_backward(gH, gK[tile.sets], gV[tile.sets], tile, done, weights)
         gWq.addmm_(gH.mT, done.X[tile.rows])
         gbq += gH.sum(dim=0)
         if gX is not None:
@@ -152,17 +157,17 @@ def _backward(gO: Tensor, done: _Forward, for_rows: bool) -> tuple[Tensor | None
     return gX, gK, gV, gWq, gbq, gW, gb
 
 
-def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forward) -> None:
+def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forward, scratch: Scratch) -> None:
     """Make the gradient of H [rows, d] that of Q, in place, and add to those of the keys and values."""
     A = _weights(done.weights, tile, done.heads, gK.shape[1])
     sets = A.shape[1]
     rows = (part.unflatten(0, (sets, -1)) for part in (gH, done.H[tile.rows]))
     parts = _heads(done.heads, *rows, done.keys.K[tile.sets], done.keys.V[tile.sets], gK, gV)
-    gA = torch.empty_like(A)
+    gA = scratch(*A.shape)
     for a, ga, (gh, _, _, V, _, gv) in zip(A, gA, parts, strict=True):
         torch.bmm(gh, V.mT, out=ga)
         gv += torch.bmm(a.mT, gh)
-    gL = torch._softmax_backward_data(gA, A, -1, A.dtype)
+    gL = torch._softmax_backward_data(gA, A, -1, A.dtype, grad_input=gA)
     for a, gl, (gh, h, K, V, gk, _) in zip(A, gL, parts, strict=True):
         gk += torch.bmm(gl.mT, h) - torch.bmm(torch.bmm(gl.mT, a), V)  # Q = H - A V
         gh.baddbmm_(gl, K)

@@ -25,7 +25,7 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles of a few rows, so that small sets make many of them."""
-    monkeypatch.setattr(tiles, "TILE", 64)
+    monkeypatch.setattr(tiles, "tile_size", lambda: 64)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_tiles_hold_every_row_once_in_order_and_no_more_than_fits(lengths, width
             assert (piece.stop - piece.start) % count == 0
             assert {lengths[one] for one in range(sets.start, sets.stop)} == {lengths[sets.start]}
             assert sum(lengths[: sets.start]) <= piece.start < piece.stop <= sum(lengths[: sets.stop])
-            assert count == 1 or (piece.stop - piece.start) * width <= tiles.TILE
+            assert count == 1 or (piece.stop - piece.start) * width <= tiles.tile_size()
             rows += range(piece.start, piece.stop)
         assert rows == list(range(sum(lengths)))
 
