@@ -68,14 +68,26 @@ def multiply_adds(model: nn.Module, points: int) -> int:
 
     torch's own counter sees them, on a CPU whatever the model's device: the count is the same on all.
     """
+    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    clouds = clouds_for(model, 1, points)
+    with torch.no_grad():
+        return flops(lambda: model(clouds)) // 2
+
+
+def flops(work: Callable[[], object]) -> int:
+    """Floating-point operations of the matrix products of some work, two per multiply-add; backward passes too."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     aten = torch.ops.aten
-    distances = dict.fromkeys((aten._cdist_forward, aten._euclidean_dist), _distance_flops)  # of few and of many rows
-    with torch.no_grad(), _unfused(), FlopCounterMode(display=False, custom_mapping=distances) as counter:
-        model(_clouds(model, 1, points))
-    return counter.get_total_flops() // 2
+    unknown = {
+        aten._cdist_forward: _distance_flops,  # of few rows
+        aten._euclidean_dist: _distance_flops,  # of many
+        aten.addmm_: _added_product_flops,
+        aten.baddbmm_: _added_product_flops,
+    }
+    with _unfused(), FlopCounterMode(display=False, custom_mapping=unknown) as counter:
+        work()
+    return counter.get_total_flops()
 
 
 @contextmanager
@@ -99,22 +111,27 @@ def _distance_flops(first: Sequence[int], second: Sequence[int], *_: Any, **__: 
     return 2 * math.prod(first) * second[-2]
 
 
+def _added_product_flops(_: Sequence[int], first: Sequence[int], second: Sequence[int], *__: Any, **___: Any) -> int:
+    """Two for each product of first [..., n, d] and second [..., d, m], added to something in place."""
+    return 2 * math.prod(first) * second[-1]
+
+
 def latency_ms(model: nn.Module, points: int) -> float:
     """Milliseconds of one forward pass over one set, after one to warm up."""
-    clouds = _clouds(model, 1, points)
+    clouds = clouds_for(model, 1, points)
     with torch.inference_mode(), in_evaluation_mode(model):
         model(clouds)
-        _wait(clouds.device)
+        wait_for(clouds.device)
         start = time.perf_counter()
         model(clouds)
-        _wait(clouds.device)
+        wait_for(clouds.device)
         return 1000.0 * (time.perf_counter() - start)
 
 
 def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
     """Bytes that forward and backward pass hold at their peak beyond what was held before, gradients included."""
     model = copy.deepcopy(model).train()  # its batch statistics and gradients are its own
-    clouds = _clouds(model, batch_size, points)
+    clouds = clouds_for(model, batch_size, points)
     labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
 
     def step() -> None:
@@ -166,12 +183,14 @@ class _Held(TorchDispatchMode):
         self.bytes -= size
 
 
-def _clouds(model: nn.Module, sets: int, points: int) -> Tensor:
+def clouds_for(model: nn.Module, sets: int, points: int) -> Tensor:
+    """Random clouds [sets, points, inputs], the same every time, on the model's device."""
     device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(0)
     return torch.randn(sets, points, getattr(model, "inputs", 3), generator=generator).to(device)
 
 
-def _wait(device: torch.device) -> None:
+def wait_for(device: torch.device) -> None:
+    """Until a GPU has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -1,0 +1,1 @@
+"""How fast the zoo is beside what else a user could pick: `pointset bench`."""

@@ -1,0 +1,147 @@
+"""One architecture at one size: our time, and everybody else's as a multiple of it."""
+
+import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pointset.benchmark.rivals import (
+    fused,
+    geometric_aggregation,
+    geometric_model,
+    rewritten,
+    split_along_batch,
+    torch_model,
+)
+from pointset.benchmark.rounds import interleaved
+from pointset.configuration import Precision
+from pointset.costs import flops, step_memory
+from pointset.errors import PointsetError
+from pointset.nn.modes import in_evaluation_mode
+from pointset.zoo import create_model
+
+CLASSES = 40
+SIDE = 2048
+"""Of the square matrices whose product gives the machine's rate."""
+Kind = Literal["training step", "inference"]
+Contestants = dict[str, nn.Module]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is timed."""
+
+    model: str = "isab16-pma"
+    dim: int = 128
+    heads: int = 4
+    points: int = 1000
+    batch_size: int = 32
+    rounds: int = 9
+    device: str = "cpu"
+    precision: Precision = "float32"
+
+
+def contest(setting: Setting) -> list[dict[str, Any]]:
+    """Two rows, of a training step (forward and backward pass, no optimizer) and of inference.
+
+    Each has our milliseconds, the others' times over ours, the operations of our matrix products, and the share that
+    they make of the rate of one large float32 product, timed in the same rounds. The training step has the others'
+    memory over ours too.
+
+    Raises:
+        PointsetError: the model is not isab<m>-pma or sab-pma.
+    """
+    contestants = _contestants(setting)
+    check_equal(contestants)
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(setting.batch_size, setting.points, 3, generator=generator).to(setting.device)
+    labels = (torch.arange(setting.batch_size) % CLASSES).to(setting.device)
+    kinds: tuple[tuple[Kind, Callable[..., None]], ...] = (("training step", step), ("inference", infer))
+    rows = [_row(setting, kind, work, contestants, points, labels) for kind, work in kinds]
+    memory = {name: step_memory(model, setting.points, setting.batch_size) for name, model in contestants.items()}
+    ours = memory["pointset"]
+    rows[0]["memory_mb"] = round(ours / 1e6, 1)
+    rows[0]["memory_ratios"] = {name: round(held / ours, 2) for name, held in memory.items() if name != "pointset"}
+    return rows
+
+
+def _row(
+    setting: Setting, kind: Kind, work: Callable[..., None], contestants: Contestants, points: Tensor, labels: Tensor
+) -> dict[str, Any]:
+    square = torch.ones(SIDE, SIDE, device=points.device)
+    works: dict[str, Callable[[], object]] = {
+        name: partial(work, model, points, labels, setting.precision) for name, model in contestants.items()
+    }
+    counted = flops(works["pointset"])
+    seconds = interleaved(works | {"product": lambda: square @ square}, setting.rounds, points.device)
+    ours, product = seconds.pop("pointset"), seconds.pop("product")
+    return {
+        "model": setting.model,
+        "dim": setting.dim,
+        "points": setting.points,
+        "kind": kind,
+        "ms": round(1000 * ours, 1),
+        "ratios": {name: round(theirs / ours, 2) for name, theirs in seconds.items()},
+        "gflop": round(counted / 1e9, 2),
+        "share": round(counted / ours / (2 * SIDE**3 / product), 3),
+    }
+
+
+def step(model: nn.Module, points: Tensor, labels: Tensor, precision: Precision) -> None:
+    """Forward and backward pass."""
+    model.train()
+    model.zero_grad()
+    with _autocast(precision, points.device):
+        logits = model(points)
+    F.cross_entropy(logits.float(), labels).backward()
+
+
+def infer(model: nn.Module, points: Tensor, labels: Tensor, precision: Precision) -> None:
+    """Forward pass without gradients."""
+    model.eval()
+    with torch.no_grad(), _autocast(precision, points.device):
+        model(points)
+
+
+def _autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    return nullcontext() if precision == "float32" else torch.autocast(device.type, getattr(torch, precision))
+
+
+def _contestants(setting: Setting) -> Contestants:
+    name, dim, heads = setting.model, setting.dim, setting.heads
+    if not (name.startswith(("isab", "sab-")) and name.endswith("-pma")):
+        raise PointsetError(f"the benchmark has no rivals for {name}: give isab16-pma, another isab<m>-pma, or sab-pma")
+    ours = create_model(name, CLASSES, dim=dim, heads=heads)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        found = {
+            "pointset": ours,
+            "released": rewritten(copy.deepcopy(ours), split_along_batch),
+            "sdpa": rewritten(copy.deepcopy(ours), fused),
+            "torch-geometric": geometric_model(name, dim, heads, CLASSES),
+            "torch": torch_model(name, dim, heads, CLASSES),
+        }
+        if name == "sab-pma":
+            found["aggregation"] = geometric_aggregation(dim, heads, CLASSES)
+    return {label: model.to(setting.device) for label, model in found.items()}
+
+
+def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
+    """Raise a PointsetError unless the rivals with our weights give our logits: else the ratios would mean nothing."""
+    device = next(contestants["pointset"].parameters()).device
+    points = torch.randn(2, 100, 3, generator=torch.Generator().manual_seed(1)).to(device)
+    with torch.inference_mode():
+        logits = {}
+        for name in ("pointset", "released", "sdpa"):
+            with in_evaluation_mode(contestants[name]):
+                logits[name] = contestants[name](points)
+    for name in ("released", "sdpa"):
+        off = float((logits[name] - logits["pointset"]).abs().max())
+        if not off < tolerance:
+            raise PointsetError(f"the logits of {name} are off ours by {off:.1g}: it is not the same function")

@@ -1,0 +1,199 @@
+"""What a user could pick in place of our blocks, for the benchmark only: four formulations of one architecture.
+
+- "released": the formulation that the Set Transformer's authors released (github juho-lee/set_transformer, modules.py):
+  heads laid along the batch, explicit products and softmax, inducing points repeated for every set;
+- "sdpa": the same values with `scaled_dot_product_attention` on projected keys;
+- "torch-geometric": its `SetAttentionBlock`, `InducedSetAttentionBlock` and `PoolingByMultiheadAttention`;
+- "torch": blocks around `torch.nn.MultiheadAttention`, which has a W^O.
+
+The first two take the weights of one of our models in form "reference" and give the same logits. The other two are
+other functions of the same widths and depths, without layer norms, after one linear layer from 3 to d.
+"""
+
+import math
+import re
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB
+from pointset.nn.dropout import Dropout
+from pointset.zoo import AttentionPool, Masked, SetClassifier
+
+Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+"""From queries, keys and values [B, ., d] and a number of heads to what was read, [B, n, d], the queries added."""
+
+
+def split_along_batch(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
+    """Heads as more sets of the batch, explicit weights."""
+    width = V.shape[2] // heads
+    Q_, K_, V_ = (torch.cat(part.split(width, 2), 0) for part in (Q, K, V))
+    A = torch.softmax(Q_.bmm(K_.transpose(1, 2)) / math.sqrt(V.shape[2]), 2)
+    return torch.cat((Q_ + A.bmm(V_)).split(Q.shape[0], 0), 2)
+
+
+def fused(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
+    """`scaled_dot_product_attention` over heads of their own dimension."""
+    Q_, K_, V_ = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (Q, K, V))
+    read = F.scaled_dot_product_attention(Q_, K_, V_, scale=1 / math.sqrt(V.shape[2]))
+    return Q + read.transpose(1, 2).flatten(2)
+
+
+class PlainMAB(nn.Module):
+    """MAB in form "reference" with the weights of one of ours."""
+
+    def __init__(self, mab: MAB, attend: Attend) -> None:
+        super().__init__()
+        self.attend = attend
+        self.heads = mab.multihead.heads
+        self.query, self.key, self.value = mab.multihead.query, mab.multihead.key, mab.multihead.value
+        self.linear = mab.feed_forward[0]
+
+    def forward(self, X: Tensor, Y: Tensor) -> Tensor:
+        """X [B, n, .] reads from Y [B, m, .]: [B, n, d]."""
+        O = self.attend(self.query(X), self.key(Y), self.value(Y), self.heads)  # noqa: E741  the paper's letter
+        return O + F.relu(self.linear(O))
+
+
+class PlainISAB(nn.Module):
+    """Inducing points, repeated for every set, read it; its rows read them back."""
+
+    def __init__(self, rows: nn.Parameter, reads: nn.Module, writes: nn.Module) -> None:
+        super().__init__()
+        self.rows, self.reads, self.writes = rows, reads, writes
+
+    def forward(self, X: Tensor) -> Tensor:
+        """[B, n, d_in] to [B, n, d]."""
+        return self.writes(X, self.reads(self.rows.repeat(X.shape[0], 1, 1), X))
+
+
+class PlainSAB(nn.Module):
+    """Every row reads every row."""
+
+    def __init__(self, mab: nn.Module) -> None:
+        super().__init__()
+        self.mab = mab
+
+    def forward(self, X: Tensor) -> Tensor:
+        """[B, n, d_in] to [B, n, d]."""
+        return self.mab(X, X)
+
+
+class PlainPMA(nn.Module):
+    """Seeds, repeated for every set, read it."""
+
+    def __init__(self, seeds: nn.Parameter, mab: nn.Module) -> None:
+        super().__init__()
+        self.seeds, self.mab = seeds, mab
+
+    def forward(self, Z: Tensor) -> Tensor:
+        """[B, n, d] to [B, k, d]."""
+        return self.mab(self.seeds.repeat(Z.shape[0], 1, 1), Z)
+
+
+def rewritten(model: nn.Module, attend: Attend) -> nn.Sequential:
+    """One of our models (form "reference", no norm) in another formulation, with the same weights."""
+    assert isinstance(model, SetClassifier)
+    assert isinstance(model.head, nn.Sequential)
+    modules = [*model.encoder, model.pool, *model.head]
+    return nn.Sequential(*(_rewrite(module, attend) for module in modules))
+
+
+def _rewrite(module: nn.Module, attend: Attend) -> nn.Module:
+    match module:
+        case MAB():
+            return PlainMAB(module, attend)
+        case ISAB():
+            return PlainISAB(module.inducing_points, *(_rewrite(mab, attend) for mab in (module.reads, module.writes)))
+        case SAB():
+            return PlainSAB(_rewrite(module.mab, attend))
+        case PMA(seeds=nn.Parameter() as seeds):
+            return PlainPMA(seeds, _rewrite(module.mab, attend))
+        case AttentionPool(sab=None):
+            return nn.Sequential(_rewrite(module.dropout, attend), _rewrite(module.pma, attend))
+        case Dropout():
+            return nn.Dropout(module.rate)
+        case Masked():
+            return module.rowwise
+        case nn.Linear() | nn.ReLU() | nn.Flatten():
+            return module
+    raise TypeError(f"the benchmark has no plain form of {type(module).__name__}")
+
+
+class TorchMAB(nn.Module):
+    """MAB around `torch.nn.MultiheadAttention`: H = X + Multihead(X, Y, Y), O = H + ReLU(H W + b)."""
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(dim, heads, batch_first=True)
+        self.linear = nn.Linear(dim, dim)
+
+    def forward(self, X: Tensor, Y: Tensor) -> Tensor:
+        """X [B, n, d] reads from Y [B, m, d]: [B, n, d]."""
+        H = X + self.attention(X, Y, Y, need_weights=False)[0]
+        return H + F.relu(self.linear(H))
+
+
+def _rows(count: int, dim: int) -> nn.Parameter:
+    return nn.Parameter(torch.randn(1, count, dim))
+
+
+def torch_model(name: str, dim: int, heads: int, classes: int) -> nn.Sequential:
+    """`isab<m>-pma` or `sab-pma` of `torch.nn.MultiheadAttention`."""
+
+    def block() -> nn.Module:
+        if name.startswith("sab"):
+            return PlainSAB(TorchMAB(dim, heads))
+        return PlainISAB(_rows(inducing(name), dim), TorchMAB(dim, heads), TorchMAB(dim, heads))
+
+    pool = PlainPMA(_rows(1, dim), TorchMAB(dim, heads))
+    return _assembled(dim, classes, [block(), block()], pool)
+
+
+def geometric_model(name: str, dim: int, heads: int, classes: int) -> nn.Sequential:
+    """`isab<m>-pma` or `sab-pma` of torch-geometric's blocks."""
+    from torch_geometric.nn.aggr.utils import InducedSetAttentionBlock, PoolingByMultiheadAttention, SetAttentionBlock
+
+    def block() -> nn.Module:
+        if name.startswith("sab"):
+            return SetAttentionBlock(dim, heads, layer_norm=False)
+        return InducedSetAttentionBlock(dim, inducing(name), heads, layer_norm=False)
+
+    return _assembled(dim, classes, [block(), block()], PoolingByMultiheadAttention(dim, 1, heads, layer_norm=False))
+
+
+def geometric_aggregation(dim: int, heads: int, classes: int) -> nn.Module:
+    """`sab-pma` as torch-geometric's `SetTransformerAggregation`, called on rows of equal sets laid end to end."""
+    from torch_geometric.nn.aggr import SetTransformerAggregation
+
+    pool = SetTransformerAggregation(dim, 1, 2, 0, heads, dropout=0.0)
+    return nn.Sequential(nn.Linear(3, dim), _Flat(pool), nn.Dropout(0.5), nn.Linear(dim, classes))
+
+
+class _Flat(nn.Module):
+    """Calls an aggregation of torch-geometric with its rows and the set each row is of."""
+
+    def __init__(self, aggregation: nn.Module) -> None:
+        super().__init__()
+        self.aggregation = aggregation
+
+    def forward(self, X: Tensor) -> Tensor:
+        """[B, n, d] to [B, d]."""
+        sets, rows, _ = X.shape
+        index = torch.arange(sets, device=X.device).repeat_interleave(rows)
+        return self.aggregation(X.flatten(0, 1), index, dim_size=sets, max_num_elements=rows)
+
+
+def _assembled(dim: int, classes: int, blocks: list[nn.Module], pool: nn.Module) -> nn.Sequential:
+    head = [nn.Flatten(), nn.Dropout(0.5), nn.Linear(dim, classes)]
+    return nn.Sequential(nn.Linear(3, dim), *blocks, nn.Dropout(0.5), pool, *head)
+
+
+def inducing(name: str) -> int:
+    """The number in `isab<m>-...`."""
+    found = re.match(r"isab(\d+)", name)
+    if found is None:
+        raise ValueError(f"{name} has no inducing points")
+    return int(found[1])

@@ -1,0 +1,100 @@
+"""The benchmark: rivals that are what they claim to be, times that take turns, figures that add up."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from pointset import create_model
+from pointset.benchmark.contest import Setting, check_equal, contest
+from pointset.benchmark.rivals import fused, rewritten, split_along_batch
+from pointset.benchmark.rounds import interleaved
+from pointset.benchmark.table import markdown
+from pointset.cli import main
+from pointset.errors import PointsetError
+
+TINY = {"dim": 16, "heads": 2, "points": 70, "batch_size": 2, "rounds": 1}
+
+
+@pytest.mark.parametrize("attend", [split_along_batch, fused])
+@pytest.mark.parametrize("name", ["isab5-pma", "sab-pma"])
+def test_rivals_with_our_weights_are_our_function(name, attend):
+    ours = create_model(name, classes=3, dim=12, heads=3).double().eval()
+    points = torch.randn(2, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    theirs = rewritten(ours, attend).eval()
+    torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
+
+
+def test_another_function_is_found_out():
+    ours = create_model("isab5-pma", classes=3, dim=12, heads=3).eval()
+    other = create_model("isab5-pma", classes=3, dim=12, heads=3, seed=1).eval()
+    with pytest.raises(PointsetError, match=r"the logits of sdpa are off ours by .*: it is not the same function"):
+        check_equal({"pointset": ours, "released": ours, "sdpa": other})
+
+
+def test_a_form_without_rivals_is_refused():
+    with pytest.raises(TypeError, match="no plain form of LayerNorm"):
+        rewritten(with_norm(), fused)
+    with pytest.raises(PointsetError, match="no rivals for rff-max: give isab16-pma"):
+        contest(Setting(model="rff-max"))
+
+
+def with_norm() -> nn.Module:
+    model = create_model("isab5-pma", classes=3, dim=12, heads=3)
+    model.head.append(nn.LayerNorm(3))
+    return model
+
+
+def test_everybody_takes_a_turn_in_every_round(monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    turns = []
+
+    def work(name: str, ticks: int):
+        def run() -> None:
+            turns.append(name)
+            for _ in range(ticks * (10 if len(turns) == 1 else 1)):  # slow the first time, which does not count
+                next(clock)
+
+        return run
+
+    found = interleaved({"a": work("a", 2), "b": work("b", 5)}, 3, torch.device("cpu"))
+    assert turns == ["a", "b"] * 4
+    assert found == {"a": 3, "b": 6}
+
+
+@pytest.mark.parametrize("name", ["isab4-pma", "sab-pma"])
+def test_a_contest_has_figures_for_all(name):
+    step, inference = contest(Setting(model=name, **TINY))
+    rivals = {"released", "sdpa", "torch-geometric", "torch"} | ({"aggregation"} if name == "sab-pma" else set())
+    for row in (step, inference):
+        assert set(row["ratios"]) == rivals
+        assert all(ratio > 0 for ratio in row["ratios"].values())
+        assert 0 < row["share"] < 1
+    assert step["gflop"] >= 2 * inference["gflop"]
+    assert set(step["memory_ratios"]) == rivals
+
+
+def test_the_table_has_a_line_for_each_row():
+    rows = [
+        {"model": "m", "dim": 8, "points": 5, "kind": "training step", "ms": 1.25, "gflop": 2.0, "share": 0.5}
+        | {"ratios": {"released": 2.5}, "memory_ratios": {"released": 3.0}},
+        {"model": "m", "dim": 8, "points": 5, "kind": "inference", "ms": 0.5, "gflop": 0.7, "share": 0.25}
+        | {"ratios": {"released": 3.5, "torch": 1.0}},
+    ]
+    head, _, first, second = markdown(rows).splitlines()
+    assert [cell.strip() for cell in head.split("|")[5:9]] == ["ms", "released", "torch", "GFLOP"]
+    assert [cell.strip() for cell in first.split("|")[5:9]] == ["1.2", "2.50", "", "2.0"]
+    assert second.split("|")[-2].strip() == ""
+
+
+def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
+    out = tmp_path / "bench.json"
+    sizes = "--dims 16 --heads 2 --points 70 --batch-size 2 --rounds 1 --threads 1"
+    main(["bench", "isab4-pma", *sizes.split(), "--out", str(out)])
+    assert "| isab4-pma |" in capsys.readouterr().out
+    kept = json.loads(out.read_text())
+    assert [row["kind"] for row in kept["rows"]] == ["training step", "inference"]
+    assert kept["machine"]["threads"] == 1
+    assert "bench isab4-pma" in kept["command"] or "pytest" in kept["command"]
