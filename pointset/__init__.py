@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pointset.data.dataset import PointSets, load_dataset
     from pointset.errors import PointsetError
     from pointset.evaluation import Evaluation, evaluate
+    from pointset.export import Agreement, compare_latency, export_model
     from pointset.streaming.maps import StreamedMap, stream_attention
     from pointset.symmetry import check_symmetry
     from pointset.training import Fitted, fit
@@ -35,6 +36,7 @@ _HOMES = {
     "data.dataset": ("PointSets", "load_dataset"),
     "errors": ("PointsetError",),
     "evaluation": ("Evaluation", "evaluate"),
+    "export": ("Agreement", "compare_latency", "export_model"),
     "streaming.maps": ("StreamedMap", "stream_attention"),
     "symmetry": ("check_symmetry",),
     "training": ("Fitted", "fit"),
@@ -42,6 +44,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agreement",
     "AttentionMap",
     "Comparison",
     "DataOptions",
@@ -55,8 +58,10 @@ __all__ = [
     "attention_maps",
     "check_symmetry",
     "compare",
+    "compare_latency",
     "create_model",
     "evaluate",
+    "export_model",
     "find_map",
     "fit",
     "list_models",

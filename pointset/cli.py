@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pointset.commands import attend, classify, comparing, data, training
+from pointset.commands import attend, benchmarking, classify, comparing, data, export, training
 from pointset.errors import PointsetError
 
 app = App(
@@ -23,6 +23,8 @@ app.command(training.evaluate)
 app.command(comparing.compare)
 app.command(attend.attend)
 app.command(classify.classify)
+app.command(export.export)
+app.command(benchmarking.bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,73 @@
+"""`pointset export`: a trained model as a file for use without this package."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pointset.commands.attend import Output
+from pointset.commands.options import Json
+from pointset.commands.printing import print_json, print_rows
+
+if TYPE_CHECKING:
+    from pointset.export import Agreement, Latency
+
+
+def export(
+    run: Path, *, output: Output, mask: bool = False, repeats: int = 9, threads: int = 1, as_json: Json = False
+) -> None:
+    """Write a trained model as a torch.export program or as ONNX, check it against the model, and time both.
+
+    Without -o ending in .pt2 or .onnx there is nothing to write. The file takes sets of any size, any number at once,
+    and says in its metadata what its classes, inputs and normalisation are. It is written only if its logits are the
+    model's to rounding.
+
+    Args:
+        run: the folder that `pointset train` wrote.
+        output: the file to write: *.pt2 (torch.export) or *.onnx (ONNX; pip install 'pointset[export]').
+        mask: give the file a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
+        repeats: timings of file and model each, at 100, 1,000 and 5,000 points; 0 times nothing.
+        threads: of the timings.
+        as_json: print JSON.
+    """
+    from pointset.checkpoints import load_run
+    from pointset.export import compare_latency, export_model
+    from pointset.exported_files import format_of
+
+    format_of(output)  # a mistake in its name is told before anything is loaded
+    model, description = load_run(run)
+    agreement = export_model(model, output, mask=mask, description=description)
+    latency = compare_latency(model, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []
+    if as_json:
+        batches = [list(batch) for batch in agreement.batches]
+        print_json(
+            {"output": str(output), "bytes": output.stat().st_size, "difference": agreement.difference}
+            | {"bound": agreement.bound, "rounding": agreement.rounding, "checked": batches, "threads": threads}
+            | {"latency": [asdict(one) for one in latency]}
+        )
+        return
+    print(f"saved in {output}: {description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB")
+    _print_agreement(agreement)
+    if latency:
+        _print_latency(latency, repeats, threads)
+
+
+def _print_agreement(found: "Agreement") -> None:
+    sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in found.batches}))
+    counts = " and ".join(str(sets) for sets in sorted({sets for sets, _ in found.batches}))
+    print(f"largest difference of a logit from the model's: {found.difference:.1e}", end=" ")
+    print(f"(rounding explains {found.bound:.1e}; sets of {sizes} points, {counts} at once)")
+
+
+def _print_latency(latency: "list[Latency]", repeats: int, threads: int) -> None:
+    print_rows(
+        [
+            {
+                "points": one.points,
+                "eager ms": f"{one.eager_ms:.3f}",
+                "exported ms": f"{one.exported_ms:.3f}",
+                "eager / exported": f"{one.eager_ms / one.exported_ms:.2f}",
+            }
+            for one in latency
+        ]
+    )
+    print(f"one set; medians of {repeats} repeats that took turns, {threads} thread{'s' * (threads > 1)}")
