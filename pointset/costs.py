@@ -138,7 +138,7 @@ def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
         F.cross_entropy(model(clouds), labels).backward()
 
     with torch.random.fork_rng():
-        return _peak_on_gpu(step, clouds.device) if clouds.is_cuda else _peak_on_cpu(step)
+        return _peak_on_gpu(step, clouds.device) if clouds.is_cuda else held_at_peak(step)
 
 
 def _peak_on_gpu(step: Callable[[], None], device: torch.device) -> int:
@@ -148,7 +148,7 @@ def _peak_on_gpu(step: Callable[[], None], device: torch.device) -> int:
     return torch.cuda.max_memory_allocated(device) - before
 
 
-def _peak_on_cpu(step: Callable[[], None]) -> int:
+def held_at_peak(step: Callable[[], None]) -> int:
     """The most bytes that results of operators hold at one time; the peak of a process never falls, this one does."""
     with _Held() as held:
         step()
