@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.errors import PointsetError
+from pointset.nn import LayerNorm
 from pointset.streaming import check_streams, encoder_part, passes
 from pointset.streaming.running import RunningAttention, RunningSum
 
@@ -312,6 +313,14 @@ def test_streamed_attention_says_what_the_rows_say(name: str, options: dict) -> 
         torch.testing.assert_close(mine.entropy, whole.entropy())
         for row, counts in zip(whole.relative().flatten(0, 1), mine.counts.flatten(0, 1), strict=True):
             assert np.histogram(row.numpy(), mine.edges.numpy())[0].tolist() == counts.tolist()
+
+
+def test_an_attention_before_a_layer_of_rows_is_watched_once() -> None:
+    model = model_of("isab5-max")
+    model.encoder.append(LayerNorm(16).double())
+    found = pointset.stream_attention(model, CLOUD, top=POINTS)
+    assert [one.layer for one in found] == ["encoder.0.reads", "encoder.1.reads"]
+    torch.testing.assert_close(found[1].weights.sum(dim=-1), torch.ones(4, 5, dtype=torch.float64))
 
 
 def test_histograms_have_edges_around_uniform_attention() -> None:

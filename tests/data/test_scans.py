@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud, scans
+from pointset.data import normalize_chunks, normalize_pieces, normalize_points, open_scan, read_cloud, scans
 from pointset.data.clouds import CloudError
 from pointset.data.open3d_import import import_open3d
 from pointset.errors import PointsetError
@@ -26,6 +26,7 @@ BOTH = np.hstack([POINTS, RNG.standard_normal((COUNT, 3))])
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "PIECE", 50)
     monkeypatch.setattr(scans, "LINES", 60)
+    monkeypatch.setattr(normalize_pieces, "ROWS", 16)
 
 
 def ply(order: str, before: str = "", between: str = "") -> bytes:
