@@ -38,7 +38,7 @@ def bench(
         threads: of torch; all cores when not given.
         device: cpu, or cuda.
         precision: float32, or bfloat16 for autocast.
-        out: file for the rows, as JSON, with the versions and the machine.
+        out: file for the rows, as JSON, with the versions and the machine; written again after each size.
         as_json: print JSON.
     """
     import torch
@@ -51,9 +51,9 @@ def bench(
     from pointset.training import find_device
 
     find_device(device)
-    rows: list[dict[str, Any]] = []
     with torch_threads(threads or torch.get_num_threads()):
-        where = machine()
+        result: dict[str, Any] = {"rows": [], "machine": machine(), "versions": versions()}
+        result |= {"commit": commit(), "command": command()}
         for model in models or ("isab16-pma",):
             for dim in dims:
                 for count in points:
@@ -68,11 +68,10 @@ def bench(
                         precision=precision,
                     )
                     print(f"{model}, d = {dim}, n = {count}", file=sys.stderr)
-                    rows += contest(setting)
-    result = {"rows": rows, "machine": where, "versions": versions(), "commit": commit(), "command": command()}
-    if out is not None:
-        write_json(out, result)
+                    result["rows"] += contest(setting)
+                    if out is not None:
+                        write_json(out, result)
     if as_json:
         print_json(result)
     else:
-        print(markdown(rows))
+        print(markdown(result["rows"]))
