@@ -1,0 +1,57 @@
+"""Multiply-adds of the blocks, counted while they run: a block that does more work than its formula fails here."""
+
+import pytest
+import torch
+
+from pointset.costs import flops
+from pointset.nn import attention, blocks
+from pointset.nn.blocks import ISAB, PMA, SAB
+
+N, M, D, H = 300, 6, 32, 4
+LONG = 3
+"""Sets in a batch."""
+
+FORMULAS = {
+    # The inducing points: Q, its fold with W^K, what they read times W^V, K, V, two feed-forwards of theirs and n rows'.
+    "ISAB": (ISAB(D, D, M, heads=H), M * 2 * D**2, M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D)),
+    "PMA": (PMA(D, M, heads=H), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
+    "SAB": (SAB(D, D, heads=H), 0, N * 4 * D**2 + 2 * N * N * D),
+}
+"""By block: itself, the multiply-adds it makes once for a batch, and those for every set."""
+
+
+def rows() -> torch.Tensor:
+    return torch.randn(LONG, N, D, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(params=["tiled", "plain"])
+def order(request, monkeypatch):
+    if request.param == "plain":
+        for module in (attention, blocks):
+            monkeypatch.setattr(module, "may_fuse", lambda *_: False)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_forward_pass_makes_the_products_of_its_formula(name, order):
+    block, once, each = FORMULAS[name]
+    X = rows()
+    with torch.no_grad():
+        assert flops(lambda: block(X)) == 2 * (once + LONG * each)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_training_step_makes_three_times_as_many(name, order):
+    """Each product has two in the backward pass; besides, the tiled order makes up for queries that it does not keep."""
+    block, once, each = FORMULAS[name]
+    X = rows().requires_grad_()
+    made = flops(lambda: block(X).sum().backward()) / 2
+    made_up = LONG * (H * N * M**2 + M**2 * D) if name == "ISAB" else 0
+    assert 2.95 * (once + LONG * each) <= made <= 3 * (once + LONG * each) + made_up
+
+
+def test_reading_a_set_costs_no_projection_of_it():
+    """Absorbed attention: what a block does more for each row grows with 2 h m d + 2 m d + 2 d^2, not with 4 d^2."""
+    block = ISAB(D, D, 1, heads=1)
+    with torch.no_grad():
+        less, more = (flops(lambda X=torch.zeros(1, n, D): block(X)) for n in (N, 2 * N))
+    assert more - less == 2 * N * (2 * D + 2 * D + 2 * D**2)
