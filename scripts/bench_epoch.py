@@ -1,0 +1,95 @@
+"""Seconds per epoch of a real training, everything included, and the share of them that the steps take.
+
+    .venv/bin/python scripts/bench_epoch.py --data path/to/modelnet40_ply_hdf5 --points 100 1000 --threads 2
+
+`fit` trains for some steps with loading, drawing, augmentation, clipping and bookkeeping. Then the same number of
+steps is made from batches that are already in memory: forward pass, backward pass, clipping, optimizer. Both take turns
+in one process; medians.
+"""
+
+import statistics
+import time
+from itertools import islice
+from typing import Any
+
+import cyclopts
+import torch
+import torch.nn.functional as F
+from tabulate import tabulate
+
+import pointset
+from pointset.configuration import Recipe
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import Batch, batches
+from pointset.data.dataset import PointSets
+from pointset.memory import kept_memory
+from pointset.optimization import make_optimizer
+from pointset.threads import torch_threads
+
+
+def whole(name: str, train: PointSets, recipe: Recipe) -> float:
+    """Seconds that `fit` takes for its steps."""
+    model = pointset.create_model(name, len(train.classes), dim=256)
+    return pointset.fit(model, train, recipe, progress=False).seconds
+
+
+def bare(name: str, drawn: list[Batch], classes: int, recipe: Recipe) -> float:
+    """Seconds of the same steps from batches in memory."""
+    model = pointset.create_model(name, classes, dim=256).train()
+    optimizer = make_optimizer(model, recipe)
+    with kept_memory():
+        start = time.perf_counter()
+        for batch in drawn:
+            optimizer.zero_grad()
+            logits = model(batch.points, batch.mask)
+            F.cross_entropy(logits, batch.labels, label_smoothing=recipe.label_smoothing).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm or float("inf"))
+            optimizer.step()
+        return time.perf_counter() - start
+
+
+def measure(name: str, data: str, size: int, steps: int, rounds: int) -> dict[str, Any]:
+    """One row of the table."""
+    train, recipe = pointset.load_dataset(data, "train", points=size), Recipe(steps=steps)
+    augment = augmentation_from_names(recipe.augment, train.up)
+    drawn = list(islice(batches(train, recipe.batch_size, seed=0, epoch=0, augment=augment), steps))
+    times: list[tuple[float, float]] = []
+    for _ in range(rounds + 1):
+        times.append((whole(name, train, recipe), bare(name, drawn, len(train.classes), recipe)))
+    in_all, in_steps = (statistics.median(column) for column in zip(*times[1:], strict=True))
+    per_epoch = len(train) / recipe.batch_size
+    return {
+        "model": name,
+        "points": size,
+        "ms a step, all included": round(1000 * in_all / steps, 1),
+        "seconds per epoch": round(in_all / steps * per_epoch, 1),
+        "share of the steps %": round(100 * in_steps / in_all, 1),
+    }
+
+
+def main(
+    *,
+    data: str,
+    model: str = "isab16-pma",
+    points: tuple[int, ...] = (100, 1000),
+    steps: int = 20,
+    rounds: int = 3,
+    threads: int = 1,
+) -> None:
+    """Print a table, a row per size.
+
+    Args:
+        data: a card's name, or a folder.
+        model: from `pointset zoo`, at width 256.
+        points: sizes of set.
+        steps: in each timing.
+        rounds: timings; the median counts, one more comes first.
+        threads: of torch.
+    """
+    with torch_threads(threads):
+        rows = [measure(model, data, size, steps, rounds) for size in points]
+    print(tabulate(rows, headers="keys", tablefmt="pipe"))
+
+
+if __name__ == "__main__":
+    cyclopts.App(default_command=main, default_parameter=cyclopts.Parameter(consume_multiple=True))()
