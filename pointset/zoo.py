@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pointset.configuration import ModelOptions, check_seed
@@ -27,6 +27,7 @@ from pointset.nn.deepsets import EquivariantLayer, Statistic
 from pointset.nn.dropout import Dropout
 from pointset.nn.masks import as_mask, zero_padding
 from pointset.nn.norms import make_norm
+from pointset.nn.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.pooling import MaxMeanPool, MaxPool, MeanPool, SumPool
 
 NAMES = (
@@ -73,8 +74,8 @@ class Masked(nn.Module):
         super().__init__()
         self.rowwise = nn.Sequential(*rowwise)
 
-    def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows [B, n, d], in the order of X."""
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X."""
         return self.rowwise(X)
 
 
@@ -83,7 +84,8 @@ class SetClassifier(nn.Module):
 
     Attributes:
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
-        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
+        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d]. Like the encoder it also takes rows [N, d] of sets
+            that lie end to end, with a `Packed` in place of the mask.
         head: from the k pooled rows to logits [B, classes].
     """
 
@@ -108,6 +110,27 @@ class SetClassifier(nn.Module):
         points, mask = checked(points, mask, self.inputs)
         return self.head(self.pool(self.encode(points, mask), mask))
 
+    def packed(
+        self, points: Float[Tensor, "N inputs"], batch: Int[Tensor, " N"], sets: int | None = None
+    ) -> Float[Tensor, "B classes"]:
+        """Return logits [B, classes] of sets of several sizes without padding them.
+
+        Logits and gradients are those of `forward` with padding and a mask, to rounding, in time and memory that go
+        with the N points there are. While training, dropout draws for these points alone, and so other numbers.
+
+        Args:
+            points: the sets one after the other.
+            batch: the number of the set of each point, from 0 and never falling, as in torch-geometric:
+                `model.packed(data.pos, data.batch, data.num_graphs)`. A number that does not occur is an empty set.
+            sets: B, where the last sets may be empty; one more than the last number when None.
+
+        Raises:
+            ValueError: the points are not [N, inputs], or `batch` is no such numbering of them.
+        """
+        rows, layout, places = sort_sets(*checked_packed(points, batch, sets, self.inputs))
+        pooled = self.pool(self.encode(rows, layout), layout)
+        return self.head(pooled[places])
+
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
 
@@ -127,9 +150,7 @@ class SetClassifier(nn.Module):
 
         return stream_logits(self, chunks)
 
-    def encode(
-        self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B n d"]:
+    def encode(self, points: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the encoded rows [B, n, d], in the order of the points."""
         for module in self.encoder:
             points = module(points, mask)
@@ -150,6 +171,12 @@ class PackedClassifier(nn.Module):
         """Return logits [B, classes]; see `SetClassifier.forward`."""
         return self.model(*checked(points, mask, self.inputs))
 
+    def packed(
+        self, points: Float[Tensor, "N inputs"], batch: Int[Tensor, " N"], sets: int | None = None
+    ) -> Float[Tensor, "B classes"]:
+        """Return logits [B, classes] of sets of several sizes without padding them; see `SetClassifier.packed`."""
+        return self.model(*checked_packed(points, batch, sets, self.inputs))
+
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
         from pointset.streaming import stream_logits
@@ -168,6 +195,13 @@ def checked(points: Tensor, mask: Tensor | None, inputs: int) -> tuple[Tensor, T
         points = points.new_zeros(points.shape[0], 1, inputs)
         mask = torch.zeros_like(as_mask(points, None))
     return zero_padding(points, mask), mask
+
+
+def checked_packed(points: Tensor, batch: Tensor, sets: int | None, inputs: int) -> tuple[Tensor, Packed]:
+    """Points of sets laid end to end and how they lie, or an error that shows the shapes."""
+    if points.dim() != 2 or points.shape[1] != inputs or not points.is_floating_point():
+        raise ValueError(f"points must be floating [N, {inputs}], got {points.dtype} {list(points.shape)}")
+    return points, lengths_of(batch, points, sets)
 
 
 def list_models() -> list[str]:
@@ -336,7 +370,7 @@ class AttentionPool(nn.Module):
         self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **block)
         self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
 
-    def forward(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B k d"]:
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
         pooled = self.pma(self.dropout(Z), mask)
         return pooled if self.sab is None else self.sab(pooled)

@@ -7,12 +7,13 @@ import difflib
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.nn.blocks import rff
 from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.packing import Layout, Packed
 
 IN_ORDER = "it reads its rows in order, and a set has none"
 REFUSED = {
@@ -76,7 +77,7 @@ class AggregationPool(nn.Module):
                 f"aggr.{name} needs arguments that a name does not give ({error}): build it yourself"
             ) from error
 
-    def forward(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
         """Return one row per set, in float32 at least.
 
         Sums over bfloat16 rows would stop growing at 256 rows (1 + 256 rounds to 256), so mixed precision ends here.
@@ -84,17 +85,24 @@ class AggregationPool(nn.Module):
         rows, index = packed(Z, mask)
         with torch.autocast(Z.device.type, enabled=False):
             full = rows.to(torch.promote_types(rows.dtype, torch.float32))
-            pooled = self.aggregation(full, index, dim_size=Z.shape[0]).unsqueeze(1)
-        return pooled if mask is None else pooled.masked_fill(~non_empty(mask), 0.0)
+            sets = len(mask) if isinstance(mask, Packed) else Z.shape[0]
+            pooled = self.aggregation(full, index, dim_size=sets).unsqueeze(1)
+        if mask is None:
+            return pooled
+        real = mask.non_empty(Z.device) if isinstance(mask, Packed) else non_empty(mask)
+        return pooled.masked_fill(~real, 0.0)
 
 
-def packed(
-    Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None
-) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
+def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
     """The real rows of all sets one after the other, and the set of each; an empty set lends one row of zeros.
 
     Without that row some aggregations would read a neighbour's, or from before the first.
     """
+    if isinstance(mask, Packed):
+        if 0 not in mask.lengths:
+            return Z, mask.index(Z.device)
+        rows = torch.cat([z if len(z) else z.new_zeros(1, z.shape[1]) for z in Z.split(mask.lengths)])
+        return rows, Packed(tuple(max(1, length) for length in mask.lengths)).index(Z.device)
     sets = torch.arange(Z.shape[0], device=Z.device)
     if mask is None:
         return Z.flatten(0, 1), sets.repeat_interleave(Z.shape[1])

@@ -1,8 +1,8 @@
 """Multihead attention from one set to another, with its weights as a value when somebody asks for them.
 
 Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
-rows of Y. Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer"
-(arXiv 1810.00825, eq. 2 to 4).
+rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.
+Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 2 to 4).
 """
 
 import math
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from pointset.configuration import Scale
 from pointset.nn.fusing import may_fuse
 from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.packing import Layout, Packed
 from pointset.nn.reading import read_sets
 
 FEW_KEYS = 64
@@ -68,20 +69,32 @@ class Multihead(nn.Module):
 
     def forward(
         self,
-        X: Float[Tensor, "_ n dim_query"],
-        Y: Float[Tensor, "B m dim_key"],
-        mask: Bool[Tensor, "B m"] | None = None,
-    ) -> Float[Tensor, "B n d"]:
-        """Return what each row of X reads from Y [B, n, d]; X may have a batch of one that serves all of Y."""
-        return self.output(self.attend(self.query(X), Y, mask))
+        X: Float[Tensor, "*queries dim_query"],
+        Y: Float[Tensor, "*rows dim_key"],
+        mask: Layout | None = None,
+        query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
+    ) -> Float[Tensor, "*_ d"]:
+        """Return what each row of X reads from Y [B, n, d]; X may have a batch of one that serves all of Y.
+
+        A `Packed` in place of `mask` says that Y is packed [N, dim_key]; one in place of `query_mask`, that X is
+        packed [N, dim_query], and then the result is packed [N, d]. A mask of X changes nothing here.
+        """
+        return self.output(self.attend(self.query(X), Y, mask, query_mask))
 
     def attend(
         self,
-        Q: Float[Tensor, "_ n d"],
-        Y: Float[Tensor, "B m dim_key"],
-        mask: Bool[Tensor, "B m"] | None = None,
-    ) -> Float[Tensor, "B n d"]:
+        Q: Float[Tensor, "*queries d"],
+        Y: Float[Tensor, "*rows dim_key"],
+        mask: Layout | None = None,
+        query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
+    ) -> Float[Tensor, "*_ d"]:
         """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty."""
+        if isinstance(query_mask, Packed):
+            return torch.cat([attended.flatten(0, 1) for attended in self._run_by_run(Q, Y, query_mask)])
+        if isinstance(mask, Packed):
+            if self._reads_at_once(Q, Y, mask):
+                return self._absorbed(Q, Y, mask) * mask.non_empty(Y.device)
+            return torch.cat(self._run_by_run(Q, Y, mask))
         Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
         if self._absorbing_is_cheaper(Q.shape[1], Y.shape[1]):
             attended = self._absorbed(Q, Y, mask)
@@ -91,6 +104,17 @@ class Multihead(nn.Module):
             attended = self._fused(Q, Y, mask)
         return attended if mask is None else attended * non_empty(mask)
 
+    def _run_by_run(self, Q: Tensor, Y: Tensor, sets: Packed) -> list[Tensor]:
+        """The same for plain batches of sets of one size, of which Q or Y or both are packed."""
+        return [
+            self.attend(q, y) if q.shape[1] and y.shape[1] else q.new_zeros(len(y), *q.shape[1:])
+            for q, y in zip(sets.batches(Q), sets.batches(Y), strict=True)
+        ]
+
+    def _reads_at_once(self, Q: Tensor, Y: Tensor, sets: Packed) -> bool:
+        cheaper = self._absorbing_is_cheaper(Q.shape[1], len(Y) // max(1, len(sets)))
+        return cheaper and Q.shape[0] == 1 and self.record is None and may_fuse(self, Q, Y)
+
     def _absorbing_is_cheaper(self, n: int, m: int) -> bool:
         """Compare the multiply-adds of one set."""
         dim, dim_key = self.key.weight.shape
@@ -98,7 +122,7 @@ class Multihead(nn.Module):
         absorbed = 2 * n * dim_key * dim + 2 * self.heads * n * m * dim_key
         return absorbed < projected
 
-    def _absorbed(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+    def _absorbed(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
         # The key bias adds one constant to each row of logits and cancels; the value bias passes, as rows sum to 1.
         n, heads = Q.shape[1], self.heads
         key = self.key.weight.unflatten(0, (heads, -1))  # [h, c, dim_key]
@@ -107,8 +131,10 @@ class Multihead(nn.Module):
         read = self._read(folded * self.scale, Y, mask).unflatten(1, (heads, n))  # [B, h, n, dim_key]
         return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + self.value.bias
 
-    def _read(self, queries: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+    def _read(self, queries: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
         """What folded queries [_, h * n, dim_key] read from Y itself, [B, h * n, dim_key]."""
+        if isinstance(mask, Packed):
+            return read_sets(Y, queries[0], mask.lengths)
         if queries.shape[0] == 1 and self.record is None and may_fuse(self, queries, Y):
             lengths = [Y.shape[1]] * Y.shape[0]
             return read_sets(Y.flatten(0, 1), queries[0], lengths, None if mask is None else mask.flatten())

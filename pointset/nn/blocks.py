@@ -6,8 +6,11 @@
     PMA_k(Z)   = MAB(S, rFF(Z))                                         eq. 11
 
 Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points, S [k, d] seeds. Masks are True at real
-rows. Form "reference" is what the authors released (github juho-lee/set_transformer, modules.py) and ran: the residual
-is the projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
+rows. Sets of several sizes may also come packed, rows [N, d] and a `Packed` in place of the mask; results that have a
+row for each of these rows are packed as well.
+
+Form "reference" is what the authors released (github juho-lee/set_transformer, modules.py) and ran: the residual is the
+projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
 """
 
 from typing import TypedDict, Unpack
@@ -21,6 +24,7 @@ from pointset.nn.attention import FEW_KEYS, Multihead
 from pointset.nn.fusing import may_fuse
 from pointset.nn.masks import masked_mean
 from pointset.nn.norms import make_norm
+from pointset.nn.packing import Layout, Packed
 from pointset.nn.writing import Keys, Maps, write_rows
 
 
@@ -99,46 +103,48 @@ class MAB(nn.Module):
 
     def forward(
         self,
-        X: Float[Tensor, "_ n dim_query"],
-        Y: Float[Tensor, "B m dim_key"],
-        mask: Bool[Tensor, "B m"] | None = None,
-        query_mask: Bool[Tensor, "B n"] | None = None,
-    ) -> Float[Tensor, "B n d"]:
+        X: Float[Tensor, "*queries dim_query"],
+        Y: Float[Tensor, "*rows dim_key"],
+        mask: Layout | None = None,
+        query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
+    ) -> Float[Tensor, "*_ d"]:
         """Return O [B, n, d]. X may have a batch of one that serves all of Y.
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
-        if mask is None and self._is_fused(X, Y):
-            return self._fused(X, Y)
+        if mask is None and self._is_fused(X, Y, query_mask):
+            return self._fused(X, Y, query_mask)
         residual, attended = self._attention(X, Y, mask, query_mask)
         return self.complete(residual, attended, query_mask)
 
     def complete(
         self,
-        residual: Float[Tensor, "_ n d"],
-        attended: Float[Tensor, "B n d"],
-        query_mask: Bool[Tensor, "B n"] | None = None,
-    ) -> Float[Tensor, "B n d"]:
+        residual: Float[Tensor, "*_ d"],
+        attended: Float[Tensor, "*rows d"],
+        query_mask: Layout | None = None,
+    ) -> Float[Tensor, "*rows d"]:
         """What follows the attention: O [B, n, d] of the residual (X or Q, by the form) and of what was read."""
         H = self.norm_attended(residual + attended, query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
-    def _is_fused(self, X: Tensor, Y: Tensor) -> bool:
+    def _is_fused(self, X: Tensor, Y: Tensor, sets: Layout | None) -> bool:
         plain = self.form == "reference" and self.norm == "none" and self.multihead.record is None
-        return plain and X.shape[0] == Y.shape[0] and Y.shape[1] <= min(FEW_KEYS, X.shape[1]) and may_fuse(self, X, Y)
+        many = isinstance(sets, Packed) or (X.shape[0] == Y.shape[0] and Y.shape[1] <= X.shape[1])
+        return plain and many and Y.shape[1] <= FEW_KEYS and may_fuse(self, X, Y)
 
-    def _fused(self, X: Tensor, Y: Tensor) -> Tensor:
+    def _fused(self, X: Tensor, Y: Tensor, sets: Layout | None) -> Tensor:
         keys = Keys(self.multihead.key(Y) * self.multihead.scale, self.multihead.value(Y))
         maps = Maps(*linear(self.multihead.query), *linear(self.feed_forward[0]))
-        lengths = [X.shape[1]] * X.shape[0]
-        return write_rows(X.flatten(0, 1), keys, maps, self.multihead.heads, lengths).unflatten(0, X.shape[:2])
+        lengths = sets.lengths if isinstance(sets, Packed) else [X.shape[1]] * X.shape[0]
+        rows = write_rows(X.flatten(0, -2), keys, maps, self.multihead.heads, lengths)
+        return rows.unflatten(0, X.shape[:-1])
 
-    def _attention(self, X: Tensor, Y: Tensor, mask: Tensor | None, query_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _attention(self, X: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None) -> tuple[Tensor, Tensor]:
         Y = self.norm_key(Y, mask)
         if self.form == "paper":
-            return X, self.multihead(self.norm_query(X, query_mask), Y, mask)
+            return X, self.multihead(self.norm_query(X, query_mask), Y, mask, query_mask)
         Q = self.multihead.query(self.norm_query(X, query_mask))
-        return Q, self.multihead.attend(Q, Y, mask)
+        return Q, self.multihead.attend(Q, Y, mask, query_mask)
 
 
 def linear(module: nn.Module) -> tuple[Tensor, Tensor]:
@@ -154,7 +160,7 @@ class SAB(nn.Module):
         super().__init__()
         self.mab = MAB(dim_in, dim_in, dim, **options)
 
-    def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
         return self.mab(X, X, mask, mask)
 
@@ -179,7 +185,7 @@ class ISAB(nn.Module):
         self.reads = MAB(dim, dim_in, dim, **options)
         self.writes = MAB(dim_in, dim, dim, **options)
 
-    def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
         H = self.reads(self.inducing_points, X, mask)
         return self.writes(X, H, query_mask=mask)
@@ -207,12 +213,12 @@ class PMA(nn.Module):
         self.feed_forward = rff(dim, dim) if options.get("form") == "paper" else nn.Identity()
         self.mab = MAB(dim, dim, dim, **options)
 
-    def forward(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B k d"]:
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
         if self.seeds_of_mean is None:
             S = self.seeds
         else:
-            S = self.seeds_of_mean(masked_mean(Z, mask)).reshape(Z.shape[0], -1, Z.shape[2])
+            S = self.seeds_of_mean(masked_mean(Z, mask)).unflatten(2, (-1, Z.shape[-1])).flatten(1, 2)
         return self.mab(S, self.feed_forward(Z), mask)
 
 

@@ -1,16 +1,17 @@
 """Two models that readers know, as context for the zoo, from torch-geometric's layers.
 
-Both work on packed rows (real rows of all sets one after the other, with the index of each row's set), so padding
-cannot touch them, batch statistics included.
+Both work on packed rows (real rows of all sets one after the other, see `Packed`), so padding cannot touch them, batch
+statistics included.
 """
 
 import itertools
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.nn.masks import as_mask
+from pointset.nn.packing import Layout, Packed
 
 # Normalising a batch of one row by its own statistics would erase it.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
@@ -30,12 +31,10 @@ class PointNet(nn.Module):
         self.pool = MaxAggregation()
         self.head = MLP([1024, 512, 256, classes], dropout=[0.0, dropout, 0.0], **NORM)
 
-    def forward(
-        self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B classes"]:
+    def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
-        rows, index = pack(points, mask)
-        return self.head(self.pool(self.rows(rows), index, dim_size=points.shape[0]))
+        rows, sets = pack(points, mask)
+        return self.head(self.pool(self.rows(rows), sets.index(rows.device), dim_size=len(sets)))
 
 
 class DGCNN(nn.Module):
@@ -60,35 +59,30 @@ class DGCNN(nn.Module):
         self.pools = nn.ModuleList([MaxAggregation(), MeanAggregation()])
         self.head = MLP([2048, 512, 256, classes], dropout=[dropout, dropout, 0.0], **act, **NORM)
 
-    def forward(
-        self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B classes"]:
+    def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
-        rows, index = pack(points, mask)
+        rows, sets = pack(points, mask)
         stages = []
         for convolution in self.convolutions:
-            rows = convolution(rows, self._edges(rows, points, mask))
+            rows = convolution(rows, self._edges(rows, sets))
             stages.append(rows)
-        rows = self.rows(torch.cat(stages, dim=1))
-        return self.head(torch.cat([pool(rows, index, dim_size=points.shape[0]) for pool in self.pools], dim=1))
+        rows, index = self.rows(torch.cat(stages, dim=1)), sets.index(rows.device)
+        return self.head(torch.cat([pool(rows, index, dim_size=len(sets)) for pool in self.pools], dim=1))
 
-    def _edges(self, rows: Tensor, points: Tensor, mask: Tensor | None) -> Int[Tensor, "2 edges"]:
+    def _edges(self, rows: Tensor, sets: Packed) -> Int[Tensor, "2 edges"]:
         """Edges neighbour -> row, within each set, between the packed rows."""
-        keep = as_mask(points, mask)
-        padded = rows.new_zeros(*keep.shape, rows.shape[1])
-        padded[keep] = rows.detach()
-        position = keep.flatten().cumsum(0).sub(1).unflatten(0, keep.shape)  # packed index of each padded row
-        distance = torch.cdist(padded, padded).masked_fill(~keep[:, None, :], float("inf"))
-        near = distance.topk(min(self.neighbours, keep.shape[1]), largest=False)
-        source = position.gather(1, near.indices.flatten(1)).view_as(near.indices)
-        target = position[:, :, None].expand_as(source)
-        real = near.values.isfinite() & keep[:, :, None]
-        return torch.stack([source[real], target[real]])
+        position = torch.arange(len(rows), device=rows.device)[:, None]
+        edges = [position.new_zeros(2, 0)]
+        for X, own in zip(sets.batches(rows.detach()), sets.batches(position), strict=True):
+            near = torch.cdist(X, X).topk(min(self.neighbours, X.shape[1]), largest=False).indices  # [sets, size, k]
+            source = own[:, :1] + near
+            edges.append(torch.stack([source.flatten(), own.expand_as(source).flatten()]))
+        return torch.cat(edges, dim=1)
 
 
-def pack(
-    points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None
-) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
-    """The real rows of all sets, one after the other, and the index of the set each belongs to."""
+def pack(points: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Packed]:
+    """The real rows of all sets, one after the other, and how they lie."""
+    if isinstance(mask, Packed):
+        return points, mask
     keep = as_mask(points, mask)
-    return points[keep], keep.nonzero()[:, 0]
+    return points[keep], Packed(tuple(keep.sum(dim=1).tolist()))

@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.nn.masks import masked_max, masked_mean
+from pointset.nn.packing import Layout, Packed
 
 Statistic = Literal["max", "mean"]
 STATISTICS = {"max": masked_max, "mean": masked_mean}
@@ -22,6 +23,11 @@ class EquivariantLayer(nn.Module):
         self.statistic = STATISTICS[statistic]
         self.gamma = nn.Linear(dim_in, dim)
 
-    def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows [B, n, d], in the order of X; `mask` is True at real rows."""
-        return self.gamma(X - self.statistic(X, mask)).tanh()
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X; `mask` is True at real rows."""
+        return self.gamma(self._centred(X, mask)).tanh()
+
+    def _centred(self, X: Tensor, mask: Layout | None) -> Tensor:
+        if isinstance(mask, Packed):
+            return mask.each_row(lambda x: self._centred(x, None), X)
+        return X - self.statistic(X, mask)

@@ -1,37 +1,46 @@
 """What a mask means, once: mask [B, n] is True where a row is a real element, False where it is padding.
 
-`None` stands for "all rows are real". The result for an empty set (no True at all) is zero everywhere, never NaN.
+`None` stands for "all rows are real", and a `Packed` tells how sets lie end to end, X [N, d]. The result for an empty
+set (no True at all) is zero everywhere, never NaN.
 """
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pointset.nn.packing import Layout, Packed
 
-def masked_max(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+
+def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
     """Largest value of each feature over the real rows; 0 for an empty set."""
+    if isinstance(mask, Packed):
+        return mask.each_set(masked_max, X)
     if mask is None:
         return X.amax(dim=1, keepdim=True)
     largest = X.masked_fill(~mask.unsqueeze(-1), float("-inf")).amax(dim=1, keepdim=True)
     return largest.masked_fill(~non_empty(mask), 0.0)
 
 
-def masked_sum(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+def masked_sum(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
     """Sum of each feature over the real rows; 0 for an empty set."""
+    if isinstance(mask, Packed):
+        return mask.each_set(masked_sum, X)
     return zero_padding(X, mask).sum(dim=1, keepdim=True)
 
 
-def masked_mean(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+def masked_mean(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
     """Mean of each feature over the real rows; 0 for an empty set."""
+    if isinstance(mask, Packed):
+        return mask.each_set(masked_mean, X)
     if mask is None:
         return X.mean(dim=1, keepdim=True)
     count = mask.sum(dim=1).clamp(min=1).to(X.dtype)
     return masked_sum(X, mask) / count[:, None, None]
 
 
-def zero_padding(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None) -> Float[Tensor, "B n d"]:
+def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tensor, "*rows d"]:
     """X with padded rows set to zero, whatever stood there (NaN included)."""
-    return X if mask is None else X.masked_fill(~mask.unsqueeze(-1), 0.0)
+    return X if mask is None or isinstance(mask, Packed) else X.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
 def non_empty(mask: Bool[Tensor, "B n"]) -> Bool[Tensor, "B 1 1"]:

@@ -1,26 +1,30 @@
-"""Normalisations of sets of rows, by name: "layer", "set", "batch", "none". All are called as `norm(X, mask)`."""
+"""Normalisations of sets of rows, by name: "layer", "set", "batch", "none".
+
+All are called as `norm(X, mask)`, with rows X [B, n, d] and a mask [B, n], or with X [N, d] and a `Packed`.
+"""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import NormName
 from pointset.nn.masks import as_mask, zero_padding
+from pointset.nn.packing import Layout, Packed
 
 
 class NoNorm(nn.Module):
     """Leaves the rows as they are."""
 
-    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return X [B, n, d]."""
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return X."""
         return X
 
 
 class LayerNorm(nn.LayerNorm):
     """Normalises each row over its features (arXiv 1607.06450): every row on its own, so masks do not matter."""
 
-    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return the normalised X [B, n, d]."""
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the normalised X."""
         return super().forward(X)
 
 
@@ -40,8 +44,10 @@ class SetNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(dim))
         self.bias = nn.Parameter(torch.zeros(dim))
 
-    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return the normalised X [B, n, d]; `mask` is True at real rows."""
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the normalised X; `mask` is True at real rows."""
+        if isinstance(mask, Packed):
+            return mask.each_row(self.forward, X)
         count = (as_mask(X, mask).sum(dim=1) * X.shape[-1]).clamp(min=1).to(X.dtype)[:, None, None]
         mean = zero_padding(X, mask).sum(dim=(1, 2), keepdim=True) / count
         centred = zero_padding(X - mean, mask)
@@ -55,14 +61,14 @@ class BatchNorm(nn.BatchNorm1d):
     In evaluation it uses the running mean and variance, so that a set's result does not depend on its batch.
     """
 
-    def forward(self, X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return the normalised X [B, n, d]; `mask` is True at real rows, padded rows come out as zeros."""
-        rows = X.flatten(0, 1) if mask is None else X[mask]
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
+        rows = X[mask] if isinstance(mask, Tensor) else X.flatten(0, -2)
         if len(rows) < 2 and self.training:
             return zero_padding(X, mask)  # one row has no variance
-        if mask is None:
-            return super().forward(rows).view_as(X)
-        return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), super().forward(rows).to(X.dtype))
+        if isinstance(mask, Tensor):
+            return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), super().forward(rows).to(X.dtype))
+        return super().forward(rows).view_as(X)
 
 
 NORMS: dict[NormName, type[nn.Module]] = {"layer": LayerNorm, "set": SetNorm, "batch": BatchNorm, "none": NoNorm}

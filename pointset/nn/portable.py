@@ -5,6 +5,9 @@ n points, and the context models drop padded rows. A recorded graph would keep t
 these modules has a counterpart here that always goes one way; values differ by rounding only.
 """
 
+# Graphs are recorded for padded sets: a counterpart need not take the packed ones that its module takes.
+# mypy: disable-error-code="override"
+
 import copy
 from collections.abc import Callable
 from typing import Any

@@ -1,0 +1,126 @@
+"""Sets of several sizes laid end to end, without padding: what is passed where a mask is passed.
+
+Rows are X [N, d]: those of set 0, then those of set 1, and so on. What works on each row by itself needs to know
+nothing of it. What looks at a whole set goes *run by run*: neighbouring sets of one size are a plain batch
+[sets, size, d], for which the plain formula holds.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+class Run(NamedTuple):
+    """Neighbouring sets of one size."""
+
+    sets: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Packed:
+    """How rows [N, d] fall into B sets: the first lengths[0] rows are set 0, the next lengths[1] are set 1, ..."""
+
+    lengths: tuple[int, ...]
+    """Rows of each set, B of them; 0 is an empty set."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def rows(self) -> int:
+        """N."""
+        return sum(self.lengths)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The sets as neighbours of one size; of no set at all, one run of none."""
+        return [Run(len(list(run)), size) for size, run in itertools.groupby(self.lengths)] or [Run(0, 0)]
+
+    def batches(self, X: Tensor) -> list[Tensor]:
+        """What belongs to each run, as plain batches.
+
+        Args:
+            X: rows [N, d], cut into [sets, size, d]; or something of each set [B, m, d], cut into [sets, m, d]; or
+                something [1, m, d] that serves all sets, as it is.
+        """
+        runs = self.runs
+        if X.dim() == 2:  # `split` and not slices: the gradients of its parts become one tensor at once
+            parts = X.split([sets * size for sets, size in runs])
+            return [part.unflatten(0, run) for part, run in zip(parts, runs, strict=True)]
+        if X.shape[0] == 1:
+            return [X] * len(runs)
+        return list(X.split([run.sets for run in runs]))
+
+    def each_set(self, function: Callable[[Tensor], Tensor], X: Float[Tensor, "N d"]) -> Float[Tensor, "B 1 _"]:
+        """A row for each set, by a function of plain batches [sets, size, d]; zeros for an empty set."""
+        parts = [x if x.shape[1] else x.new_zeros(len(x), 1, x.shape[2]) for x in self.batches(X)]
+        return torch.cat([function(x) for x in parts])
+
+    def each_row(self, function: Callable[[Tensor], Tensor], X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
+        """Rows in place of rows, by a function of plain batches [sets, size, d] that are not empty."""
+        return torch.cat([function(x).flatten(0, 1) for x in self.batches(X) if len(x[0])]) if len(X) else X
+
+    def non_empty(self, device: torch.device) -> Bool[Tensor, "B 1 1"]:
+        """True for each set that has a row."""
+        return torch.tensor(self.lengths, device=device).ne(0)[:, None, None]
+
+    def index(self, device: torch.device) -> Int[Tensor, " N"]:
+        """The number of the set that each row belongs to."""
+        lengths = torch.tensor(self.lengths, device=device, dtype=torch.int64)
+        return torch.arange(len(self), device=device).repeat_interleave(lengths, output_size=self.rows)
+
+
+Layout = Bool[Tensor, "*rows"] | Packed
+"""Which rows [*rows, d] are real elements of which set: a mask [B, n] of padded sets, or how packed sets lie."""
+
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def sort_sets(rows: Tensor, sets: Packed) -> tuple[Tensor, Packed, list[int]]:
+    """Rows [N, d] with sets of one size beside each other, so that the runs are few.
+
+    Returns:
+        the rows, how they lie, and the place of each set of before among the sets of now.
+    """
+    order = sorted(range(len(sets)), key=sets.lengths.__getitem__)
+    places = sorted(range(len(sets)), key=order.__getitem__)
+    if order == list(range(len(sets))):
+        return rows, sets, places
+    parts = rows.split(sets.lengths)
+    return torch.cat([parts[one] for one in order]), Packed(tuple(sets.lengths[one] for one in order)), places
+
+
+def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed:
+    """How points [N, .] lie whose sets are numbered by `batch` [N], as in torch-geometric.
+
+    Args:
+        batch: integers from 0, never falling; a number that does not occur is an empty set.
+        points: [N, .].
+        sets: B, if the last sets may be empty; one more than the last number when None.
+
+    Raises:
+        ValueError: `batch` is no such numbering of the points.
+    """
+    expected = f"batch must be integers [{len(points)}], the number of each point's set"
+    if batch.dtype not in INTEGERS:
+        raise ValueError(f"{expected}; got {batch.dtype}")
+    if batch.shape != points.shape[:1]:
+        raise ValueError(f"{expected}; got {list(batch.shape)}")
+    numbers = batch.cpu()  # a GPU is waited for once, and not at every question
+    last = int(numbers[-1]) if len(numbers) else -1
+    if len(numbers) and int(numbers[0]) < 0:
+        raise ValueError(f"batch must number sets from 0, got {int(numbers[0])}")
+    if bool((numbers[1:] < numbers[:-1]).any()):
+        raise ValueError("batch must be sorted, so that the points of a set lie side by side: sort it with the points")
+    if sets is not None and sets < 0:
+        raise ValueError(f"sets={sets} is no number of sets: give at least 0")
+    if sets is not None and sets <= last:
+        raise ValueError(f"sets={sets} is too few: batch numbers a set {last}")
+    return Packed(tuple(torch.bincount(numbers, minlength=sets or 0).tolist()))

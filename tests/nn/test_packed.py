@@ -1,0 +1,233 @@
+"""Packed sets against padded ones: same logits, same gradients, whatever the sizes, and no padding on the way."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pointset import create_model
+from pointset.data.ragged import pad_sets
+from pointset.nn import attention, blocks, dropout
+from pointset.nn.masks import masked_max, masked_mean, masked_sum
+from pointset.nn.packing import Packed, lengths_of, sort_sets
+from pointset.zoo import checked_packed
+
+LENGTHS = (5, 0, 7, 23, 7, 1, 0)
+CLASSES = 4
+ATTENDING = ("isab3-pma", "isab16-max", "sab-pma2", "rff-pma")
+OTHERS = ("rff-mean", "rff-sum", "isab3-max+mean", "rffp-mean", "rffp-max", "rffp-pma", "pointnet", "dgcnn")
+OTHERS += ("isab3-aggr.softmax", "rff-aggr.quantile", "isab3-aggr.median", "rff-aggr.set2set", "rff-aggr.sort")
+OTHERS += ("rff-aggr.settransformer",)
+
+
+def clouds(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(length, 3, generator=generator, dtype=torch.double) for length in lengths]
+
+
+def numbering(lengths: tuple[int, ...] = LENGTHS) -> Tensor:
+    return torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths, dtype=torch.int64))
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return create_model(name, classes=CLASSES, dim=16, **{"dropout": 0.0, **options}).double()
+
+
+def learned(model: nn.Module, call) -> dict[str, Tensor]:
+    """Logits of a call, the gradients of all points and of all parameters, and batch statistics."""
+    sets = [one.requires_grad_() for one in clouds()]
+    model.zero_grad()
+    logits = call(sets)
+    (logits * torch.linspace(-1, 2, logits.numel(), dtype=logits.dtype).view_as(logits)).sum().backward()
+    # A way that leaves the key bias out gives it no gradient, one that does not gives it 0.
+    gradients = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
+    points = {f"set {number}": one.grad for number, one in enumerate(sets)}
+    return {"logits": logits.detach(), **points, **gradients, **{n: b.clone() for n, b in model.named_buffers()}}
+
+
+def padded(model: nn.Module):
+    return lambda sets: model(*pad_sets(sets))
+
+
+def packed(model: nn.Module):
+    return lambda sets: model.packed(torch.cat(sets), numbering(), len(LENGTHS))
+
+
+def check_same(name: str, train: bool = True, **options) -> None:
+    found, expected = (
+        learned(model, way(model)) for way in (packed, padded) for model in [model_of(name, **options).train(train)]
+    )
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        torch.testing.assert_close(found[key], value, rtol=1e-10, atol=1e-10, msg=lambda text, k=key: f"{k}: {text}")
+    assert found["logits"].shape == (len(LENGTHS), CLASSES)
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "batch", "set"])
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", ATTENDING)
+def test_every_form_and_norm_gives_what_padding_gives(name, form, norm):
+    check_same(name, form=form, norm=norm)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_pooling_gives_what_padding_gives(name):
+    check_same(name)
+    check_same(name, train=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seeds": "pooled"}, {"norm": "set", "prenorm": True}, {"form": "paper", "norm": "batch", "prenorm": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["isab3-pma4", "sab-pma"])
+def test_every_option_gives_what_padding_gives(name, options):
+    check_same(name, **options)
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+def test_the_plain_order_gives_what_padding_gives(form, monkeypatch):
+    """As on a GPU or under autocast, where nothing goes tile by tile."""
+    for module in (attention, blocks, dropout):
+        monkeypatch.setattr(module, "may_fuse", lambda *_: False)
+    check_same("isab3-pma", form=form)
+
+
+def test_dropout_after_the_pooling_draws_what_it_draws_with_padding():
+    found = []
+    for way in (packed, padded):
+        torch.manual_seed(3)
+        model = model_of("isab3-max", dropout=0.5)
+        found.append(learned(model, way(model))["logits"])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["isab3-pma", "rffp-mean", "isab3-aggr.softmax"])
+def test_mixed_precision_stays_near(name):
+    model, sets = model_of(name).float().eval(), [one.float() for one in clouds()]
+    exact = model.packed(torch.cat(sets), numbering(), len(LENGTHS))
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = model.packed(torch.cat(sets), numbering(), len(LENGTHS))
+    assert not torch.equal(rounded.float(), exact)
+    torch.testing.assert_close(rounded.float(), exact, rtol=0.05, atol=0.05)
+
+
+@pytest.fixture(scope="module")
+def small() -> nn.Module:
+    return model_of("isab3-pma").eval()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(0, 30), max_size=6).map(tuple))
+def test_any_sizes_give_what_each_set_gives_alone(small, lengths):
+    sets = clouds(lengths)
+    with torch.no_grad():
+        found = small.packed(torch.cat([torch.zeros(0, 3).double(), *sets]), numbering(lengths), len(lengths))
+        alone = [small(one[None]) for one in sets]
+    torch.testing.assert_close(found, torch.cat([found[:0], *alone]), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["isab3-pma", "sab-max", "rffp-mean", "rff-aggr.median", "pointnet", "dgcnn"])
+@pytest.mark.parametrize("train", [False, True])
+def test_no_set_and_no_point(name, train):
+    model, nothing = model_of(name).train(train), torch.zeros(0, 3).double()
+    assert model.packed(nothing, torch.zeros(0, dtype=torch.int64)).shape == (0, CLASSES)
+    torch.testing.assert_close(
+        model.packed(nothing, torch.zeros(0, dtype=torch.int64), 2), model(torch.zeros(2, 0, 3).double())
+    )
+
+
+def test_what_torch_geometric_calls_a_batch(small):
+    from torch_geometric.data import Batch, Data
+
+    sets = clouds((4, 2, 9))
+    data = Batch.from_data_list([Data(pos=one) for one in sets])
+    expected = torch.cat([small(one[None]) for one in sets])
+    torch.testing.assert_close(small.packed(data.pos, data.batch, data.num_graphs), expected)
+    torch.testing.assert_close(small.packed(data.pos, data.batch.int()), expected)
+
+
+POINTS, BATCH = torch.zeros(4, 3).double(), torch.tensor([0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("points", "batch", "sets", "words"),
+    [
+        (POINTS[:, :2], BATCH, None, r"points must be floating \[N, 3\], got torch.float64 \[4, 2\]"),
+        (POINTS[None], BATCH, None, r"got torch.float64 \[1, 4, 3\]"),
+        (POINTS.long(), BATCH, None, r"points must be floating \[N, 3\], got torch.int64"),
+        (POINTS, BATCH[:3], None, r"batch must be integers \[4\].*got \[3\]"),
+        (POINTS, BATCH[:, None], None, r"batch must be integers \[4\].*got \[4, 1\]"),
+        (POINTS, BATCH.double(), None, r"batch must be integers \[4\].*got torch.float64"),
+        (POINTS, BATCH.bool(), None, "got torch.bool"),
+        (POINTS, BATCH - 1, None, "number sets from 0, got -1"),
+        (POINTS, torch.tensor([0, 1, 0, 1]), None, "batch must be sorted"),
+        (POINTS, torch.tensor([3, 2, 1, 0]), None, "batch must be sorted"),
+        (POINTS, BATCH, 1, "sets=1 is too few: batch numbers a set 1"),
+        (POINTS, BATCH, 0, "sets=0 is too few: batch numbers a set 1"),
+        (POINTS[:0], BATCH[:0], -1, "sets=-1 is no number of sets"),
+    ],
+)
+def test_what_is_no_batch_is_refused(points, batch, sets, words):
+    assert checked_packed(POINTS, BATCH, 3, 3)[1].lengths == (2, 2, 0)
+    with pytest.raises(ValueError, match=words):
+        checked_packed(points, batch, sets, 3)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most numbers that any result of an operator had."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        result = function(*arguments, **(options or {}))
+        for one in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(one, Tensor):
+                self.numbers = max(self.numbers, one.numel())
+        return result
+
+
+def largest(model: nn.Module, call) -> int:
+    with Largest() as seen:
+        call().square().sum().backward()
+    return seen.numbers
+
+
+@pytest.mark.parametrize("options", [{}, {"form": "paper"}, {"norm": "set"}, {"norm": "batch"}], ids=str)
+@pytest.mark.parametrize("name", ["isab4-pma", "isab4-max", "rff-mean", "rff-pma", "rffp-max", "isab4-aggr.softmax"])
+def test_nothing_is_padded(name, options):
+    lengths = (3,) * 10 + (500,) + (2,) * 9
+    sets, model = clouds(lengths), create_model(name, classes=CLASSES, dim=16, **options).double()
+    most = sum(lengths) * 16
+    assert largest(model, lambda: model.packed(torch.cat(sets), numbering(lengths))) <= 1.1 * most
+    assert largest(model, lambda: model(*pad_sets(sets))) >= 15 * most, "or the bound says nothing"
+
+
+@given(st.lists(st.integers(0, 9), max_size=12).map(tuple))
+def test_sets_of_one_size_are_brought_together_and_found_again(lengths):
+    rows = numbering(lengths)[:, None].double()
+    moved, sets, places = sort_sets(rows, Packed(lengths))
+    assert list(sets.lengths) == sorted(lengths)
+    assert len(sets.runs) == max(1, len(set(lengths)))
+    parts = moved.split(sets.lengths)
+    for number, place in enumerate(places):
+        assert len(parts[place]) == lengths[number]
+        assert (parts[place] == number).all()
+
+
+@given(st.lists(st.integers(0, 9), max_size=12).map(tuple), st.integers(0, 3))
+def test_a_numbering_and_lengths_say_the_same(lengths, extra):
+    batch = numbering(lengths)
+    sets = lengths_of(batch, batch, len(lengths) + extra)
+    assert sets.lengths == lengths + (0,) * extra
+    assert torch.equal(sets.index(batch.device), batch)
+
+
+def test_statistics_of_packed_rows_by_hand():
+    X, sets = torch.tensor([[1.0, -5.0], [4.0, -2.0], [-3.0, 7.0]]), Packed((2, 0, 1))
+    assert masked_max(X, sets).tolist() == [[[4.0, -2.0]], [[0.0, 0.0]], [[-3.0, 7.0]]]
+    assert masked_sum(X, sets).tolist() == [[[5.0, -7.0]], [[0.0, 0.0]], [[-3.0, 7.0]]]
+    assert masked_mean(X, sets).tolist() == [[[2.5, -3.5]], [[0.0, 0.0]], [[-3.0, 7.0]]]
