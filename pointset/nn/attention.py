@@ -42,10 +42,11 @@ class Multihead(nn.Module):
     The scale s is 1 / sqrt(d) ("model") or 1 / sqrt(d / h) ("head"), divided by `temperature`. With `output=False`
     there is no W^O, as in the Set Transformer authors' released code.
 
-    One value has up to three ways of being computed, equal to rounding: projected keys with
+    One value has up to four ways of being computed, equal to rounding: projected keys with
     `scaled_dot_product_attention`; the same with explicit weights, taken while `record` is a function (it is called
-    with the weights [B, h, n, m]); and *absorbed*, when the queries are few: by associativity
-    (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y is attended as it is and never projected.
+    with the weights [B, h, n, m]); *absorbed*, when the queries are few: by associativity
+    (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y is attended as it is and never projected;
+    and *folded*, when the keys are few and W^O follows, likewise for X. The cheapest is taken, by counting operations.
     """
 
     def __init__(
@@ -79,6 +80,8 @@ class Multihead(nn.Module):
         A `Packed` in place of `mask` says that Y is packed [N, dim_key]; one in place of `query_mask`, that X is
         packed [N, dim_query], and then the result is packed [N, d]. A mask of X changes nothing here.
         """
+        if not isinstance(mask, Packed) and self._folding_is_cheaper(X, Y, query_mask):
+            return self._folded(X, Y, mask)
         return self.output(self.attend(self.query(X), Y, mask, query_mask))
 
     def attend(
@@ -121,6 +124,31 @@ class Multihead(nn.Module):
         projected = 2 * m * dim_key * dim + 2 * n * m * dim
         absorbed = 2 * n * dim_key * dim + 2 * self.heads * n * m * dim_key
         return absorbed < projected
+
+    def _folding_is_cheaper(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> bool:
+        """Compare the multiply-adds of one set, where W^O follows and the few keys are each set's own."""
+        if isinstance(query_mask, Packed) or X.shape[0] != Y.shape[0] or not isinstance(self.output, nn.Linear):
+            return False
+        n, m = X.shape[1], Y.shape[1]
+        dim, dim_query = self.query.weight.shape
+        plain = n * (dim_query * dim + 2 * m * dim + dim * dim)
+        return (n * self.heads * m + m * dim) * (dim_query + dim) < plain
+
+    def _folded(self, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        """Many rows read few keys, W^Q and W^O moved to the keys: neither queries nor what was read is ever projected.
+
+        (X W^Q_j + b_j) K_j^T = X (W^Q_j K_j^T) + b_j K_j^T,  A_j V_j W^O_j = A_j (V_j W^O_j).
+        """
+        Y = zero_padding(Y, mask)
+        keys, values = (self._split(part) for part in (self.key(Y) * self.scale, self.value(Y)))
+        assert isinstance(self.output, nn.Linear)
+        query, output = (W.unflatten(0, (self.heads, -1)) for W in (self.query.weight, self.output.weight.mT))
+        folded = torch.matmul(keys, query).flatten(1, 2)  # [B, h * m, dim_query]
+        shift = torch.matmul(keys, self.query.bias.view(self.heads, -1, 1)).mT  # [B, h, 1, m]
+        logits = torch.matmul(X, folded.mT).unflatten(-1, (self.heads, -1)).transpose(1, 2) + shift
+        weights = self._recorded(attention_weights(logits, mask))
+        written = torch.matmul(values, output).flatten(1, 2)  # [B, h * m, d]
+        return torch.matmul(weights.transpose(1, 2).flatten(2), written) + self.output.bias
 
     def _absorbed(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
         # The key bias adds one constant to each row of logits and cancels; the value bias passes, as rows sum to 1.

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pointset.costs import flops
 from pointset.nn.attention import Multihead, attention_weights
 
 # Every size differs, so that a swapped axis fails.
@@ -147,3 +148,26 @@ def test_gradcheck():
     mask = torch.tensor([[True, True, False], [True, True, True]])
     for way in (attention._absorbed, attention._explicit, attention._fused):
         torch.autograd.gradcheck(lambda X, Y, way=way: way(attention.query(X), Y, mask), (X, Y))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_folding_both_projections_into_few_keys_changes_nothing(masked):
+    block = Multihead(12, 20, 24, heads=3).double()
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(2, 50, 12, generator=generator, dtype=torch.double, requires_grad=True)
+    Y = torch.randn(2, 2, 20, generator=generator, dtype=torch.double, requires_grad=True)
+    mask = torch.tensor([[True, False], [False, False]]) if masked else None
+    inputs = (X, Y, *block.parameters())
+    assert block._folding_is_cheaper(X, Y, None)
+    found, expected = block(X, Y, mask), block.output(block.attend(block.query(X), Y, mask))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    gradients = (torch.autograd.grad(out.square().sum(), inputs, allow_unused=True) for out in (found, expected))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
+
+
+def test_folding_saves_operations():
+    block = Multihead(32, 32, 32, heads=2)
+    X, Y = torch.zeros(1, 500, 32), torch.zeros(1, 4, 32)
+    with torch.no_grad():
+        assert flops(lambda: block(X, Y)) == 2 * (2 * 4 * 32**2 + 2 * 4 * 32**2 + 2 * 500 * 2 * 4 * 32 + 4 * 32)
