@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         augmentation_from_names,
     )
     from pointset.data.batches import Batch, collate, fixed_batches, pad_sets
+    from pointset.data.buckets import BucketSampler, bucketed_batches
     from pointset.data.cards import Card, list_cards, load_card
     from pointset.data.clouds import Cloud, CloudError, read_cloud
     from pointset.data.dataset import load_dataset
@@ -48,6 +49,10 @@ _HOMES = {
         "collate",
         "fixed_batches",
         "pad_sets",
+    ),
+    "buckets": (
+        "BucketSampler",
+        "bucketed_batches",
     ),
     "cards": (
         "Card",
@@ -79,6 +84,7 @@ _HOMES = {
 
 __all__ = [
     "Batch",
+    "BucketSampler",
     "Card",
     "Cloud",
     "CloudError",
@@ -96,6 +102,7 @@ __all__ = [
     "Scan",
     "Shift",
     "augmentation_from_names",
+    "bucketed_batches",
     "collate",
     "downsample",
     "fixed_batches",

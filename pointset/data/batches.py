@@ -1,6 +1,6 @@
 """Batches for training and evaluation; sets of several sizes are padded and masked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError
 
-__all__ = ["Batch", "batches", "collate", "epoch_generator", "fixed_batches", "pad_sets"]
+__all__ = ["Batch", "batches", "collate", "draw_batches", "epoch_generator", "fixed_batches", "pad_sets"]
 
 
 class Batch(NamedTuple):
@@ -39,7 +39,14 @@ def batches(
     _check(batch_size)
     generator = epoch_generator(seed, epoch)
     order = torch.randperm(len(dataset), generator=generator)
-    for rows in order.split(batch_size):
+    yield from draw_batches(dataset, order.split(batch_size), generator, augment)
+
+
+def draw_batches(
+    dataset: PointSets, batches: Iterable[Tensor], generator: torch.Generator, augment: Augmentation | None
+) -> Iterator[Batch]:
+    """The training view of the shapes of each batch, int64 [B], in turn."""
+    for rows in batches:
         with one_thread():
             points, mask = dataset.draw_masked(rows, generator)
             if augment is not None:
