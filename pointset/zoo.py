@@ -116,7 +116,8 @@ class SetClassifier(nn.Module):
         """Return logits [B, classes] of sets of several sizes without padding them.
 
         Logits and gradients are those of `forward` with padding and a mask, to rounding, in time and memory that go
-        with the N points there are. While training, dropout draws for these points alone, and so other numbers.
+        with the N points there are. (Sets so small or so alike that padding is the faster way are padded after all.)
+        Dropout of rows, which pma has, draws for each row there is, so that a training step drops other ones.
 
         Args:
             points: the sets one after the other.
@@ -127,8 +128,9 @@ class SetClassifier(nn.Module):
         Raises:
             ValueError: the points are not [N, inputs], or `batch` is no such numbering of them.
         """
-        rows, layout, places = sort_sets(*checked_packed(points, batch, sets, self.inputs))
-        pooled = self.pool(self.encode(rows, layout), layout)
+        points, packed, places = sort_sets(*checked_packed(points, batch, sets, self.inputs))
+        points, layout = packed.padded(points) if packed.is_better_padded else (points, packed)
+        pooled = self.pool(self.encode(points, layout), layout)
         return self.head(pooled[places])
 
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:

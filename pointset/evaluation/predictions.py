@@ -14,6 +14,7 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import Edges, brier_score, calibration_error, probabilities
 from pointset.nn.modes import in_evaluation_mode
+from pointset.unpadded import logits_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +109,7 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     """
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     with torch.inference_mode(), in_evaluation_mode(model):
-        logits = [
-            model(batch.points.to(device), None if batch.mask is None else batch.mask.to(device)).float().cpu()
-            for batch in fixed_batches(data, batch_size)
-        ]
+        logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(data, batch_size)]
     stacked = torch.cat(logits).numpy()
     if stacked.shape[1] != len(data.classes):
         raise PointsetError(

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pointset import create_model
 from pointset.data.ragged import pad_sets
-from pointset.nn import attention, blocks, dropout
+from pointset.nn import attention, blocks, dropout, packing
 from pointset.nn.masks import masked_max, masked_mean, masked_sum
 from pointset.nn.packing import Packed, lengths_of, sort_sets
 from pointset.zoo import checked_packed
@@ -20,6 +20,12 @@ ATTENDING = ("isab3-pma", "isab16-max", "sab-pma2", "rff-pma")
 OTHERS = ("rff-mean", "rff-sum", "isab3-max+mean", "rffp-mean", "rffp-max", "rffp-pma", "pointnet", "dgcnn")
 OTHERS += ("isab3-aggr.softmax", "rff-aggr.quantile", "isab3-aggr.median", "rff-aggr.set2set", "rff-aggr.sort")
 OTHERS += ("rff-aggr.settransformer",)
+
+
+@pytest.fixture(autouse=True)
+def never_padded(monkeypatch):
+    """Sets of a few points would be padded, to save time."""
+    monkeypatch.setattr(packing, "RUN", 0)
 
 
 def clouds(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> list[Tensor]:
@@ -204,6 +210,41 @@ def test_nothing_is_padded(name, options):
     most = sum(lengths) * 16
     assert largest(model, lambda: model.packed(torch.cat(sets), numbering(lengths))) <= 1.1 * most
     assert largest(model, lambda: model(*pad_sets(sets))) >= 15 * most, "or the bound says nothing"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "pads"),
+    [
+        ((), True),
+        ((0, 0), True),
+        ((70, 70, 70), True),
+        ((3, 9, 0, 6), True),
+        ((64, 64, 192), True),  # 3 * 192 = 320 + 2 * 128
+        ((64, 64, 193), False),
+        ((4,) * 900 + (5,) * 100, False),  # 1000 more rows, to save one run
+    ],
+)
+def test_sets_are_padded_where_that_costs_less(lengths, pads, monkeypatch):
+    monkeypatch.setattr(packing, "RUN", 128)
+    sets = Packed(lengths)
+    assert sets.is_better_padded == pads
+    model, points = model_of("isab3-pma").eval(), torch.cat([torch.zeros(0, 3).double(), *clouds(lengths)])
+    with torch.no_grad():
+        found = model.packed(points, numbering(lengths), len(lengths))
+        monkeypatch.setattr(packing, "RUN", -(10**9) if pads else 10**9)
+        assert sets.is_better_padded != pads
+        other = model.packed(points, numbering(lengths), len(lengths))
+    torch.testing.assert_close(found, other, rtol=1e-10, atol=1e-10)
+
+
+def test_padding_by_hand():
+    X = torch.tensor([[1.0], [2.0], [3.0]])
+    points, mask = Packed((0, 2, 1)).padded(X)
+    assert points.tolist() == [[[0.0], [0.0]], [[1.0], [2.0]], [[3.0], [0.0]]]
+    assert mask.tolist() == [[False, False], [True, True], [True, False]]
+    points, mask = Packed((1, 1, 1)).padded(X)
+    assert (points.tolist(), mask) == ([[[1.0]], [[2.0]], [[3.0]]], None)
+    assert Packed((0,)).padded(X[:0])[1].tolist() == [[False]]
 
 
 @given(st.lists(st.integers(0, 9), max_size=12).map(tuple))
