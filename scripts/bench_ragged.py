@@ -1,0 +1,128 @@
+"""Sets of several sizes in one batch: `model.packed` against padding with a mask.
+
+    .venv/bin/python scripts/bench_ragged.py
+    .venv/bin/python scripts/bench_ragged.py --model isab16-pma isab16-max rff-max --smallest 100 --largest 300
+
+The sizes are log-uniform from the smallest to the largest, the points normal, the weights untrained. Both ways take
+turns in one process, after a round that is not counted; the figures are medians over the rounds. The processor's time
+of all threads stands beside the clock's: a machine that is busy with other work changes it least. A training step is a
+forward and a backward pass, dropout included. Prints a Markdown table and JSON.
+"""
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import cyclopts
+import torch
+import torch.nn.functional as F
+from tabulate import tabulate
+from torch import Tensor, nn
+
+import pointset
+from pointset.data import pad_sets
+from pointset.memory import kept_memory
+from pointset.threads import torch_threads
+
+CLASSES = 40
+
+app = cyclopts.App(default_parameter=cyclopts.Parameter(consume_multiple=True))
+
+
+@app.default
+def bench(
+    *,
+    model: tuple[str, ...] = ("isab16-pma",),
+    dim: int = 128,
+    form: str = "reference",
+    sets: int = 32,
+    smallest: int = 32,
+    largest: int = 4096,
+    rounds: int = 9,
+    threads: int = 1,
+    seed: int = 0,
+) -> None:
+    """Print a table, two rows per model.
+
+    Args:
+        model: names of the zoo.
+        dim: width of their layers.
+        form: of their attention blocks.
+        sets: in the batch.
+        smallest: points of a set, at least.
+        largest: points of a set, at most.
+        rounds: times each way is measured.
+        threads: of torch.
+        seed: of the sizes and the points.
+    """
+    clouds = make_clouds(log_uniform(sets, smallest, largest, seed), seed)
+    with torch_threads(threads), kept_memory():
+        rows = [row for name in model for row in compare(name, clouds, rounds, dim=dim, form=form)]
+    real, padded = sum(map(len, clouds)), sets * max(map(len, clouds))
+    print(f"{sets} sets of {min(map(len, clouds))} to {max(map(len, clouds))} points: {real:,} points,", end=" ")
+    print(f"{padded:,} with padding, {padded / real:.2f} times as many. Threads: {threads}. Width: {dim}.\n")
+    print(tabulate(rows, headers="keys", tablefmt="pipe"), end="\n\n")
+    print(json.dumps({"sizes": [len(cloud) for cloud in clouds], "rounds": rounds, "rows": rows}))
+
+
+def log_uniform(sets: int, smallest: int, largest: int, seed: int) -> list[int]:
+    """Sizes whose logarithms are uniform."""
+    shares = torch.rand(sets, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return [round(smallest * math.exp(share * math.log(largest / smallest))) for share in shares.tolist()]
+
+
+def make_clouds(sizes: list[int], seed: int) -> list[Tensor]:
+    """Sets of points from a normal distribution."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(size, 3, generator=generator) for size in sizes]
+
+
+def compare(name: str, clouds: list[Tensor], rounds: int, **options: Any) -> list[dict[str, Any]]:
+    """The rows of one model: a training step, and inference."""
+    model = pointset.create_model(name, CLASSES, **options)
+    points, mask = pad_sets(clouds)
+    rows, batch = torch.cat(clouds), torch.arange(len(clouds)).repeat_interleave(torch.tensor([*map(len, clouds)]))
+    ways = {"padded": lambda: model(points, mask), "packed": lambda: model.packed(rows, batch, len(clouds))}
+    found = []
+    for work in (training_step, inference):
+        model.train(work is training_step)
+        times = [{way: timed(work, model, call) for way, call in ways.items()} for _ in range(rounds + 1)]
+        found.append({"model": name, "work": work.__name__.replace("_", " "), **medians(times[1:])})
+    return found
+
+
+def training_step(model: nn.Module, call: Callable[[], Tensor]) -> None:
+    """Forward and backward."""
+    model.zero_grad()
+    logits = call()
+    F.cross_entropy(logits, torch.arange(len(logits)) % CLASSES).backward()
+
+
+def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
+    """Forward alone."""
+    with torch.inference_mode():
+        call()
+
+
+def timed(work: Callable[..., None], model: nn.Module, call: Callable[[], Tensor]) -> tuple[float, float]:
+    """Milliseconds by the clock and of the processor."""
+    clock, busy = time.perf_counter(), time.process_time()
+    work(model, call)
+    return 1000 * (time.perf_counter() - clock), 1000 * (time.process_time() - busy)
+
+
+def medians(rounds: list[dict[str, tuple[float, float]]]) -> dict[str, float]:
+    """Over the rounds: milliseconds of both ways, and how many times as fast packed sets are."""
+    columns = {}
+    for place, what in enumerate(("ms", "processor ms")):
+        padded, packed = (statistics.median(one[way][place] for one in rounds) for way in ("padded", "packed"))
+        columns |= {f"padded {what}": round(padded, 1), f"packed {what}": round(packed, 1)}
+        columns["times as fast" if what == "ms" else "by processor time"] = round(padded / packed, 2)
+    return columns
+
+
+if __name__ == "__main__":
+    app()
