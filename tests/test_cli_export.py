@@ -13,9 +13,9 @@ from pointset.exported_files import FORMATS
 
 @pytest.fixture(scope="module")
 def run(clouds_folder, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "isab"
+    folder = tmp_path_factory.mktemp("runs") / "rff"
     train = pointset.load_dataset(clouds_folder, "train", 24)
-    model = pointset.create_model("isab4-pma", classes=3, dim=16, heads=2, layers=1)
+    model = pointset.create_model("rff-max", classes=3, dim=16, layers=2)
     pointset.fit(model, train, Recipe(epochs=1), run=folder)
     return folder
 
@@ -37,7 +37,7 @@ def fail(capsys, *arguments) -> str:
 def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
     output = tmp_path / "model.pt2"
     printed = succeed(capsys, "export", run, "-o", output, "--repeats", "1")
-    assert printed.startswith(f"saved in {output}: isab4-pma, 0.")
+    assert printed.startswith(f"saved in {output}: rff-max, 0.")
     assert "largest difference of a logit from the model's: " in printed
     assert "sets of 1, 100, 1,500 points, 1 and 3 at once" in printed
     rows = [line.split() for line in printed.splitlines()]
