@@ -91,8 +91,8 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
 
 def test_a_plan_that_people_read(capsys, file):
     shown = succeed(capsys, file, "--dry-run", "--workers", "2")
-    assert re.search(r"attention +9 +2 +\d+\.\d +0:00:\d\d\n", shown)
-    assert re.search(r"0:00:\d\d of training, about 0:00:\d\d with 2 at once; tests extra", shown)
+    assert re.search(r"attention +9 +2 +\d+\.\d +0:\d\d:\d\d\n", shown)
+    assert re.search(r"0:\d\d:\d\d of training, about 0:\d\d:\d\d with 2 at once; tests extra", shown)
 
 
 def test_some_rows_of_a_file(capsys, file):

@@ -89,7 +89,7 @@ def _row(
         "ms": round(1000 * ours, 1),
         "ratios": {name: round(theirs / ours, 2) for name, theirs in seconds.items()},
         "gflop": round(counted / 1e9, 2),
-        "share": round(counted / ours / (2 * SIDE**3 / product), 3),
+        "share": float(f"{counted / ours / (2 * SIDE**3 / product):.3g}"),
     }
 
 
