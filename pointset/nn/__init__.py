@@ -1,9 +1,13 @@
-"""Set networks as plain torch modules. They know nothing of data: rows in, rows out, masks True at real rows."""
+"""Set networks as plain torch modules that know nothing of data: rows in, rows out, masks True at real rows.
+
+Sets of several sizes may also lie end to end, with a `Packed` in place of the mask.
+"""
 
 from pointset.nn.attention import Multihead, attention_weights
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
 from pointset.nn.norms import LayerNorm, SetNorm
+from pointset.nn.packing import Packed
 from pointset.nn.pooling import MaxPool, MeanPool, SumPool
 
 __all__ = [
@@ -16,6 +20,7 @@ __all__ = [
     "MaxPool",
     "MeanPool",
     "Multihead",
+    "Packed",
     "SetNorm",
     "SumPool",
     "attention_weights",

@@ -44,7 +44,7 @@ class Multihead(nn.Module):
 
     One value has up to four ways of being computed, equal to rounding: projected keys with
     `scaled_dot_product_attention`; the same with explicit weights, taken while `record` is a function (it is called
-    with the weights [B, h, n, m]); *absorbed*, when the queries are few: by associativity
+    with the weights [B, h, n, m], of packed sets run by run); *absorbed*, when the queries are few: by associativity
     (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y is attended as it is and never projected;
     and *folded*, when the keys are few and W^O follows, likewise for X. The cheapest is taken, by counting operations.
     """
@@ -80,6 +80,9 @@ class Multihead(nn.Module):
         A `Packed` in place of `mask` says that Y is packed [N, dim_key]; one in place of `query_mask`, that X is
         packed [N, dim_query], and then the result is packed [N, d]. A mask of X changes nothing here.
         """
+        if isinstance(query_mask, Packed) and query_mask.rows:
+            runs = zip(query_mask.batches(X), query_mask.batches(Y), strict=True)
+            return torch.cat([self(x, y).flatten(0, 1) for x, y in runs if x.shape[1]])
         if not isinstance(mask, Packed) and self._folding_is_cheaper(X, Y, query_mask):
             return self._folded(X, Y, mask)
         return self.output(self.attend(self.query(X), Y, mask, query_mask))
