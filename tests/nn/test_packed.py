@@ -136,6 +136,15 @@ def test_any_sizes_give_what_each_set_gives_alone(small, lengths):
     torch.testing.assert_close(found, torch.cat([found[:0], *alone]), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ATTENDING + OTHERS)
+def test_each_set_gives_what_it_gives_alone(name):
+    model, lengths = model_of(name).eval(), (6, 6, 0, 2, 6)
+    sets = clouds(lengths)
+    with torch.no_grad():
+        found = model.packed(torch.cat(sets), numbering(lengths))
+        torch.testing.assert_close(found, torch.cat([model(one[None]) for one in sets]), rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("name", ["isab3-pma", "sab-max", "rffp-mean", "rff-aggr.median", "pointnet", "dgcnn"])
 @pytest.mark.parametrize("train", [False, True])
 def test_no_set_and_no_point(name, train):
