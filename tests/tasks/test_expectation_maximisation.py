@@ -1,0 +1,170 @@
+"""EM against sklearn's, against a step worked out by hand, and the properties that EM is known by."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pointset.errors import PointsetError
+from pointset.tasks.expectation_maximisation import em_step, fit_by_em
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, log_likelihood
+
+SETS, SIZE, COMPONENTS, WIDTH = 3, 40, 4, 2
+
+
+def case(seed: int = 0) -> tuple[Tensor, Mixture]:
+    """Sets of three clusters, and a start that fits them badly."""
+    generator = torch.Generator().manual_seed(seed)
+    X, _ = draw_elements(draw_mixtures(SETS, generator, components=3), SIZE, generator)
+    means = X[:, :COMPONENTS] + torch.randn(SETS, COMPONENTS, WIDTH, generator=generator)
+    scales = 0.5 + torch.rand(SETS, COMPONENTS, WIDTH, generator=generator)
+    logits = torch.randn(SETS, COMPONENTS, generator=generator)
+    return X.double(), Mixture(logits.double().log_softmax(dim=1), means.double(), scales.double())
+
+
+def test_one_step_by_hand():
+    # Two far clusters: every element belongs to one component, to the rounding.
+    X = torch.tensor([[[0.0, 10.0], [2.0, 10.0], [100.0, 0.0], [101.0, 4.0], [102.0, 8.0]]])
+    start = Mixture(
+        torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[1.0, 9.0], [99.0, 3.0]]]), torch.full((1, 2, 2), 5.0)
+    )
+    found = em_step(X, start)
+    torch.testing.assert_close(found.log_proportions.exp(), torch.tensor([[0.4, 0.6]]))
+    torch.testing.assert_close(found.means, torch.tensor([[[1.0, 10.0], [101.0, 4.0]]]))
+    variances = torch.tensor([[[1.0, LEAST_SCALE**2], [2 / 3, 32 / 3]]])
+    torch.testing.assert_close(found.scales, variances.sqrt())
+
+
+def sklearn_em(X: Tensor, start: Mixture, b: int, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    reference = GaussianMixture(
+        COMPONENTS,
+        covariance_type="diag",
+        reg_covar=0.0,
+        max_iter=steps,
+        tol=0.0,
+        weights_init=start.log_proportions[b].exp().numpy(),
+        means_init=start.means[b].numpy(),
+        precisions_init=1 / start.scales[b].square().numpy(),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        reference.fit(X[b].numpy())
+    return reference.weights_, reference.means_, reference.covariances_, reference.score(X[b].numpy())
+
+
+def test_one_step_is_that_of_sklearn():
+    X, start = case()
+    found = em_step(X, start)
+    for b in range(SETS):
+        weights, means, variances, score = sklearn_em(X, start, b, steps=1)
+        np.testing.assert_allclose(found.log_proportions[b].exp(), weights, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.means[b], means, rtol=1e-9)
+        # sklearn takes E[x^2] - mu^2, which loses digits that we keep.
+        np.testing.assert_allclose(found.scales[b].square(), variances, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(log_likelihood(X, found)[b], score, rtol=1e-9)
+
+
+def test_ten_steps_are_those_of_sklearn():
+    X, start = case(2)
+    found = fit_by_em(X, start, steps=10, tolerance=-1.0)
+    assert found.mixture.scales.min() > 0.1  # sklearn knows no least scale
+    assert found.trace.shape == (11, SETS)
+    assert not found.converged
+    scores = [sklearn_em(X, start, b, steps=10)[3] for b in range(SETS)]
+    np.testing.assert_allclose(found.trace[-1], scores, rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10_000))
+def test_no_step_lowers_the_likelihood(seed):
+    X, start = case(seed)
+    found = fit_by_em(X, start, steps=15, tolerance=-1.0)
+    # Where a scale is held up by its least value a step need not be the best one.
+    free = (found.mixture.scales > LEAST_SCALE).all(dim=2).all(dim=1)
+    gains = (found.trace[1:] - found.trace[:-1])[:, free]
+    assert not len(gains.T) or gains.min() > -1e-9
+
+
+def test_it_stops_when_nothing_is_gained_and_says_so():
+    X, start = case()
+    found = fit_by_em(X, start, steps=500, tolerance=1e-6)
+    assert found.converged
+    assert len(found.trace) < 500
+    again = fit_by_em(X, found.mixture, steps=5, tolerance=1e-5)
+    assert again.converged
+    assert len(again.trace) == 2
+
+
+def test_no_step_is_the_start():
+    X, start = case()
+    found = fit_by_em(X, start, steps=0)
+    assert found.mixture is start
+    assert found.trace.tolist() == [log_likelihood(X, start).tolist()]
+    with pytest.raises(PointsetError, match="steps=-1 is no number of steps: give 0 or more"):
+        fit_by_em(X, start, steps=-1)
+
+
+def test_the_order_of_the_components_means_nothing():
+    X, start = case()
+    order = [3, 1, 0, 2]
+    moved = em_step(X, Mixture(start.log_proportions[:, order], start.means[:, order], start.scales[:, order]))
+    found = em_step(X, start)
+    torch.testing.assert_close(moved.log_proportions, found.log_proportions[:, order])
+    torch.testing.assert_close(moved.means, found.means[:, order])
+    torch.testing.assert_close(moved.scales, found.scales[:, order])
+
+
+def test_padding_has_no_effect_whatever_stands_in_it():
+    X, start = case()
+    padded = torch.cat([X.new_full((SETS, 3, WIDTH), float("nan")), X], dim=1)
+    mask = torch.arange(SIZE + 3).expand(SETS, -1) >= 3
+    found, expected = em_step(padded, start, mask), em_step(X, start)
+    torch.testing.assert_close(found.log_proportions, expected.log_proportions)
+    torch.testing.assert_close(found.means, expected.means)
+    torch.testing.assert_close(found.scales, expected.scales)
+
+
+def test_an_empty_set_keeps_its_mixture():
+    X, start = case()
+    found = em_step(X, start, torch.zeros(SETS, SIZE, dtype=torch.bool))
+    assert torch.equal(found.log_proportions, start.log_proportions)
+    assert torch.equal(found.means, start.means)
+    assert torch.equal(found.scales, start.scales)
+
+
+def test_a_component_without_elements_stays_where_it_is_with_proportion_zero():
+    X = torch.randn(1, 20, 2, generator=torch.Generator().manual_seed(0))
+    means = torch.tensor([[[0.0, 0.0], [1e4, 1e4]]])
+    start = Mixture(torch.tensor([[0.5, 0.5]]).log(), means, torch.ones(1, 2, 2))
+    found = em_step(X, start)
+    assert found.log_proportions.exp().tolist() == [pytest.approx([1.0, 0.0])]
+    assert found.log_proportions.isfinite().all()
+    assert found.means[0, 1].tolist() == [1e4, 1e4]
+    assert found.scales[0, 1].tolist() == [1.0, 1.0]
+    assert fit_by_em(X, start).trace.isfinite().all()
+
+
+def test_a_component_on_one_element_keeps_a_scale():
+    X = torch.tensor([[[0.0, 0.0], [5.0, 5.0], [5.5, 5.0], [5.0, 5.5]]])
+    start = Mixture(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[0.0, 0.0], [5.0, 5.0]]]), torch.ones(1, 2, 2))
+    assert em_step(X, start).scales[0, 0].tolist() == pytest.approx([LEAST_SCALE] * 2)
+    assert em_step(X, start, least_scale=0.1).scales[0, 0].tolist() == pytest.approx([0.1] * 2)
+
+
+def test_from_the_truth_it_gains_what_fitted_numbers_gain():
+    """Twice the gain over all data is chi-squared with 19 degrees of freedom, for 4 * 5 - 1 fitted numbers (Wilks)."""
+    generator = torch.Generator().manual_seed(0)
+    # Far apart and of one size, so that the theorem's conditions hold.
+    means = torch.tensor([[-3.0, -3.0], [3.0, -3.0], [-3.0, 3.0], [3.0, 3.0]]).expand(200, 4, 2)
+    truth = Mixture(torch.full((200, 4), 0.25).log(), means, torch.full((200, 4, 2), 0.3))
+    X, _ = draw_elements(truth, 400, generator)
+    trace = fit_by_em(X, truth).trace
+    gain = 2 * 400 * (trace[-1] - trace[0])
+    assert gain.mean().item() == pytest.approx(19, abs=5 * (2 * 19 / 200) ** 0.5)

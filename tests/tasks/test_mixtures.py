@@ -1,0 +1,167 @@
+"""Densities against scipy's, draws against what they were asked for, and what must not change a likelihood."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from pointset.errors import PointsetError
+from pointset.tasks.mixtures import (
+    LEAST_SCALE,
+    Mixture,
+    assign,
+    draw_elements,
+    draw_mixtures,
+    log_joint,
+    log_likelihood,
+    responsibilities,
+)
+
+SETS, SIZE, COMPONENTS, WIDTH = 2, 7, 3, 5
+
+
+def random_mixture(seed: int = 0) -> Mixture:
+    generator = torch.Generator().manual_seed(seed)
+    output = torch.randn(SETS, COMPONENTS, 1 + 2 * WIDTH, generator=generator, dtype=torch.float64)
+    return Mixture.from_output(output)
+
+
+def random_sets(seed: int = 1) -> Tensor:
+    return torch.randn(SETS, SIZE, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def scipy_joint(X: Tensor, mixture: Mixture) -> np.ndarray:
+    """log(pi_j N(x_i)) [B, n, k]."""
+    columns = [
+        [
+            mixture.log_proportions[b, j].item()
+            + multivariate_normal(mixture.means[b, j], np.diag(mixture.scales[b, j].square())).logpdf(X[b])
+            for j in range(COMPONENTS)
+        ]
+        for b in range(SETS)
+    ]
+    return np.asarray(columns).swapaxes(1, 2)
+
+
+def test_a_mixture_is_read_from_what_a_model_says():
+    softplus_of_zero = np.log(2)
+    output = torch.tensor([[[0.0, 1.0, 2.0, 0.0, 30.0], [np.log(3.0), -1.0, -2.0, -200.0, 0.0]]])
+    found = Mixture.from_output(output)
+    assert found.log_proportions.exp().tolist() == [pytest.approx([0.25, 0.75])]
+    assert found.means.tolist() == [[[1.0, 2.0], [-1.0, -2.0]]]
+    expected = torch.tensor([[softplus_of_zero, 30.0], [0.0, softplus_of_zero]]) + LEAST_SCALE
+    torch.testing.assert_close(found.scales[0], expected, check_dtype=False)
+    assert found.scales.min() > 0
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4), (2, 4, 1), (4, 5), (1, 2, 4, 5)])
+def test_an_output_that_holds_no_mixture_is_refused(shape):
+    with pytest.raises(PointsetError, match=r"read from \[B, k, 1 \+ 2 d\], got \[.*\]: give a logit"):
+        Mixture.from_output(torch.zeros(shape))
+
+
+def test_densities_are_those_of_scipy():
+    X, mixture = random_sets(), random_mixture()
+    joint = scipy_joint(X, mixture)
+    np.testing.assert_allclose(log_joint(X, mixture), joint, rtol=1e-10)
+    each = np.logaddexp.reduce(joint, axis=2)
+    np.testing.assert_allclose(log_likelihood(X, mixture), each.mean(axis=1), rtol=1e-10)
+    np.testing.assert_allclose(responsibilities(X, mixture), np.exp(joint - each[..., None]), rtol=1e-9)
+    assert assign(X, mixture).tolist() == joint.argmax(axis=2).tolist()
+
+
+def test_densities_are_those_of_sklearn():
+    from sklearn.mixture import GaussianMixture
+
+    X, mixture = random_sets(), random_mixture()
+    reference = GaussianMixture(COMPONENTS, covariance_type="diag")
+    for b in range(SETS):
+        reference.weights_ = mixture.log_proportions[b].exp().numpy()
+        reference.means_ = mixture.means[b].numpy()
+        reference.covariances_ = mixture.scales[b].square().numpy()
+        reference.precisions_cholesky_ = 1 / mixture.scales[b].numpy()
+        own = mixture[b : b + 1]
+        np.testing.assert_allclose(log_likelihood(X[b : b + 1], own), reference.score_samples(X[b].numpy()).mean())
+        np.testing.assert_allclose(responsibilities(X[b : b + 1], own)[0], reference.predict_proba(X[b].numpy()))
+
+
+def test_an_element_a_hundred_deviations_away_is_unlikely_and_not_impossible():
+    X = torch.tensor([[[100.0]]])
+    mixture = Mixture(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[[0.0], [-1.0]]]), torch.ones(1, 2, 1))
+    expected = np.log(0.5) - 5000 - 0.5 * np.log(2 * np.pi)
+    assert log_likelihood(X, mixture).item() == pytest.approx(expected, rel=1e-6)
+    assert responsibilities(X, mixture).tolist() == [[[1.0, pytest.approx(0.0)]]]
+
+
+def test_the_order_of_the_components_means_nothing():
+    X, mixture, order = random_sets(), random_mixture(), [2, 0, 1]
+    moved = Mixture(mixture.log_proportions[:, order], mixture.means[:, order], mixture.scales[:, order])
+    torch.testing.assert_close(log_likelihood(X, moved), log_likelihood(X, mixture))
+    torch.testing.assert_close(responsibilities(X, moved), responsibilities(X, mixture)[..., order])
+
+
+def test_padding_has_no_effect_whatever_stands_in_it():
+    X, mixture = random_sets(), random_mixture()
+    padded = torch.cat([X, X.new_full((SETS, 4, WIDTH), float("nan"))], dim=1)
+    mask = torch.arange(SIZE + 4).expand(SETS, -1) < SIZE
+    torch.testing.assert_close(log_likelihood(padded, mixture, mask), log_likelihood(X, mixture))
+    found = responsibilities(padded, mixture, mask)
+    torch.testing.assert_close(found[:, :SIZE], responsibilities(X, mixture))
+    assert found[:, SIZE:].count_nonzero() == 0
+    assert log_likelihood(padded, mixture, torch.zeros_like(mask)).tolist() == [0.0, 0.0]
+
+
+def test_gradients():
+    X = random_sets()[:, :3, :2]
+    output = torch.randn(SETS, COMPONENTS, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    mask = torch.tensor([[True, True, True], [True, False, True]])
+    assert gradcheck(lambda o: log_likelihood(X, Mixture.from_output(o), mask), (output.requires_grad_(),))
+
+
+def test_gradients_are_finite_where_a_scale_is_as_small_as_it_gets():
+    output = torch.tensor([[[0.0, 3.0, 3.0, -300.0, -300.0], [0.0, 0.0, 0.0, 0.0, 0.0]]], requires_grad=True)
+    log_likelihood(torch.zeros(1, 3, 2), Mixture.from_output(output)).sum().backward()
+    assert output.grad.isfinite().all()
+
+
+def test_draws_are_what_the_paper_says():
+    generator = torch.Generator().manual_seed(0)
+    mixture = draw_mixtures(4000, generator)
+    proportions = mixture.log_proportions.exp()
+    assert mixture.means.shape == (4000, 4, 2)
+    torch.testing.assert_close(proportions.sum(dim=1), torch.ones(4000))
+    # Dirichlet(1, 1, 1, 1): mean 1/4, variance 3/80, and P(pi_1 > t) = (1 - t)^3.
+    assert proportions.mean(dim=0).tolist() == pytest.approx([0.25] * 4, abs=0.01)
+    assert proportions.var(dim=0).tolist() == pytest.approx([3 / 80] * 4, rel=0.08)
+    assert (proportions > 0.5).double().mean(dim=0).tolist() == pytest.approx([0.125] * 4, abs=0.02)
+    assert mixture.means.min() >= -4
+    assert mixture.means.max() <= 4
+    assert mixture.means.mean(dim=(0, 1)).tolist() == pytest.approx([0, 0], abs=0.06)
+    assert mixture.means.var(dim=(0, 1)).tolist() == pytest.approx([64 / 12] * 2, rel=0.05)
+    torch.testing.assert_close(mixture.scales, torch.full((4000, 4, 2), 0.3))
+
+
+def test_elements_lie_around_the_mean_of_their_component():
+    generator = torch.Generator().manual_seed(0)
+    mixture = draw_mixtures(3, generator)
+    X, labels = draw_elements(mixture, 5000, generator)
+    assert (X.shape, labels.shape) == ((3, 5000, 2), (3, 5000))
+    for b in range(3):
+        for j in range(4):
+            own = X[b, labels[b] == j]
+            assert len(own) / 5000 == pytest.approx(mixture.log_proportions[b, j].exp().item(), abs=0.03)
+            if len(own) > 100:
+                error = 5 * 0.3 / len(own) ** 0.5
+                assert own.mean(dim=0).tolist() == pytest.approx(mixture.means[b, j].tolist(), abs=error)
+                assert own.std(dim=0).tolist() == pytest.approx([0.3, 0.3], abs=error)
+
+
+def test_the_same_seed_draws_the_same():
+    def drawn(seed: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        return draw_elements(draw_mixtures(2, generator), 9, generator)
+
+    assert all(torch.equal(a, b) for a, b in zip(drawn(5), drawn(5), strict=True))
+    assert not torch.equal(drawn(5)[0], drawn(6)[0])
