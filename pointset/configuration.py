@@ -16,10 +16,15 @@ SEED_LIMIT = 2**63
 """Seeds are below it: the generators of torch and numpy both take them."""
 
 Form = Literal["reference", "paper"]
-Scale = Literal["model", "head"]
-NormName = Literal["none", "layer", "set", "batch"]
+Scale = Literal["model", "head"] | float
+NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
+ScoreName = Literal["dot", "bilinear", "additive"]
+WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
+CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
+"""Weights with an upper bound."""
+Coverage = Literal["none", "seeds", "heads"]
 Precision = Literal["float32", "bfloat16"]
-SeedSource = Literal["trained", "pooled"]
+SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 
 
@@ -35,19 +40,20 @@ class Checked:
         hints = get_type_hints(type(self))
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
+            fits = _fits(value, hints[field.name])
             allowed = _literal_values(hints[field.name])
-            if allowed and value is not None and value not in allowed:
+            if allowed and not fits and value is not None:
                 choices = ", ".join(map(repr, allowed))
                 raise PointsetError(f"{field.name}={value!r} is unknown: choose one of {choices}")
-            if not _fits(value, hints[field.name]):
+            if not fits:
                 wanted = getattr(field.type, "__name__", field.type)
                 raise PointsetError(f"{field.name}={value!r} is of the wrong type: give {wanted}")
 
     @classmethod
     def from_file(cls, values: dict[str, Any]) -> Self:
-        """Build from a TOML table, which has lists for tuples and no null: "none" stands for no value."""
+        """Build from a TOML table, which has no null: "none" stands for no value."""
         hints = get_type_hints(cls)
-        found = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        found = dict(values)
         for name, value in found.items():
             hint = hints.get(name, str)
             if value == "none" and _fits(None, hint) and "none" not in _literal_values(hint):
@@ -56,12 +62,12 @@ class Checked:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Build from a mapping; an unknown key is an error that lists the known ones."""
+        """Build from a mapping, where lists may be tuples; an unknown key is an error that lists the known ones."""
         known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
         for key in values:
             if key not in known:
                 raise PointsetError(f"{key!r} is no option of {cls.__name__}: known are {', '.join(known)}")
-        return cls(**values)
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON."""
@@ -94,7 +100,7 @@ def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotated type, as far as the configurations use types."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
-        return value in parts
+        return isinstance(value, str) and value in parts
     if origin in (UnionType, Union):  # `Literal[...] | None` makes the second
         return any(_fits(value, part) for part in parts)
     if origin is tuple:
@@ -106,7 +112,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _literal_values(hint: Any) -> tuple[Any, ...]:
-    """The values a `Literal`, or an optional one, allows; empty for other types."""
+    """The values a `Literal`, or an optional one, or a tuple of them, allows; empty for other types."""
     parts = [hint, *get_args(hint)]
     return next((get_args(part) for part in parts if getattr(part, "__origin__", None) is Literal), ())
 
@@ -124,35 +130,67 @@ class ModelOptions(Checked):
     form: Form = "reference"
     """Which published MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
     scale: Scale = "model"
-    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice)."""
+    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
+    by a number."""
     norm: NormName | None = None
-    """"layer", "set", "batch" or "none"; None takes the form's own: "layer" for "paper", "none" for "reference"."""
+    """"layer", "set", "group", "instance", "batch" or "none", in every block; None takes the form's own: "layer" for
+    "paper", "none" for "reference"."""
     prenorm: bool = False
     """Normalise the inputs of each residual branch, not its sum."""
     dropout: float = 0.5
     """Rate between pooling and the last layers, as published."""
+    row_dropout: float = 0.0
+    """Rate on the rows that leave each layer of the encoder."""
+    attention_dropout: float = 0.0
+    """Rate on the attention weights of every block."""
     seeds: SeedSource = "trained"
-    """Where PMA takes its seeds: trained vectors, or computed from the mean of the set."""
+    """Where PMA takes its seeds: trained vectors, or computed from the set's "mean" ("pooled" is the same), "max", or
+    "statistics" (mean, largest, smallest value and deviation, one for each seed in turn)."""
     initial: InitialName = "normal"
     """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
-    weights: Literal["softmax"] = "softmax"
-    """What turns logits into attention weights."""
-    score: Literal["dot"] = "dot"
+    weights: tuple[WeightsName, ...] = ("softmax",)
+    """What turns logits into attention weights, one for all heads or one for each; csoftmax and csparsemax keep to
+    `bound`. A name alone may stand for a tuple of it."""
+    score: ScoreName = "dot"
     """What makes a logit of a query and a key."""
+    score_layers: int = 1
+    """Hidden layers of the additive score."""
     temperature: float = 1.0
     """Attention logits are divided by this."""
+    trained_temperature: bool = False
+    """Train a temperature for each head, from `temperature` on."""
+    bound: float = 2.0
+    """The most that constrained weights give a point, as a multiple of uniform attention; with `coverage`, the most
+    that it gets from all seeds or heads together, as a multiple of what a point gets from them on average."""
+    coverage: Coverage = "none"
+    """PMA's constrained weights: each of the "seeds", or of the "heads", gets what those before it have left."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.weights, str):
+            object.__setattr__(self, "weights", (self.weights,))
         super().__post_init__()
         _check_least(self, dim=1, heads=1, layers=1)
         if self.dim % self.heads:
             raise PointsetError(f"dim={self.dim} cannot be shared by heads={self.heads}: give a multiple of the heads")
-        if not 0.0 <= self.dropout < 1.0:
-            raise PointsetError(f"dropout={self.dropout} is no rate: give a number from 0 up to, not including, 1")
-        _check_positive(self, "temperature")
+        for name in ("dropout", "row_dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise PointsetError(f"{name}={getattr(self, name)} is no rate: give a number from 0 up to 1, without 1")
+        _check_positive(self, "temperature", *(["scale"] if not isinstance(self.scale, str) else []))
+        self._check_weights()
         if self.prenorm and (self.norm or own_norm(self.form)) == "none":
             raise PointsetError(
                 f"prenorm does nothing without a norm, and form {self.form!r} has none: give norm=layer or norm=set"
+            )
+
+    def _check_weights(self) -> None:
+        _check_least(self, score_layers=1, bound=1)
+        names = ", ".join(self.weights)
+        if len(self.weights) not in (1, self.heads):
+            raise PointsetError(f"weights={names} are {len(self.weights)} for heads={self.heads}: give 1, or 1 a head")
+        if self.coverage != "none" and not set(self.weights) <= set(CONSTRAINED):
+            raise PointsetError(
+                f"coverage={self.coverage!r} shares out an upper bound, and weights={names} have none: "
+                "give weights=csparsemax or csoftmax"
             )
 
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from pointset.configuration import ModelOptions, check_seed
 from pointset.errors import PointsetError
 from pointset.nn.aggregation import WITH_HEADS, AggregationPool, canonical, check_aggregation
+from pointset.nn.attention import AttentionOptions
 from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
 from pointset.nn.context import DGCNN, PointNet
 from pointset.nn.deepsets import EquivariantLayer, Statistic
@@ -291,42 +292,62 @@ def used_options(name: str) -> set[str]:
     match = PATTERN.fullmatch(name)
     if match is None:
         return {"dropout"}
-    used = {"dim", "layers", "dropout"}
+    used = {"dim", "layers", "dropout", "row_dropout", "norm"}
     attends_in_encoder, attends_in_pool = "sab" in match["encoder"], match["pooling"].startswith("pma")
-    if match["encoder"] != "rffp" or attends_in_pool:
-        used |= {"norm"}
     if attends_in_encoder or attends_in_pool:
-        used |= {"heads", "form", "scale", "prenorm", "weights", "score", "temperature"}
+        used |= {"heads", "form", "prenorm", *AttentionOptions.__annotations__} - {"coverage"}
     if match["inducing"] or attends_in_pool:
         used |= {"initial"}
     if attends_in_pool:
-        used |= {"seeds"}
+        used |= {"seeds", "coverage"}
     if match["aggregation"] and canonical(match["aggregation"]) in WITH_HEADS:
         used |= {"heads"}
     return used
 
 
 def _block_options(options: ModelOptions) -> MABOptions:
+    """What all attention blocks of a model share; coverage is for PMA alone."""
     return MABOptions(
         heads=options.heads,
         form=options.form,
-        scale=options.scale,
         norm=options.norm,
         prenorm=options.prenorm,
+        scale=options.scale,
+        score=options.score,
+        score_layers=options.score_layers,
+        weights=options.weights,
         temperature=options.temperature,
+        trained_temperature=options.trained_temperature,
+        bound=options.bound,
+        attention_dropout=options.attention_dropout,
     )
 
 
 def _encoder(encoder: str, pooling: str, inducing: int, spec: Spec) -> list[nn.Module]:
-    """Depths and widths: Set Transformer, appendix (point clouds); DeepSets, appendix H."""
-    options, dim = spec.options, spec.options.dim
+    """The layers, each with dropout on the rows that leave it where the options want it."""
+    options = spec.options
     if encoder == "rff":
-        return _rowwise(spec.inputs, options, layers=options.layers or 4)
-    if encoder == "rffp":
-        # Layers and pooling share their statistic, as in the papers' rFFp-max and rFFp-mean rows.
-        statistic: Statistic = "mean" if pooling == "mean" else "max"
-        widths = [spec.inputs, *[dim] * (options.layers or 3)]
-        return [EquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
+        layers = _rowwise(spec.inputs, options, layers=options.layers or 4)
+    elif encoder == "rffp":
+        layers = _equivariant(pooling, spec)
+    else:
+        layers = _attentive(encoder, inducing, spec)
+    if options.row_dropout == 0.0:
+        return layers
+    return [module for layer in layers for module in (layer, Masked(Dropout(options.row_dropout)))]
+
+
+def _equivariant(pooling: str, spec: Spec) -> list[nn.Module]:
+    """DeepSets, appendix H. Layers and pooling share their statistic, as in the papers' rFFp-max and rFFp-mean rows."""
+    options = spec.options
+    statistic: Statistic = "mean" if pooling == "mean" else "max"
+    widths = [spec.inputs, *[options.dim] * (options.layers or 3)]
+    return [EquivariantLayer(*pair, statistic, options.norm or "none") for pair in itertools.pairwise(widths)]
+
+
+def _attentive(encoder: str, inducing: int, spec: Spec) -> list[nn.Module]:
+    """SABs or ISABs; depth and width as in the Set Transformer's appendix (point clouds)."""
+    options, dim = spec.options, spec.options.dim
     shared = _block_options(options)
     block: Callable[[int], nn.Module] = partial(SAB, dim=dim, **shared)
     if encoder != "sab":
@@ -369,7 +390,9 @@ class AttentionPool(nn.Module):
         super().__init__()
         block = _block_options(options)
         self.dropout = Dropout(options.dropout)
-        self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **block)
+        covering = block.copy()
+        covering["coverage"] = options.coverage
+        self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **covering)
         self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
@@ -380,6 +403,11 @@ class AttentionPool(nn.Module):
 
 def _attention_decoder(seeds: int, spec: Spec) -> tuple[nn.Module, nn.Module]:
     """Dropout, PMA, dropout, FC; the rows of several seeds are laid side by side for the last layer."""
+    if seeds == 1 and spec.options.norm == "instance" and not spec.options.prenorm:
+        raise PointsetError(
+            "norm=instance leaves nothing of one pooled row, which is its own mean: give several seeds, as in "
+            "isab16-pma4, or prenorm, or norm=group"
+        )
     pool = AttentionPool(seeds, spec.options)
     head = nn.Sequential(nn.Flatten(), Dropout(spec.options.dropout), nn.Linear(seeds * spec.options.dim, spec.classes))
     return pool, head

@@ -34,6 +34,7 @@ OPTIONS = [
     {"norm": "layer"},
     {"norm": "batch", "prenorm": True},
     {"seeds": "pooled", "layers": 3},
+    {"seeds": "statistics", "score": "bilinear", "trained_temperature": True},
 ]
 
 
@@ -230,7 +231,11 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
         ("isab5-max", {"norm": "set"}, "encoder.0.writes.norm_attended is a set norm.*layer"),
         ("isab5-max", {"norm": "set", "prenorm": True}, "encoder.1.reads.norm_key is a set norm"),
         ("rff-max", {"norm": "set"}, "encoder.1 is a set norm"),
-        ("rffp-pma", {"norm": "set", "prenorm": True}, "pool.pma.mab.norm_key is a set norm"),
+        ("rff-max", {"norm": "group"}, "encoder.1 is a group norm"),
+        ("rffp-max", {"norm": "instance"}, "encoder.0.norm is an instance norm"),
+        ("rff-pma", {"norm": "set", "prenorm": True, "layers": 1}, "pool.pma.mab.norm_key is a set norm"),
+        ("isab5-max", {"weights": "sparsemax"}, "encoder.0.reads attends with sparsemax weights.*softmax"),
+        ("rff-pma", {"score": "additive"}, "pool.pma.mab attends with softmax weights of an AdditiveScore"),
     ],
 )
 def test_what_needs_the_whole_cloud_refuses_before_the_first_point(name: str, options: dict, words: str) -> None:
@@ -243,7 +248,7 @@ def test_what_needs_the_whole_cloud_refuses_before_the_first_point(name: str, op
 
 
 def test_a_set_norm_over_seeds_is_no_obstacle() -> None:
-    model = model_of("rffp-pma3", norm="set")
+    model = model_of("rff-pma3", norm="set", layers=1)
     torch.testing.assert_close(model.stream(CLOUD), model(CLOUD[None]).detach())
 
 

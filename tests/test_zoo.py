@@ -127,7 +127,14 @@ def test_every_parameter_gets_a_gradient(name, form):
         {"norm": "layer"},
         {"norm": "set", "prenorm": True},
         {"scale": "head", "temperature": 0.5},
+        {"scale": 0.7, "trained_temperature": True, "score": "bilinear"},
+        {"score": "additive", "score_layers": 2},
+        {"weights": "sparsemax", "norm": "group"},
+        {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance"},
+        {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
+        {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
         {"seeds": "pooled"},
+        {"seeds": "statistics"},
         {"initial": "xavier"},
         {"layers": 3},
     ],
@@ -197,7 +204,7 @@ def test_the_defaults_are_the_authors_widths():
     assert ModelOptions().dim == 256
     assert [block.inducing_points.shape for block in model.encoder] == [(1, 16, 256)] * 2
     assert model.encoder[0].reads.multihead.heads == 4
-    assert model.encoder[0].reads.multihead.scale == 1 / 16
+    assert model.encoder[0].reads.multihead.score.factor == 1 / 16
 
 
 @pytest.mark.parametrize(
@@ -225,7 +232,16 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
     [
         ({"dim": 10}, "dim=10 cannot be shared by heads=4"),
         ({"form": "papre"}, "form='papre' is unknown: choose one of 'reference', 'paper'"),
-        ({"norm": "instance"}, "norm='instance' is unknown"),
+        ({"norm": "instanse"}, "norm='instanse' is unknown"),
+        ({"norm": "instance"}, "norm=instance leaves nothing of one pooled row"),
+        ({"weights": "sparsmax"}, r"weights=\('sparsmax',\) is unknown: choose one of 'softmax', 'sparsemax'"),
+        ({"weights": ("softmax", "sparsemax")}, "are 2 for heads=4: give 1, or 1 a head"),
+        ({"coverage": "seeds"}, "coverage='seeds' shares out an upper bound, and weights=softmax have none"),
+        ({"weights": "csparsemax", "bound": 0.5}, "bound=0.5 is out of range: give at least 1"),
+        ({"score": "cosine"}, "score='cosine' is unknown: choose one of 'dot', 'bilinear', 'additive'"),
+        ({"scale": "rows"}, "scale='rows' is unknown: choose one of 'model', 'head'"),
+        ({"scale": 0.0}, "scale=0.0 is not positive"),
+        ({"attention_dropout": 1.0}, "attention_dropout=1.0 is no rate"),
         ({"width": 3}, "'width' is no option of ModelOptions: known are dim, heads"),
         ({"dropout": 1.0}, "dropout=1.0 is no rate"),
         ({"layers": 0}, "layers=0 is out of range: give at least 1"),
@@ -269,7 +285,21 @@ CHANGED = {
     "seeds": "pooled",
     "initial": "xavier",
     "temperature": 2.0,
+    "trained_temperature": True,
+    "row_dropout": 0.3,
+    "attention_dropout": 0.3,
+    "weights": "sparsemax",
+    "score": "bilinear",
 }
+
+
+CHANGED_WITH = [
+    ("prenorm", True, {"norm": "layer"}),
+    ("score_layers", 2, {"score": "additive"}),
+    ("bound", 1.5, {"weights": "csparsemax"}),
+    ("coverage", "heads", {"weights": "csparsemax"}),
+]
+"""Options that change something beside others only."""
 
 
 def what_it_is(name: str, options: dict) -> tuple:
@@ -285,11 +315,10 @@ def what_it_is(name: str, options: dict) -> tuple:
 def test_used_options_are_those_that_change_the_model(name):
     plain = what_it_is(name, {})
     changing = {option for option, value in CHANGED.items() if what_it_is(name, {option: value}) != plain}
-    # prenorm needs a norm to change anything; weights and score have one value so far.
-    with_norm = {"norm": "layer"}
-    if what_it_is(name, {**with_norm, "prenorm": True}) != what_it_is(name, with_norm):
-        changing |= {"prenorm"}
-    assert used_options(name) - {"weights", "score"} == changing
+    for option, value, other in CHANGED_WITH:
+        if what_it_is(name, {**other, option: value}) != what_it_is(name, other):
+            changing |= {option}
+    assert used_options(name) == changing
 
 
 @pytest.mark.parametrize("name", ["isab99999999999-max", "sab-pma5000"])

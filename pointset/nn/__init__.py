@@ -3,12 +3,13 @@
 Sets of several sizes may also lie end to end, with a `Packed` in place of the mask.
 """
 
-from pointset.nn.attention import Multihead, attention_weights
+from pointset.nn.attention import Multihead, attention
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
-from pointset.nn.norms import LayerNorm, SetNorm
+from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
 from pointset.nn.packing import Packed
 from pointset.nn.pooling import MaxPool, MeanPool, SumPool
+from pointset.nn.weights import Weights
 
 __all__ = [
     "ISAB",
@@ -16,6 +17,8 @@ __all__ = [
     "PMA",
     "SAB",
     "EquivariantLayer",
+    "GroupNorm",
+    "InstanceNorm",
     "LayerNorm",
     "MaxPool",
     "MeanPool",
@@ -23,6 +26,7 @@ __all__ = [
     "Packed",
     "SetNorm",
     "SumPool",
-    "attention_weights",
+    "Weights",
+    "attention",
     "rff",
 ]

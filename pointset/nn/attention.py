@@ -1,52 +1,82 @@
 """Multihead attention from one set to another, with its weights as a value when somebody asks for them.
 
+    Att(Q, K, V; score, weights) = weights(score(Q, K)) V
+
+Scores are in `scores`, weights in `weights`; scaled dot products and softmax have the fast ways.
+
 Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
 rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 2 to 4).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Scale
+from pointset.configuration import Coverage, Scale, ScoreName, WeightsName
 from pointset.nn.fusing import may_fuse
 from pointset.nn.masks import non_empty, zero_padding
 from pointset.nn.packing import Layout, Packed
 from pointset.nn.reading import read_sets
+from pointset.nn.scores import DotScore, Score, make_score
+from pointset.nn.weights import Weights
 
 FEW_KEYS = 64
 """Up to here, on a CPU, two plain products beat `scaled_dot_product_attention`, most of all in bfloat16 (a training
 step of isab16-pma, 100 points, width 256: 60 against 108 ms), and the weights are no larger than the keys."""
 
 
-def attention_weights(
-    logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
-) -> Float[Tensor, "B h n m"]:
-    """Softmax over the real keys: rows sum to 1, padded keys get exactly 0, rows over an empty set are all 0."""
-    if mask is None:
-        return torch.softmax(logits, dim=-1)
-    keep = mask[:, None, None, :]
-    # The lowest finite number, not -inf: a row without any real key would be NaN, in the gradient too.
-    lowest = torch.finfo(logits.dtype).min
-    return torch.softmax(logits.masked_fill(~keep, lowest), dim=-1) * keep
+class AttentionOptions(TypedDict, total=False):
+    """What makes an attention of queries and keys: see `Multihead`."""
+
+    scale: Scale
+    score: ScoreName
+    score_layers: int
+    weights: WeightsName | Sequence[WeightsName]
+    temperature: float
+    trained_temperature: bool
+    bound: float
+    coverage: Coverage
+    attention_dropout: float
+
+
+def attention(
+    Q: Float[Tensor, "_ h n c"],
+    K: Float[Tensor, "B h m c"],
+    V: Float[Tensor, "B h m e"],
+    score: Score,
+    weights: Weights,
+    mask: Bool[Tensor, "B m"] | None = None,
+) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
+    """Att(Q, K, V; score, weights), and the weights; the mask is True at real keys."""
+    A = weights(score(Q, K), mask)
+    return torch.matmul(A, V), A
 
 
 class Multihead(nn.Module):
     """Multihead(X, Y, Y) = concat_j(softmax(Q_j K_j^T s) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
-    The scale s is 1 / sqrt(d) ("model") or 1 / sqrt(d / h) ("head"), divided by `temperature`. With `output=False`
-    there is no W^O, as in the Set Transformer authors' released code.
+    That is Att of every head with the dot product as `score` and softmax as `weights`; others have these names:
+
+    - score: "dot", "bilinear" or "additive" with `score_layers` hidden layers (`pointset.nn.scores`);
+    - scale: 1 / sqrt(d) ("model"), 1 / sqrt(d / h) ("head") or a number; the additive score has none;
+    - temperature: divides the logits; trained, one for each head, with `trained_temperature`;
+    - weights: "softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax", or one of them for each head; `bound` and
+      `coverage` of the constrained ones, and `attention_dropout`, are explained in `pointset.nn.weights`.
+
+    With `output=False` there is no W^O, as in the Set Transformer authors' released code.
 
     One value has up to four ways of being computed, equal to rounding: projected keys with
-    `scaled_dot_product_attention`; the same with explicit weights, taken while `record` is a function (it is called
-    with the weights [B, h, n, m], of packed sets run by run); *absorbed*, when the queries are few: by associativity
-    (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y is attended as it is and never projected;
-    and *folded*, when the keys are few and W^O follows, likewise for X. The cheapest is taken, by counting operations.
+    `scaled_dot_product_attention`; the same with explicit weights, taken for all but softmax of linear scores and
+    while `record` is a function (it is called with the weights [B, h, n, m], of packed sets run by run); *absorbed*,
+    when the queries are few: by associativity (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y
+    is attended as it is and never projected; and *folded*, when the keys are few and W^O follows, likewise for X. The
+    cheapest is taken, by counting operations.
     """
 
     def __init__(
@@ -55,17 +85,35 @@ class Multihead(nn.Module):
         dim_key: int,
         dim: int,
         heads: int = 4,
+        *,
         scale: Scale = "model",
+        score: ScoreName = "dot",
+        score_layers: int = 1,
+        weights: WeightsName | Sequence[WeightsName] = "softmax",
         temperature: float = 1.0,
+        trained_temperature: bool = False,
+        bound: float = 2.0,
+        coverage: Coverage = "none",
+        attention_dropout: float = 0.0,
         output: bool = True,
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.scale = 1.0 / (math.sqrt(dim if scale == "model" else dim / heads) * temperature)
         self.query = nn.Linear(dim_query, dim)
         self.key = nn.Linear(dim_key, dim)
         self.value = nn.Linear(dim_key, dim)
         self.output = nn.Linear(dim, dim) if output else nn.Identity()
+        factor = scale if not isinstance(scale, str) else 1.0 / math.sqrt(dim if scale == "model" else dim / heads)
+        self.score = make_score(
+            score,
+            heads,
+            dim // heads,
+            factor=factor,
+            layers=score_layers,
+            temperature=temperature,
+            trained=trained_temperature,
+        )
+        self.weights = Weights(weights, heads, bound, coverage, attention_dropout)
         self.record: Callable[[Tensor], object] | None = None
 
     def forward(
@@ -102,9 +150,10 @@ class Multihead(nn.Module):
                 return self._absorbed(Q, Y, mask) * mask.non_empty(Y.device)
             return torch.cat(self._run_by_run(Q, Y, mask))
         Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
+        few = Y.shape[1] <= FEW_KEYS and Y.device.type == "cpu"
         if self._absorbing_is_cheaper(Q.shape[1], Y.shape[1]):
             attended = self._absorbed(Q, Y, mask)
-        elif self.record is not None or (Y.shape[1] <= FEW_KEYS and Y.device.type == "cpu"):
+        elif few or self.record is not None or not self.is_plain:
             attended = self._explicit(Q, Y, mask)
         else:
             attended = self._fused(Q, Y, mask)
@@ -119,10 +168,17 @@ class Multihead(nn.Module):
 
     def _reads_at_once(self, Q: Tensor, Y: Tensor, sets: Packed) -> bool:
         cheaper = self._absorbing_is_cheaper(Q.shape[1], len(Y) // max(1, len(sets)))
-        return cheaper and Q.shape[0] == 1 and self.record is None and may_fuse(self, Q, Y)
+        return cheaper and Q.shape[0] == 1 and self.is_plain and self.record is None and may_fuse(self, Q, Y)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is softmax of a linear score and nothing is dropped."""
+        return isinstance(self.score, DotScore) and self.weights.are_softmax
 
     def _absorbing_is_cheaper(self, n: int, m: int) -> bool:
-        """Compare the multiply-adds of one set."""
+        """Compare the multiply-adds of one set, where the order of the products may be changed."""
+        if not (isinstance(self.score, DotScore) and self.weights.sum_to_one):
+            return False
         dim, dim_key = self.key.weight.shape
         projected = 2 * m * dim_key * dim + 2 * n * m * dim
         absorbed = 2 * n * dim_key * dim + 2 * self.heads * n * m * dim_key
@@ -130,7 +186,9 @@ class Multihead(nn.Module):
 
     def _folding_is_cheaper(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> bool:
         """Compare the multiply-adds of one set, where W^O follows and the few keys are each set's own."""
-        if isinstance(query_mask, Packed) or X.shape[0] != Y.shape[0] or not isinstance(self.output, nn.Linear):
+        if isinstance(query_mask, Packed) or X.shape[0] != Y.shape[0]:
+            return False
+        if not isinstance(self.output, nn.Linear) or not isinstance(self.score, DotScore):
             return False
         n, m = X.shape[1], Y.shape[1]
         dim, dim_query = self.query.weight.shape
@@ -143,48 +201,65 @@ class Multihead(nn.Module):
         (X W^Q_j + b_j) K_j^T = X (W^Q_j K_j^T) + b_j K_j^T,  A_j V_j W^O_j = A_j (V_j W^O_j).
         """
         Y = zero_padding(Y, mask)
-        keys, values = (self._split(part) for part in (self.key(Y) * self.scale, self.value(Y)))
         assert isinstance(self.output, nn.Linear)
+        assert isinstance(self.score, DotScore)
+        keys, values = self.score.keys(self._split(self.key(Y))), self._split(self.value(Y))
         query, output = (W.unflatten(0, (self.heads, -1)) for W in (self.query.weight, self.output.weight.mT))
         folded = torch.matmul(keys, query).flatten(1, 2)  # [B, h * m, dim_query]
         shift = torch.matmul(keys, self.query.bias.view(self.heads, -1, 1)).mT  # [B, h, 1, m]
         logits = torch.matmul(X, folded.mT).unflatten(-1, (self.heads, -1)).transpose(1, 2) + shift
-        weights = self._recorded(attention_weights(logits, mask))
+        weights = self._recorded(self.weights(logits, mask))
         written = torch.matmul(values, output).flatten(1, 2)  # [B, h * m, d]
         return torch.matmul(weights.transpose(1, 2).flatten(2), written) + self.output.bias
 
+    def absorbed_queries(self, Q: Float[Tensor, "_ n d"]) -> Float[Tensor, "_ h n dim_key"]:
+        """What the rows of Y themselves, not projected, are multiplied by to make the logits, to a constant per row.
+
+        Of a linear score: Q_j S_j W^K_j^T. The key bias adds one constant to each row of logits, and all weights here
+        are the same when a constant is added to a row.
+        """
+        assert isinstance(self.score, DotScore)
+        key = self.key.weight.unflatten(0, (self.heads, -1))  # [h, c, dim_key]
+        return torch.matmul(self.score.queries(self._split(Q)), key)
+
+    def absorbed_values(self, read: Float[Tensor, "B h n dim_key"]) -> Float[Tensor, "B n d"]:
+        """concat_j(A_j V_j) of what was read from the rows of Y themselves, A_j Y; rows of A_j sum to 1."""
+        value = self.value.weight.unflatten(0, (self.heads, -1))
+        return self._join(torch.matmul(read, value.mT)) + self.value.bias
+
+    def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B m d"]:
+        """Keys whose plain products with the queries, head by head, are the logits of a linear score."""
+        assert isinstance(self.score, DotScore)
+        return self._join(self.score.keys(self._split(self.key(Y))))
+
     def _absorbed(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
-        # The key bias adds one constant to each row of logits and cancels; the value bias passes, as rows sum to 1.
-        n, heads = Q.shape[1], self.heads
-        key = self.key.weight.unflatten(0, (heads, -1))  # [h, c, dim_key]
-        value = self.value.weight.unflatten(0, (heads, -1))
-        folded = torch.einsum("bnhc,hcy->bhny", Q.unflatten(-1, (heads, -1)), key).flatten(1, 2)
-        read = self._read(folded * self.scale, Y, mask).unflatten(1, (heads, n))  # [B, h, n, dim_key]
-        return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + self.value.bias
+        read = self._read(self.absorbed_queries(Q).flatten(1, 2), Y, mask)
+        return self.absorbed_values(read.unflatten(1, (self.heads, Q.shape[1])))
 
     def _read(self, queries: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
         """What folded queries [_, h * n, dim_key] read from Y itself, [B, h * n, dim_key]."""
         if isinstance(mask, Packed):
             return read_sets(Y, queries[0], mask.lengths)
-        if queries.shape[0] == 1 and self.record is None and may_fuse(self, queries, Y):
+        if queries.shape[0] == 1 and self.is_plain and self.record is None and may_fuse(self, queries, Y):
             lengths = [Y.shape[1]] * Y.shape[0]
             return read_sets(Y.flatten(0, 1), queries[0], lengths, None if mask is None else mask.flatten())
         logits = torch.matmul(queries, Y.mT).unflatten(1, (self.heads, -1))  # [B, h, n, m]
-        weights = self._recorded(attention_weights(logits, mask))
+        weights = self._recorded(self.weights(logits, mask))
         return torch.matmul(weights.flatten(1, 2), Y)
 
     def _explicit(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
         queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
-        logits = torch.matmul(queries, (keys * self.scale).mT)  # the keys are mostly fewer
-        weights = self._recorded(attention_weights(logits, mask))
-        return self._join(torch.matmul(weights, values))
+        attended, weights = attention(queries, keys, values, self.score, self.weights, mask)
+        self._recorded(weights)
+        return self._join(attended)
 
     def _fused(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        assert isinstance(self.score, DotScore)
         queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
         queries = queries.expand(keys.shape[0], -1, -1, -1)
         # An empty set attends to its padding here, and `attend` sets the result to 0: a row of -inf would be NaN.
         keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
-        return self._join(F.scaled_dot_product_attention(queries, keys, values, keep, scale=self.scale))
+        return self._join(F.scaled_dot_product_attention(queries, self.score.keys(keys), values, keep, scale=1.0))
 
     def _split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
         return X.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -13,30 +13,28 @@ Form "reference" is what the authors released (github juho-lee/set_transformer, 
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
 """
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Form, InitialName, NormName, Scale, SeedSource, own_norm
-from pointset.nn.attention import FEW_KEYS, Multihead
+from pointset.configuration import Form, InitialName, NormName, SeedSource, own_norm
+from pointset.nn.attention import FEW_KEYS, AttentionOptions, Multihead
 from pointset.nn.fusing import may_fuse
-from pointset.nn.masks import masked_mean
 from pointset.nn.norms import make_norm
 from pointset.nn.packing import Layout, Packed
+from pointset.nn.seeds import PooledSeeds
 from pointset.nn.writing import Keys, Maps, write_rows
 
 
-class MABOptions(TypedDict, total=False):
-    """What every attention block can be told: see `MAB`."""
+class MABOptions(AttentionOptions, total=False):
+    """What every attention block can be told: see `MAB` and `pointset.nn.attention.Multihead`."""
 
     heads: int
     form: Form
-    scale: Scale
     norm: NormName | None
     prenorm: bool
-    temperature: float
 
 
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
@@ -51,7 +49,7 @@ class MAB(nn.Module):
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))
 
-    N is the norm ("layer" | "set" | "batch" | "none"; None takes the form's own: "layer" for "paper", "none" for
+    N is the norm, by its name in `pointset.nn.norms` (None takes the form's own: "layer" for "paper", "none" for
     "reference").
     With `prenorm` N is applied to the inputs of each branch instead of to the sums.
 
@@ -61,10 +59,9 @@ class MAB(nn.Module):
         dim: width d of the result; form "paper" needs dim_query == dim, as X itself is added.
         heads: number of heads, a divisor of dim.
         form: "reference" or "paper".
-        scale: "model" divides logits by sqrt(d), "head" by sqrt(d / heads).
         norm: see above.
         prenorm: see above.
-        temperature: divides the logits.
+        attention: what makes the attention, from `scale` to `weights`; see `Multihead`.
 
     Raises:
         ValueError: dim_query differs from dim in form "paper"; heads does not divide dim.
@@ -78,10 +75,9 @@ class MAB(nn.Module):
         *,
         heads: int = 4,
         form: Form = "reference",
-        scale: Scale = "model",
         norm: NormName | None = None,
         prenorm: bool = False,
-        temperature: float = 1.0,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
         if dim % heads:
@@ -91,7 +87,7 @@ class MAB(nn.Module):
         norm = norm or own_norm(form)
         self.form = form
         self.norm = norm
-        self.multihead = Multihead(dim_query, dim_key, dim, heads, scale, temperature, output=form == "paper")
+        self.multihead = Multihead(dim_query, dim_key, dim, heads, output=form == "paper", **attention)
         self.feed_forward = rff(dim, dim) if form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
         unused: NormName = "none"
         before, after = (norm, unused) if prenorm else (unused, norm)
@@ -128,12 +124,13 @@ class MAB(nn.Module):
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
     def _is_fused(self, X: Tensor, Y: Tensor, sets: Layout | None) -> bool:
-        plain = self.form == "reference" and self.norm == "none" and self.multihead.record is None
+        attention = self.multihead
+        plain = self.form == "reference" and self.norm == "none" and attention.is_plain and attention.record is None
         many = isinstance(sets, Packed) or (X.shape[0] == Y.shape[0] and Y.shape[1] <= X.shape[1])
         return plain and many and Y.shape[1] <= FEW_KEYS and may_fuse(self, X, Y)
 
     def _fused(self, X: Tensor, Y: Tensor, sets: Layout | None) -> Tensor:
-        keys = Keys(self.multihead.key(Y) * self.multihead.scale, self.multihead.value(Y))
+        keys = Keys(self.multihead.scored_keys(Y), self.multihead.value(Y))
         maps = Maps(*linear(self.multihead.query), *linear(self.feed_forward[0]))
         lengths = sets.lengths if isinstance(sets, Packed) else [X.shape[1]] * X.shape[0]
         rows = write_rows(X.flatten(0, -2), keys, maps, self.multihead.heads, lengths)
@@ -194,8 +191,10 @@ class ISAB(nn.Module):
 class PMA(nn.Module):
     """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
 
-    Form "reference" leaves the rFF out, as the authors did in every run. With `seed_source="pooled"` the seeds are a
-    linear function of the mean of Z instead of trained vectors.
+    Form "reference" leaves the rFF out, as the authors did in every run. With a `seed_source` other than "trained" the
+    seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.seeds`). With constrained
+    weights and `coverage` the seeds, or the heads, share an upper bound on what they give a row
+    (`pointset.nn.weights`).
     """
 
     def __init__(
@@ -209,16 +208,13 @@ class PMA(nn.Module):
         super().__init__()
         trained = seed_source == "trained"
         self.seeds = nn.Parameter(initial_rows(seeds, dim, initial)) if trained else None
-        self.seeds_of_mean = None if trained else nn.Linear(dim, seeds * dim)
+        self.pooled_seeds = None if trained else PooledSeeds(dim, seeds, seed_source)
         self.feed_forward = rff(dim, dim) if options.get("form") == "paper" else nn.Identity()
         self.mab = MAB(dim, dim, dim, **options)
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
-        if self.seeds_of_mean is None:
-            S = self.seeds
-        else:
-            S = self.seeds_of_mean(masked_mean(Z, mask)).unflatten(2, (-1, Z.shape[-1])).flatten(1, 2)
+        S = self.seeds if self.pooled_seeds is None else self.pooled_seeds(Z, mask)
         return self.mab(S, self.feed_forward(Z), mask)
 
 

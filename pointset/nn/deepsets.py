@@ -5,7 +5,9 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.configuration import NormName
 from pointset.nn.masks import masked_max, masked_mean
+from pointset.nn.norms import make_norm
 from pointset.nn.packing import Layout, Packed
 
 Statistic = Literal["max", "mean"]
@@ -13,19 +15,21 @@ STATISTICS = {"max": masked_max, "mean": masked_mean}
 
 
 class EquivariantLayer(nn.Module):
-    """y_i = tanh(Gamma(x_i - max_j x_j)), or with the mean in place of the max; Gamma is linear with a bias.
+    """y_i = tanh(N(Gamma(x_i - max_j x_j))), or with the mean in place of the max; Gamma is linear with a bias.
 
-    This is the layer of the authors' point-cloud runs: the rows meet through one vector, the set's statistic.
+    This is the layer of the authors' point-cloud runs: the rows meet through one vector, the set's statistic. They had
+    no norm N.
     """
 
-    def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max") -> None:
+    def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
         super().__init__()
         self.statistic = STATISTICS[statistic]
         self.gamma = nn.Linear(dim_in, dim)
+        self.norm = make_norm(norm, dim)
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        return self.gamma(self._centred(X, mask)).tanh()
+        return self.norm(self.gamma(self._centred(X, mask)), mask).tanh()
 
     def _centred(self, X: Tensor, mask: Layout | None) -> Tensor:
         if isinstance(mask, Packed):

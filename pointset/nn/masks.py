@@ -21,6 +21,11 @@ def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float
     return largest.masked_fill(~non_empty(mask), 0.0)
 
 
+def masked_min(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
+    """Smallest value of each feature over the real rows; 0 for an empty set."""
+    return -masked_max(-X, mask)
+
+
 def masked_sum(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
     """Sum of each feature over the real rows; 0 for an empty set."""
     if isinstance(mask, Packed):
@@ -36,6 +41,16 @@ def masked_mean(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Floa
         return X.mean(dim=1, keepdim=True)
     count = mask.sum(dim=1).clamp(min=1).to(X.dtype)
     return masked_sum(X, mask) / count[:, None, None]
+
+
+def masked_deviation(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
+    """Standard deviation of each feature over the real rows, of the set itself (divided by n); about 0 for one row.
+
+    The square root has no slope at 0: 1e-6 is added below it.
+    """
+    if isinstance(mask, Packed):
+        return mask.each_set(masked_deviation, X)
+    return (masked_mean((X - masked_mean(X, mask)).square(), mask) + 1e-6).sqrt()
 
 
 def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tensor, "*rows d"]:

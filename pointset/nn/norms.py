@@ -1,7 +1,18 @@
-"""Normalisations of sets of rows, by name: "layer", "set", "batch", "none".
+"""Normalisations of sets of rows, by name: "layer", "set", "group", "instance", "batch", "none".
+
+What shares a mean and a variance, of the numbers [B, n, d] of a batch of sets:
+
+    layer      one row                                    [1, 1, d]
+    set        all rows and features of a set             [1, n, d]
+    group      all rows of a set, a group of features     [1, n, d / 8]
+    instance   all rows of a set, one feature             [1, n, 1]
+    batch      all rows of the batch, one feature         [B, n, 1]
 
 All are called as `norm(X, mask)`, with rows X [B, n, d] and a mask [B, n], or with X [N, d] and a `Packed`.
 """
+
+import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -29,17 +40,19 @@ class LayerNorm(nn.LayerNorm):
 
 
 class SetNorm(nn.Module):
-    """Normalises each set over rows and features together, then scales and shifts each feature.
+    """Normalises each set over its rows and features together, then scales and shifts each feature.
 
         SN(X) = (X - mean(X)) / sqrt(var(X) + eps) * weight + bias
 
     with mean and variance over all n * d numbers of the set, padding left out. Unlike layer norm it keeps the
     differences of norm between the rows of a set. Source: Zhang et al., "Set Norm and Equivariant Skip
-    Connections" (arXiv 2206.11925), section 4.
+    Connections" (arXiv 2206.11925), section 4. With more than one group, each group of neighbouring features has a
+    mean and a variance of its own.
     """
 
-    def __init__(self, dim: int, eps: float = 1e-5) -> None:
+    def __init__(self, dim: int, groups: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
+        self.groups = groups
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(dim))
         self.bias = nn.Parameter(torch.zeros(dim))
@@ -48,11 +61,30 @@ class SetNorm(nn.Module):
         """Return the normalised X; `mask` is True at real rows."""
         if isinstance(mask, Packed):
             return mask.each_row(self.forward, X)
-        count = (as_mask(X, mask).sum(dim=1) * X.shape[-1]).clamp(min=1).to(X.dtype)[:, None, None]
-        mean = zero_padding(X, mask).sum(dim=(1, 2), keepdim=True) / count
-        centred = zero_padding(X - mean, mask)
-        variance = centred.square().sum(dim=(1, 2), keepdim=True) / count
-        return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+        parts = X.unflatten(2, (self.groups, -1))  # [B, n, groups, d / groups]
+        keep = as_mask(X, mask)[:, :, None, None]
+        count = (keep.sum(dim=1, keepdim=True) * parts.shape[3]).clamp(min=1).to(X.dtype)
+        mean = parts.masked_fill(~keep, 0.0).sum(dim=(1, 3), keepdim=True) / count
+        centred = (parts - mean).masked_fill(~keep, 0.0)
+        variance = centred.square().sum(dim=(1, 3), keepdim=True) / count
+        return (centred * torch.rsqrt(variance + self.eps)).flatten(2) * self.weight + self.bias
+
+
+class GroupNorm(SetNorm):
+    """Set norm of eight groups of features, or of as many as divide them all (after Wu and He, arXiv 1803.08494)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, groups=math.gcd(dim, 8))
+
+
+class InstanceNorm(SetNorm):
+    """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
+
+    Of a set of one row it leaves nothing but the bias.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, groups=dim)
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -71,7 +103,13 @@ class BatchNorm(nn.BatchNorm1d):
         return super().forward(rows).view_as(X)
 
 
-NORMS: dict[NormName, type[nn.Module]] = {"layer": LayerNorm, "set": SetNorm, "batch": BatchNorm, "none": NoNorm}
+NORMS: dict[NormName, Callable[[int], nn.Module]] = {
+    "layer": LayerNorm,
+    "set": SetNorm,
+    "group": GroupNorm,
+    "instance": InstanceNorm,
+    "batch": BatchNorm,
+}
 
 
 def make_norm(name: NormName, dim: int) -> nn.Module:

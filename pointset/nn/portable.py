@@ -18,14 +18,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.nn.aggregation import AggregationPool
-from pointset.nn.attention import Multihead, attention_weights
+from pointset.nn.attention import FEW_KEYS, Multihead
 from pointset.nn.blocks import MAB
 from pointset.nn.context import DGCNN, PointNet
 from pointset.nn.masks import as_mask, masked_max, masked_mean, non_empty, zero_padding
 from pointset.nn.norms import BatchNorm
-
-FEW_KEYS = 64
-"""Up to here two plain products take the place of `scaled_dot_product_attention`: weights are no larger than keys."""
+from pointset.nn.scores import DotScore
 
 
 def portable(model: nn.Module) -> nn.Module:
@@ -50,37 +48,26 @@ class FixedOrder(Multihead):
     ) -> Float[Tensor, "B n d"]:
         """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty."""
         Y = zero_padding(Y, mask)
-        queries = Q.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [_, h, n, c]
-        attended = self._absorbed(queries, Y, mask) if self._absorbing_pays(Q, Y) else self._plain(queries, Y, mask)
-        joined = attended.transpose(1, 2).flatten(2) + self.value.bias  # it passes through: rows of weights sum to 1
-        return joined if mask is None else joined * non_empty(mask)
+        attended = self._absorbed(Q, Y, mask) if self._absorbing_pays(Q, Y) else self._plain(Q, Y, mask)
+        return attended if mask is None else attended * non_empty(mask)
 
     def _absorbing_pays(self, Q: Tensor, Y: Tensor) -> bool:
         """Compare the multiply-adds per row of Y, for queries whose number is not that of a set of any size."""
         dim, dim_key = self.key.weight.shape
         n = Q.shape[1]
-        return isinstance(n, int) and not isinstance(Y.shape[1], int) and self.heads * n * dim_key < (dim_key + n) * dim
+        fixed = isinstance(n, int) and not isinstance(Y.shape[1], int) and isinstance(self.score, DotScore)
+        return fixed and self.heads * n * dim_key < (dim_key + n) * dim
 
-    def _absorbed(self, queries: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-        """A_j V_j [B, h, n, c] without the value's bias; the rows of Y are never projected."""
-        key, value = (layer.weight.unflatten(0, (self.heads, -1)) for layer in (self.key, self.value))  # [h, c, y]
-        # The key's bias adds one constant to each row of logits and cancels.
-        folded = (queries @ key * self.scale).flatten(1, 2)  # [_, h n, y]
-        weights = attention_weights((folded @ Y.mT).unsqueeze(1), mask).squeeze(1)
-        return (weights @ Y).unflatten(1, (self.heads, -1)) @ value.mT
+    def _absorbed(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+        queries = self.absorbed_queries(Q).flatten(1, 2)  # [_, h n, y]
+        logits = (queries @ Y.mT).unflatten(1, (self.heads, -1))
+        read = self.weights(logits, mask).flatten(1, 2) @ Y
+        return self.absorbed_values(read.unflatten(1, (self.heads, -1)))
 
-    def _plain(self, queries: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+    def _plain(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
         """The same with projected keys and values."""
-        keys, values = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for part in (self.key(Y), F.linear(Y, self.value.weight))
-        )
-        if isinstance(Y.shape[1], int) and Y.shape[1] <= FEW_KEYS:
-            return attention_weights(queries @ (keys * self.scale).mT, mask) @ values
-        # An empty set attends to its padding here, and `attend` sets the result to 0: a row of -inf would be NaN.
-        keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
-        queries = queries.expand(keys.shape[0], -1, -1, -1)
-        return F.scaled_dot_product_attention(queries, keys, values, keep, scale=self.scale)
+        few = isinstance(Y.shape[1], int) and Y.shape[1] <= FEW_KEYS
+        return self._explicit(Q, Y, mask) if few or not self.is_plain else self._fused(Q, Y, mask)
 
 
 class PlainMAB(MAB):

@@ -19,10 +19,27 @@ from pointset.nn.aggregation import AggregationPool
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.deepsets import EquivariantLayer
 from pointset.nn.masks import masked_max, masked_mean
-from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm, SetNorm
+from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoNorm, SetNorm
 from pointset.nn.pooling import MaxMeanPool, MaxPool, MeanPool, SumPool
-from pointset.streaming.running import Rowwise, Running, RunningAttention, RunningMax, RunningMean, RunningSum
+from pointset.streaming.running import (
+    Rowwise,
+    Running,
+    RunningAttention,
+    RunningDeviation,
+    RunningMax,
+    RunningMean,
+    RunningMin,
+    RunningSum,
+)
 from pointset.zoo import AttentionPool, Masked
+
+RUNNING: dict[str, type[RunningMax | RunningSum]] = {
+    "mean": RunningMean,
+    "max": RunningMax,
+    "min": RunningMin,
+    "deviation": RunningDeviation,
+}
+"""The statistics that seeds may come from."""
 
 Settled = TypeVar("Settled")
 Part = Generator[tuple[Running, ...], None, Settled]
@@ -75,14 +92,20 @@ def _(module: Rowwise, name: str) -> Part[Rowwise]:
 
 @encoder_part.register
 def _(module: EquivariantLayer, name: str) -> Part[Rowwise]:
+    encoder_part(module.norm, f"{name}.norm")
+    return _centred(module)
+
+
+def _centred(module: EquivariantLayer) -> Part[Rowwise]:
     statistic = yield from gathered(STATISTICS[module.statistic]())
-    return lambda X: module.gamma(X - statistic).tanh_()
+    return lambda X: module.norm(module.gamma(X - statistic)).tanh_()
 
 
 @encoder_part.register
 def _(module: ISAB, name: str) -> Part[Rowwise]:
     _check_norms(module.reads, f"{name}.reads", "norm_key")
     _check_norms(module.writes, f"{name}.writes", "norm_query", "norm_hidden", "norm_attended", "norm_output")
+    _check_attention(module.reads, f"{name}.reads")
     return _induced(module, name)
 
 
@@ -96,8 +119,9 @@ def _(module: SAB, name: str) -> Part[Rowwise]:
 
 @encoder_part.register
 def _(module: SetNorm, name: str) -> Part[Rowwise]:
+    kind = {GroupNorm: "a group norm", InstanceNorm: "an instance norm"}.get(type(module), "a set norm")
     raise StreamingError(
-        f"{name} is a set norm, whose mean and variance are of all points together, so that it needs the whole cloud "
+        f"{name} is {kind}, whose mean and variance are of all points together, so that it needs the whole cloud "
         'at once: call the model on it, or take norm="layer" or norm="batch"'
     )
 
@@ -125,6 +149,7 @@ def _(module: MaxMeanPool, name: str) -> Part[Tensor]:
 @pool_part.register
 def _(module: PMA, name: str) -> Part[Tensor]:
     _check_norms(module.mab, f"{name}.mab", "norm_key")
+    _check_attention(module.mab, f"{name}.mab")
     return _seeded(module, name)
 
 
@@ -162,10 +187,11 @@ def _induced(module: ISAB, name: str) -> Part[Rowwise]:
 
 
 def _seeded(module: PMA, name: str) -> Part[Tensor]:
-    S = module.seeds
-    if module.seeds_of_mean is not None:
-        mean = yield from gathered(RunningMean())
-        S = module.seeds_of_mean(mean).unflatten(2, (-1, mean.shape[2])).flatten(0, 1)
+    S: Tensor | None = module.seeds
+    if module.pooled_seeds is not None:
+        running = {statistic: RUNNING[statistic]() for statistic in module.pooled_seeds.statistics}
+        yield tuple(running.values())
+        S = module.pooled_seeds.of_statistics({statistic: one.result() for statistic, one in running.items()})
     assert S is not None
     pools = RunningAttention(module.mab, S, module.feed_forward, f"{name}.mab", "pools")
     yield (pools,)
@@ -181,6 +207,16 @@ def _check_norms(mab: MAB, name: str, *norms: str) -> None:
     """Refuse a norm over the rows of the set that does not work on each of them by itself."""
     for norm in norms:
         encoder_part(getattr(mab, norm), f"{name}.{norm}")
+
+
+def _check_attention(mab: MAB, name: str) -> None:
+    """Refuse attention to the rows of the set that running sums cannot tell."""
+    if not mab.multihead.is_plain:
+        raise StreamingError(
+            f"{name} attends with {mab.multihead.weights.extra_repr()} weights of an "
+            f"{type(mab.multihead.score).__name__}, and only softmax of a DotScore or a BilinearScore is made of "
+            "running sums: call the model on the whole cloud"
+        )
 
 
 def _unknown(module: nn.Module, name: str, teacher: str) -> StreamingError:

@@ -46,6 +46,18 @@ class RunningMax:
         return self._largest
 
 
+class RunningMin(RunningMax):
+    """Smallest value of each feature."""
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+        super().add(-rows)
+
+    def result(self) -> Float[Tensor, "1 1 d"]:
+        """The minima of all rows so far."""
+        return -super().result()
+
+
 class RunningSum:
     """Sum of each feature, and the number of rows."""
 
@@ -76,6 +88,32 @@ class RunningMean(RunningSum):
         return (self._total / self.count).to(self._dtype)
 
 
+class RunningDeviation(RunningMean):
+    """Standard deviation of each feature, as `pointset.nn.masks.masked_deviation` has it.
+
+    Squares are taken of what is left when the first block's mean is subtracted: totals stay small, and exact.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._origin: Tensor | None = None
+        self._squares = RunningMean()
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+        if self._origin is None:
+            self._origin = rows.mean(dim=1, keepdim=True)
+        rows = (rows - self._origin).to(exact_type(rows.device))
+        super().add(rows)
+        self._squares.add(rows.square())
+
+    def result(self) -> Float[Tensor, "1 1 d"]:
+        """The deviations of all rows so far."""
+        assert self._origin is not None, "a pass has at least one row"
+        variance = self._squares.result() - super().result().square()
+        return (variance.clamp(min=0.0) + 1e-6).sqrt().to(self._origin.dtype)
+
+
 class RunningAttention:
     """MAB(S, Y) for a few queries S, inducing points or seeds, over rows Y that pass by.
 
@@ -98,9 +136,7 @@ class RunningAttention:
         self.mab, self.prepare, self.layer, self.kind = mab, prepare, layer, kind
         self.heads, self.queries = attention.heads, S.shape[1]
         self._residual = S if mab.form == "paper" else Q
-        key = attention.key.weight.unflatten(0, (self.heads, -1))  # [h, c, d_key]
-        folded = torch.einsum("qhc,hcy->hqy", Q[0].unflatten(-1, (self.heads, -1)), key)
-        self._folded = folded.flatten(0, 1) * attention.scale  # [h q, d_key]
+        self._folded = attention.absorbed_queries(Q)[0].flatten(0, 1)  # [h q, d_key]
         self._weighted = torch.zeros_like(self._folded, dtype=exact_type(S.device))
         self._total = self._weighted.new_zeros(len(self._folded), 1)
         self._greatest = torch.full_like(self._total, -torch.inf)
@@ -119,9 +155,8 @@ class RunningAttention:
         """O of the block, for all rows so far."""
         attention = self.mab.multihead
         read = (self._weighted / self._total).to(self._folded.dtype).unflatten(0, (self.heads, -1))
-        value = attention.value.weight.unflatten(0, (self.heads, -1))
-        attended = torch.einsum("hqy,hcy->qhc", read, value).flatten(1) + attention.value.bias
-        return self.mab.complete(self._residual, attention.output(attended[None]))
+        attended = attention.absorbed_values(read[None])
+        return self.mab.complete(self._residual, attention.output(attended))
 
     def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
         """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""

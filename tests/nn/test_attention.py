@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from pointset.costs import flops
-from pointset.nn.attention import Multihead, attention_weights
+from pointset.nn.attention import Multihead
+from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.
 B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
@@ -95,7 +96,7 @@ def test_few_queries_are_absorbed_and_many_are_not(attention, monkeypatch):
 def test_agrees_with_torch(scale):
     """torch.nn.MultiheadAttention scales by sqrt(d / h): ours equals it with "head", and must not with "model"."""
     torch.manual_seed(0)
-    ours = Multihead(DIM, DIM, DIM, HEADS, scale).double()
+    ours = Multihead(DIM, DIM, DIM, HEADS, scale=scale).double()
     theirs = torch.nn.MultiheadAttention(DIM, HEADS, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([part.weight for part in (ours.query, ours.key, ours.value)]))
@@ -119,7 +120,7 @@ def test_agrees_with_torch(scale):
 def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
     logits = torch.randn(B, HEADS, N, M) * 50
     mask = inputs()[2]
-    weights = attention_weights(logits, mask)
+    weights = Weights("softmax", logits.shape[1])(logits, mask)
     assert (weights.masked_select(~mask[:, None, None, :]) == 0).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(B, HEADS, N))
 

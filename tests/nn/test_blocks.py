@@ -89,7 +89,25 @@ def test_sab_isab_pma_are_their_formulas(form):
 def test_pma_with_pooled_seeds_takes_them_from_the_mean():
     pma = PMA(DIM, 2, "pooled", heads=HEADS).double()
     X = rows(1, N, DIM)
-    S = linear(pma.seeds_of_mean, X[0].mean(0)).reshape(2, DIM)
+    S = linear(pma.pooled_seeds.maps, X[0].mean(0)).reshape(2, DIM)
+    torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
+
+
+def test_seeds_take_the_set_s_statistics_in_turn():
+    """Five seeds: mean, largest, smallest, deviation, and the mean again, each through a map of its own."""
+    pma = PMA(DIM, 5, "statistics", heads=HEADS).double()
+    X = rows(1, N, DIM)
+    mean, deviation = X[0].mean(0), (X[0].var(0, unbiased=False) + 1e-6).sqrt()
+    pooled = [mean, X[0].amax(0), X[0].amin(0), deviation, mean]
+    maps, bias = pma.pooled_seeds.maps.weight.reshape(5, DIM, DIM), pma.pooled_seeds.maps.bias.reshape(5, DIM)
+    S = torch.stack([maps[seed] @ pooled[seed] + bias[seed] for seed in range(5)])
+    torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
+
+
+def test_seeds_of_the_maximum_are_maps_of_the_maximum():
+    pma = PMA(DIM, 2, "max", heads=HEADS).double()
+    X = rows(1, N, DIM)
+    S = linear(pma.pooled_seeds.maps, X[0].amax(0)).reshape(2, DIM)
     torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
 
 
@@ -118,7 +136,7 @@ def test_agrees_with_torch_geometric():
 
 
 @pytest.mark.parametrize("prenorm", [False, True])
-@pytest.mark.parametrize("norm", ["none", "layer", "set", "batch"])
+@pytest.mark.parametrize("norm", ["none", "layer", "set", "group", "instance", "batch"])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
 def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenorm):
@@ -128,7 +146,7 @@ def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenor
     assert found.worst < 1e-10
 
 
-@pytest.mark.parametrize("norm", ["none", "layer", "set", "batch"])
+@pytest.mark.parametrize("norm", ["none", "layer", "set", "group", "instance", "batch"])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB, PMA])
 def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):

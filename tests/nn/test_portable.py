@@ -37,6 +37,9 @@ MODELS = [
     *((name, {}) for name in pointset.list_models()),
     ("isab4-pma3", {"form": "paper"}),
     ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "seeds": "pooled", "scale": "head"}),
+    ("isab4-pma3", {"weights": "sparsemax", "score": "bilinear", "trained_temperature": True}),
+    ("isab4-pma3", {"weights": ("csoftmax", "entmax15", "csparsemax", "softmax"), "score": "additive"}),
+    ("isab4-pma3", {"weights": "csparsemax", "coverage": "seeds", "norm": "group", "seeds": "statistics"}),
     ("isab70-max", {"norm": "batch", "temperature": 0.5}),
     ("rff-max", {"norm": "batch"}),
     ("rff-aggr.softmax", {}),
@@ -74,8 +77,8 @@ def test_both_orders_of_products_agree(hidden):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         layer = FixedOrder(6, 10, 12, heads=3).double()
-        queries, Y = torch.randn(1, 3, 5, 4).double(), torch.randn(2, 7, 10).double()
+        queries, Y = torch.randn(1, 5, 12).double(), torch.randn(2, 7, 10).double()
     mask = torch.tensor([[True] * 7, [True] * 3 + [False] * 4]) if hidden else None
     absorbed, plain = layer._absorbed(queries, Y, mask), layer._plain(queries, Y, mask)
-    assert absorbed.shape == (2, 3, 5, 4)
+    assert absorbed.shape == (2, 5, 12)
     torch.testing.assert_close(absorbed, plain, rtol=1e-12, atol=1e-12)

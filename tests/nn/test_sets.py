@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from pointset.nn import EquivariantLayer, MaxPool, MeanPool, SetNorm, SumPool
+from pointset.nn import EquivariantLayer, GroupNorm, InstanceNorm, MaxPool, MeanPool, SetNorm, SumPool
+from pointset.nn.masks import masked_deviation, masked_min
 from pointset.nn.norms import BatchNorm
 from pointset.symmetry import check_symmetry
 
@@ -71,8 +72,47 @@ def test_set_norm_keeps_differences_of_norm_that_layer_norm_erases():
 
 
 @pytest.mark.parametrize("mask", [None, torch.zeros(1, 1, dtype=torch.bool)])
-def test_set_norm_of_one_row_or_none_is_finite(mask):
-    assert SetNorm(4)(torch.ones(1, 1, 4), mask).isfinite().all()
+@pytest.mark.parametrize("norm", [SetNorm, GroupNorm, InstanceNorm])
+def test_norms_of_one_row_or_none_are_finite(norm, mask):
+    assert norm(4)(torch.ones(1, 1, 4), mask).isfinite().all()
+
+
+@pytest.mark.parametrize(("norm", "groups"), [(SetNorm, 1), (GroupNorm, 4), (InstanceNorm, 12)])
+def test_norms_of_sets_are_torch_s_group_norm_of_each_set(norm, groups):
+    """torch has features before rows; padding is cut off for it. Twelve features fall into gcd(12, 8) = 4 groups."""
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(2, 9, 12, generator=generator, dtype=torch.float64) * 4 + 3
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[0, 6:] = False
+    ours, theirs = norm(12).double(), torch.nn.GroupNorm(groups, 12).double()
+    with torch.no_grad():
+        ours.weight.copy_(torch.randn(12, generator=generator))
+        ours.bias.copy_(torch.randn(12, generator=generator))
+    theirs.load_state_dict(ours.state_dict())
+    found = ours(rows.masked_fill(~mask.unsqueeze(-1), float("nan")), mask)
+    for index in range(2):
+        real = rows[index][mask[index]]
+        torch.testing.assert_close(found[index][mask[index]], theirs(real.T[None])[0].T)
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "set", "group", "instance", "batch"])
+def test_equivariant_layers_take_every_norm(norm):
+    layer = EquivariantLayer(2, 8, "max", norm).double()
+    assert check_symmetry(layer, dim=2).worst < 1e-12
+    expected = torch.tanh(layer.norm(layer.gamma(X.double() - X.double().amax(dim=1, keepdim=True)), None))
+    torch.testing.assert_close(layer(X.double()), expected)
+
+
+def test_deviation_and_smallest_value_leave_padding_out():
+    spoiled = X.masked_fill(~MASK.unsqueeze(-1), float("nan")).double()
+    for index, mask in enumerate(MASK):
+        real = X[index][mask].double()
+        if not len(real):
+            continue
+        torch.testing.assert_close(masked_min(spoiled, MASK)[index, 0], real.amin(dim=0))
+        torch.testing.assert_close(
+            masked_deviation(spoiled, MASK)[index, 0], (real.var(dim=0, unbiased=False) + 1e-6).sqrt()
+        )
 
 
 def test_batch_norm_counts_real_rows_only():

@@ -1,0 +1,137 @@
+"""What makes a logit of a query and a key, per head: the `score` of Att(Q, K, V; score, weights).
+
+    dot         s K_j Q_j^T
+    bilinear    s K_j W_j Q_j^T             ("multiplicative"; Luong et al., arXiv 1508.04025, section 3.1, "general")
+    additive    w_j^T relu(W_j [K_j; Q_j])  (Bahdanau et al., arXiv 1409.0473, appendix A.1.2, with tanh)
+
+with Q [_, h, n, c], K [B, h, m, c], and logits [B, h, n, m]. The first two are *linear*: a map of the keys, or of the
+queries, and then products, so that every order of products that attention knows is open to them. All are divided by a
+temperature, of each head where it is trained; exp keeps that one positive.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from pointset.configuration import ScoreName
+
+LARGEST = 2**22
+"""Numbers of the hidden layer of an additive score that are held at once: 16 MB of float32."""
+
+
+class Score(nn.Module):
+    """What all scores share: the factor in front of the logits.
+
+    Args:
+        heads: h.
+        width: c, of the queries and keys of one head.
+        factor: of the logits, the temperature left out.
+        temperature: divides the logits.
+        trained: whether the temperature is trained, one for each head, from `temperature` on.
+    """
+
+    linear = True
+
+    def __init__(
+        self, heads: int, width: int, factor: float = 1.0, temperature: float = 1.0, trained: bool = False
+    ) -> None:
+        super().__init__()
+        self.factor = factor / temperature
+        self.log_temperature = nn.Parameter(torch.zeros(heads)) if trained else None
+        """Of what multiplies `temperature`, [h]."""
+
+    def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
+        """Something that the logits are proportional to, times their factor."""
+        if self.log_temperature is None:
+            return X if self.factor == 1.0 else X * self.factor
+        return X * (torch.exp(-self.log_temperature) * self.factor).view(-1, 1, 1)
+
+
+class DotScore(Score):
+    """logits = s Q_j K_j^T."""
+
+    def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
+        """Return the logits."""
+        return torch.matmul(Q, self.keys(K).mT)  # the keys are mostly fewer
+
+    def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
+        """What the plain product with the queries makes the logits of."""
+        return self.scaled(K)
+
+    def queries(self, Q: Float[Tensor, "_ h n c"]) -> Float[Tensor, "_ h n c"]:
+        """What the plain product with the keys makes the logits of."""
+        return self.scaled(Q)
+
+
+class BilinearScore(DotScore):
+    """logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, at first the identity: it begins as the dot product."""
+
+    def __init__(
+        self, heads: int, width: int, factor: float = 1.0, temperature: float = 1.0, trained: bool = False
+    ) -> None:
+        super().__init__(heads, width, factor, temperature, trained)
+        self.weight = nn.Parameter(torch.eye(width).repeat(heads, 1, 1))
+
+    def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
+        """What the plain product with the queries makes the logits of."""
+        return self.scaled(torch.matmul(K, self.weight))
+
+    def queries(self, Q: Float[Tensor, "_ h n c"]) -> Float[Tensor, "_ h n c"]:
+        """What the plain product with the keys makes the logits of."""
+        return self.scaled(torch.matmul(Q, self.weight.mT))
+
+
+class AdditiveScore(Score):
+    """logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
+
+    A hidden layer has c numbers for each pair of a query and a key: they are made for some queries at a time, and
+    again in the backward pass.
+    """
+
+    linear = False
+
+    def __init__(
+        self, heads: int, width: int, layers: int = 1, temperature: float = 1.0, trained: bool = False
+    ) -> None:
+        super().__init__(heads, width, 1.0, temperature, trained)
+        self.of_key = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
+        self.of_query = nn.Parameter(uniform(heads, width, width, inputs=2 * width))
+        self.hidden = nn.ParameterList(uniform(heads, width, width, inputs=width) for _ in range(layers - 1))
+        self.out = nn.Parameter(uniform(heads, width, inputs=width))
+
+    def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
+        """Return the logits."""
+        first = torch.matmul(K, self.of_key).unsqueeze(2)  # [B, h, 1, m, c]
+        second = torch.matmul(Q, self.of_query).unsqueeze(3)  # [_, h, n, 1, c]
+        at_once = max(1, LARGEST // max(1, first.numel()))
+        parts = second.split(at_once, dim=2)
+        if len(parts) == 1 or not torch.is_grad_enabled():
+            return torch.cat([self._logits(part, first) for part in parts], dim=2)
+        made = [checkpoint(self._logits, part, first, use_reentrant=False, preserve_rng_state=False) for part in parts]
+        return torch.cat([part for part in made if isinstance(part, Tensor)], dim=2)
+
+    def _logits(self, second: Float[Tensor, "_ h n 1 c"], first: Float[Tensor, "B h 1 m c"]) -> Tensor:
+        hidden = torch.relu(first + second)
+        for weight in self.hidden:
+            hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))
+        out = self.scaled(self.out[None, :, :, None])  # [1, h, c, 1]
+        return torch.matmul(hidden, out.unsqueeze(2)).squeeze(-1)
+
+
+def uniform(*shape: int, inputs: int) -> Tensor:
+    """Initial weights of a layer of so many inputs, as `nn.Linear` has them."""
+    bound = 1.0 / math.sqrt(inputs)
+    return torch.empty(*shape).uniform_(-bound, bound)
+
+
+def make_score(
+    name: ScoreName, heads: int, width: int, *, factor: float, layers: int, temperature: float, trained: bool
+) -> Score:
+    """The named score; `factor` is for those that grow with the width, `layers` for the additive one."""
+    if name == "additive":
+        return AdditiveScore(heads, width, layers, temperature, trained)
+    kind = BilinearScore if name == "bilinear" else DotScore
+    return kind(heads, width, factor, temperature, trained)

@@ -1,0 +1,117 @@
+"""What turns logits into attention weights: the `weights` of Att(Q, K, V; score, weights).
+
+The functions themselves are in `simplex`; here they become a module that a block holds, with a name for each head,
+upper bounds that fit a set of any size, and dropout.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.configuration import Coverage, WeightsName
+from pointset.nn.dropout import Dropout
+from pointset.nn.simplex import BOUNDED, WEIGHTS
+
+
+class Weights(nn.Module):
+    """Logits [B, h, n, m] and a mask [B, m] -> weights [B, h, n, m], whose rows sum to 1 over the real keys.
+
+    Padded keys get exactly 0, rows over an empty set are all 0.
+
+    Constrained weights are at most u. With m real keys u = bound / m, so that no key gets more than `bound` times what
+    it would of uniform attention. With `coverage` the rows of T seeds, or of T heads, come one after the other,
+
+        u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
+
+    and share one *fertility* per key: together they give a key at most `bound` times what it would get if all of them
+    were uniform (after Malaviya et al., arXiv 1805.08241, section 4, where fertilities are whole words). What is left
+    always suffices, as bound >= 1.
+
+    Args:
+        names: one for all heads, or one for each.
+        heads: h.
+        bound: at least 1; see above.
+        coverage: "none", "seeds" (the queries, in each head) or "heads" (in each query).
+        dropout: rate at which single weights are set to zero while training, the others divided by 1 - rate.
+    """
+
+    def __init__(
+        self,
+        names: WeightsName | Sequence[WeightsName] = "softmax",
+        heads: int = 4,
+        bound: float = 2.0,
+        coverage: Coverage = "none",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        given: Sequence[WeightsName] = (names,) if isinstance(names, str) else names
+        self.names = tuple(given) * heads if len(given) == 1 else tuple(given)
+        if len(self.names) != heads:
+            raise ValueError(f"weights={names!r} are {len(self.names)} for heads={heads}: give 1, or 1 for each head")
+        if coverage != "none" and not set(self.names) <= BOUNDED:
+            raise ValueError(f"coverage={coverage!r} shares out an upper bound: give csparsemax or csoftmax weights")
+        if bound < 1.0:
+            raise ValueError(f"bound={bound} leaves less than 1 in all: give at least 1")
+        self.bound, self.coverage = bound, coverage
+        self.dropout = Dropout(dropout)
+
+    @property
+    def are_softmax(self) -> bool:
+        """Whether all rows are softmax, and nothing is dropped: what fused attention computes."""
+        return set(self.names) == {"softmax"} and self.sum_to_one
+
+    @property
+    def sum_to_one(self) -> bool:
+        """Whether all rows of a set that is not empty do: dropped weights do not."""
+        return not self.training or self.dropout.rate == 0.0
+
+    def forward(
+        self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
+    ) -> Float[Tensor, "B h n m"]:
+        """Return the weights; the mask is True at real keys."""
+        keep = None if mask is None else mask[:, None, None, :]
+        if self.coverage == "none":
+            return self.dropout(self._by_head(logits, keep))
+        return self.dropout(self._in_turn(logits, keep))
+
+    def extra_repr(self) -> str:
+        """Names, and the bound where there is one."""
+        bound = f", bound={self.bound}, coverage={self.coverage}" if set(self.names) & BOUNDED else ""
+        return ", ".join(sorted(set(self.names))) + bound
+
+    def _by_head(self, logits: Tensor, keep: Tensor | None) -> Tensor:
+        if len(set(self.names)) == 1:
+            return self._named(self.names[0], logits, keep)
+        rows = zip(self.names, logits.split(1, dim=1), strict=True)
+        return torch.cat([self._named(name, row, keep) for name, row in rows], dim=1)
+
+    def _named(self, name: WeightsName, logits: Tensor, keep: Tensor | None) -> Tensor:
+        if name in BOUNDED:
+            return WEIGHTS[name](logits, self.bound / self._keys(logits, keep), mask=keep)
+        return WEIGHTS[name](logits, mask=keep)
+
+    def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
+        """Rows of seeds or heads one after the other, each with what the earlier ones have left."""
+        axis = 2 if self.coverage == "seeds" else 1
+        parts = logits.split(1, dim=axis)
+        left = (self.bound * len(parts) / self._keys(logits, keep)).expand_as(parts[0])
+        names = self.names[:1] * len(parts) if axis == 2 else self.names
+        rows = []
+        for name, part in zip(names, parts, strict=True):
+            rows.append(self._bounded(name, part, left, keep))
+            left = (left - rows[-1]).clamp(min=0.0)
+        return torch.cat(rows, dim=axis)
+
+    def _bounded(self, name: WeightsName, logits: Tensor, upper: Tensor, keep: Tensor | None) -> Tensor:
+        if logits.shape[1] == 1 or len(set(self.names)) == 1:
+            return WEIGHTS[name](logits, upper, mask=keep)
+        rows = zip(self.names, logits.split(1, dim=1), upper.split(1, dim=1), strict=True)
+        return torch.cat([WEIGHTS[one](row, bound, mask=keep) for one, row, bound in rows], dim=1)
+
+    def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
+        """Real keys of each set, in a shape that goes with the logits; 1 for an empty set."""
+        if keep is None:
+            return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]))
+        return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(logits.dtype)

@@ -1,0 +1,113 @@
+"""Scores against their formulas, one pair of a query and a key at a time."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from pointset.nn import scores
+from pointset.nn.scores import AdditiveScore, BilinearScore, DotScore, make_score
+
+B, HEADS, N, M, WIDTH = 2, 3, 5, 7, 4
+
+
+def rows(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def made(name, **options):
+    given = {"factor": 0.3, "layers": 1, "temperature": 0.5, "trained": False, **options}
+    score = make_score(name, HEADS, WIDTH, **given).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in score.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return score
+
+
+def pair_by_pair(score, Q: Tensor, K: Tensor) -> Tensor:
+    """The formulas of the module's text, for one query and one key of one head each."""
+    temperature = 0.5 if score.log_temperature is None else None
+    logits = torch.empty(B, HEADS, N, M, dtype=torch.float64)
+    for b in range(B):
+        for j in range(HEADS):
+            heat = temperature or 0.5 * math.exp(score.log_temperature[j].item())
+            for i in range(N):
+                for k in range(M):
+                    query, key = Q[b, j, i], K[b, j, k]
+                    logits[b, j, i, k] = one_pair(score, j, query, key) / heat
+    return logits
+
+
+def one_pair(score, j: int, query: Tensor, key: Tensor) -> Tensor:
+    if isinstance(score, BilinearScore):
+        return 0.3 * key @ score.weight[j] @ query
+    if isinstance(score, DotScore):
+        return 0.3 * key @ query
+    W = torch.cat([score.of_key[j], score.of_query[j]]).T  # [c, 2 c]
+    hidden = torch.relu(W @ torch.cat([key, query]))
+    for weight in score.hidden:
+        hidden = torch.relu(weight[j].T @ hidden)
+    return score.out[j] @ hidden
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize(("name", "layers"), [("dot", 1), ("bilinear", 1), ("additive", 1), ("additive", 3)])
+def test_logits_are_the_formula(name, layers, trained):
+    score = made(name, layers=layers, trained=trained)
+    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    torch.testing.assert_close(score(Q, K), pair_by_pair(score, Q, K))
+
+
+@pytest.mark.parametrize("name", ["dot", "bilinear"])
+def test_a_linear_score_is_a_product_of_either_side(name):
+    score = made(name, trained=True)
+    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    torch.testing.assert_close(Q @ score.keys(K).mT, score(Q, K))
+    torch.testing.assert_close(score.queries(Q) @ K.mT, score(Q, K))
+
+
+def test_bilinear_begins_as_the_dot_product():
+    options = {"factor": 0.3, "layers": 1, "temperature": 1.0, "trained": False}
+    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    bilinear, dot = (make_score(name, HEADS, WIDTH, **options).double() for name in ("bilinear", "dot"))
+    torch.testing.assert_close(bilinear(Q, K), dot(Q, K), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_additive_logits_in_pieces_are_those_of_a_whole(layers, monkeypatch):
+    score = made("additive", layers=layers)
+    inputs = [rows(1, HEADS, N, WIDTH).requires_grad_(), rows(B, HEADS, M, WIDTH, seed=2).requires_grad_()]
+    asked = [*inputs, *score.parameters()]
+    whole = score(*inputs)
+    expected = torch.autograd.grad(whole.square().sum(), asked)
+    monkeypatch.setattr(scores, "LARGEST", 2 * B * HEADS * M * WIDTH)  # two queries at a time
+    pieces = score(*inputs)
+    found = torch.autograd.grad(pieces.square().sum(), asked)
+    torch.testing.assert_close(pieces, whole)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_hidden_layer_is_never_held_whole(monkeypatch):
+    """Pieces are as many as it takes for each to have at most `LARGEST` numbers."""
+    sizes = []
+    original = AdditiveScore._logits
+
+    def watched(self, second, first):
+        sizes.append(torch.broadcast_shapes(second.shape, first.shape).numel())
+        return original(self, second, first)
+
+    monkeypatch.setattr(AdditiveScore, "_logits", watched)
+    monkeypatch.setattr(scores, "LARGEST", 3 * B * HEADS * M * WIDTH)
+    made("additive")(rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH))
+    assert sizes == [3 * B * HEADS * M * WIDTH, 2 * B * HEADS * M * WIDTH]
+
+
+def test_a_trained_temperature_stays_positive_and_begins_at_the_given_one():
+    score = make_score("dot", HEADS, WIDTH, factor=1.0, layers=1, temperature=4.0, trained=True).double()
+    Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
+    torch.testing.assert_close(score(Q, K), Q @ K.mT / 4)
+    with torch.no_grad():
+        score.log_temperature.fill_(-30.0)
+    assert (score(Q, K) * (Q @ K.mT) > 0).all()

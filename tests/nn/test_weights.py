@@ -1,0 +1,148 @@
+"""Attention weights as a block holds them: names by head, bounds that fit the set, coverage, dropout."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import pointset
+from pointset.nn import PMA, Multihead, Weights
+from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
+
+B, HEADS, N, M = 2, 4, 3, 7
+NAMES = tuple(WEIGHTS)
+
+
+def logits_of(*shape: int) -> Tensor:
+    return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@pytest.fixture
+def mask() -> Tensor:
+    return torch.tensor([[True] * 4 + [False] * 3, [True, False] * 3 + [True]])
+
+
+@pytest.mark.parametrize(
+    ("name", "coverage"),
+    [(name, "none") for name in NAMES] + [(name, axis) for name in sorted(BOUNDED) for axis in ("seeds", "heads")],
+)
+def test_rows_are_weights_over_the_real_keys(name, coverage, mask):
+    found = Weights(name, HEADS, 1.5, coverage)(logits_of(B, HEADS, N, M), mask)
+    torch.testing.assert_close(found.sum(dim=-1), torch.ones(B, HEADS, N, dtype=torch.float64))
+    assert (found >= 0).all()
+    assert not found[~mask[:, None, None, :].expand_as(found)].any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_set_gets_no_weight_and_no_nan(name):
+    logits = logits_of(B, HEADS, N, M).requires_grad_()
+    mask = torch.tensor([[False] * M, [True] * M])
+    found = Weights(name, HEADS)(logits, mask)
+    found.square().sum().backward()
+    assert not found[0].any()
+    assert logits.grad.isfinite().all()
+
+
+def test_every_head_has_its_own_function():
+    names = ("softmax", "sparsemax", "entmax15", "csparsemax")
+    logits = logits_of(B, HEADS, N, M)
+    found = Weights(names, HEADS, bound=2.0)(logits)
+    for head, name in enumerate(names):
+        alone = Weights(name, 1, bound=2.0)(logits[:, head : head + 1])
+        torch.testing.assert_close(found[:, head : head + 1], alone)
+    assert (found[:, 0] > 0).all()
+    assert (found[:, 1] == 0).any()
+
+
+@pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
+def test_the_bound_is_a_multiple_of_uniform_attention(name, mask):
+    found = Weights(name, HEADS, bound=1.25)(logits_of(B, HEADS, N, M), mask)
+    sizes = mask.sum(dim=1).double()[:, None, None, None]
+    assert (found * sizes).max() == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
+@pytest.mark.parametrize(("coverage", "axis", "sharers"), [("seeds", 2, N), ("heads", 1, HEADS)])
+def test_sharers_together_stay_below_the_fertility(name, coverage, axis, sharers, mask):
+    logits = logits_of(B, HEADS, N, M)
+    alone, covered = (Weights(name, HEADS, 1.5, one)(logits, mask).sum(dim=axis) for one in ("none", coverage))
+    sizes = mask.sum(dim=1).double()[:, None, None]
+    fertility = 1.5 * sharers / sizes
+    assert (covered <= fertility + 1e-12).all()
+    assert not torch.allclose(covered, alone)
+
+
+def test_coverage_is_what_the_docstring_says():
+    """u_1 = bound T / m, u_(t+1) = u_t less the weights before, each a constrained sparsemax."""
+    logits = logits_of(1, 1, 3, M)
+    left = torch.full((M,), 1.2 * 3 / M, dtype=torch.float64)
+    found = Weights("csparsemax", 1, 1.2, "seeds")(logits)[0, 0]
+    for row, weights in zip(logits[0, 0], found, strict=True):
+        expected = constrained_sparsemax(row, left)
+        torch.testing.assert_close(weights, expected)
+        left = (left - expected).clamp(min=0)
+
+
+def test_a_bound_of_one_makes_all_seeds_together_uniform():
+    found = Weights("csparsemax", HEADS, 1.0, "seeds")(logits_of(B, HEADS, N, M))
+    torch.testing.assert_close(found.sum(dim=2), torch.full((B, HEADS, M), N / M, dtype=torch.float64))
+
+
+def test_seeds_with_coverage_look_at_different_points():
+    """Equal seeds read the same; under coverage they cannot."""
+    torch.manual_seed(0)
+    distances = {}
+    for coverage in ("none", "seeds"):
+        pma = PMA(8, 4, weights="csparsemax", bound=1.0 if coverage == "seeds" else 4.0, coverage=coverage)
+        with torch.no_grad():
+            pma.seeds.copy_(pma.seeds[:, :1].expand_as(pma.seeds))
+        (found,) = pointset.attention_maps(pma, torch.randn(40, 8))
+        distances[coverage] = found.row_distance().mean()
+    assert distances["none"] < 1e-6
+    assert distances["seeds"] > 0.5
+
+
+def test_dropped_weights_are_zero_and_the_others_larger():
+    torch.manual_seed(0)
+    weights = Weights("softmax", HEADS, dropout=0.25)
+    logits = logits_of(B, HEADS, 100, M)
+    found, kept = weights.train()(logits), weights.eval()(logits)
+    dropped = found == 0
+    assert dropped.double().mean() == pytest.approx(0.25, abs=0.03)
+    torch.testing.assert_close(found[~dropped], kept[~dropped] / 0.75)
+
+
+@pytest.mark.parametrize("weights", [*NAMES, ("softmax", "sparsemax", "entmax15", "csoftmax")])
+@pytest.mark.parametrize("score", ["dot", "bilinear", "additive"])
+@pytest.mark.parametrize("output", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(2, 50), (50, 2), (9, 11)], ids=["absorbed", "folded", "explicit"])
+def test_every_order_of_products_attends_alike(weights, score, output, n, m):
+    """Whatever is cheapest against projected keys and explicit weights: values and gradients."""
+    torch.manual_seed(0)
+    attention = Multihead(5, 6, 8, HEADS, score=score, weights=weights, trained_temperature=True, output=output)
+    attention = attention.double()
+    X, Y = torch.randn(1, n, 5).double().expand(B, -1, -1), torch.randn(B, m, 6).double()
+    mask = torch.arange(m).expand(B, m) < torch.tensor([[m], [m - 1]])
+
+    def gradients(result: Tensor) -> list[Tensor | None]:
+        return torch.autograd.grad(result.square().sum(), list(attention.parameters()), allow_unused=True)
+
+    found = attention(X, Y, mask)
+    expected = attention.output(attention._explicit(attention.query(X), Y, mask))
+    torch.testing.assert_close(found, expected)
+    for (name, parameter), one, other in zip(
+        attention.named_parameters(), gradients(found), gradients(expected), strict=True
+    ):
+        zero = torch.zeros_like(parameter)
+        message = name if one is not None else f"{name} has no gradient"
+        torch.testing.assert_close(
+            zero if one is None else one, zero if other is None else other, msg=lambda text, m=message: f"{m}: {text}"
+        )
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="are 2 for heads=4: give 1, or 1 for each head"):
+        Weights(("softmax", "sparsemax"), 4)
+    with pytest.raises(ValueError, match="coverage='seeds' shares out an upper bound"):
+        Weights("softmax", 4, coverage="seeds")
+    with pytest.raises(ValueError, match=r"bound=0\.9 leaves less than 1 in all"):
+        Weights("csoftmax", 4, bound=0.9)
