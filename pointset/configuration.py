@@ -151,6 +151,8 @@ class ModelOptions(Checked):
     weights: tuple[WeightsName, ...] = ("softmax",)
     """What turns logits into attention weights, one for all heads or one for each; csoftmax and csparsemax keep to
     `bound`. A name alone may stand for a tuple of it."""
+    pool_weights: tuple[WeightsName, ...] | None = None
+    """PMA's own weights; None takes `weights`."""
     score: ScoreName = "dot"
     """What makes a logit of a query and a key."""
     score_layers: int = 1
@@ -166,8 +168,9 @@ class ModelOptions(Checked):
     """PMA's constrained weights: each of the "seeds", or of the "heads", gets what those before it have left."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.weights, str):
-            object.__setattr__(self, "weights", (self.weights,))
+        for name in ("weights", "pool_weights"):
+            if isinstance(given := getattr(self, name), str):
+                object.__setattr__(self, name, (given,))
         super().__post_init__()
         _check_least(self, dim=1, heads=1, layers=1)
         if self.dim % self.heads:
@@ -184,13 +187,14 @@ class ModelOptions(Checked):
 
     def _check_weights(self) -> None:
         _check_least(self, score_layers=1, bound=1)
-        names = ", ".join(self.weights)
-        if len(self.weights) not in (1, self.heads):
-            raise PointsetError(f"weights={names} are {len(self.weights)} for heads={self.heads}: give 1, or 1 a head")
-        if self.coverage != "none" and not set(self.weights) <= set(CONSTRAINED):
+        pooling = self.pool_weights or self.weights
+        for names in (self.weights, pooling):
+            if len(names) not in (1, self.heads):
+                raise PointsetError(f"weights={names} are {len(names)} for heads={self.heads}: give 1, or 1 a head")
+        if self.coverage != "none" and not set(pooling) <= set(CONSTRAINED):
             raise PointsetError(
-                f"coverage={self.coverage!r} shares out an upper bound, and weights={names} have none: "
-                "give weights=csparsemax or csoftmax"
+                f"coverage={self.coverage!r} shares out an upper bound, and weights={', '.join(pooling)} have none: "
+                "give pool_weights=csparsemax or csoftmax"
             )
 
 

@@ -299,14 +299,14 @@ def used_options(name: str) -> set[str]:
     if match["inducing"] or attends_in_pool:
         used |= {"initial"}
     if attends_in_pool:
-        used |= {"seeds", "coverage"}
+        used |= {"seeds", "pool_weights", "coverage"}
     if match["aggregation"] and canonical(match["aggregation"]) in WITH_HEADS:
         used |= {"heads"}
     return used
 
 
 def _block_options(options: ModelOptions) -> MABOptions:
-    """What all attention blocks of a model share; coverage is for PMA alone."""
+    """What all attention blocks of a model share; PMA has weights and a coverage of its own."""
     return MABOptions(
         heads=options.heads,
         form=options.form,
@@ -390,9 +390,9 @@ class AttentionPool(nn.Module):
         super().__init__()
         block = _block_options(options)
         self.dropout = Dropout(options.dropout)
-        covering = block.copy()
-        covering["coverage"] = options.coverage
-        self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **covering)
+        pooling = block.copy()
+        pooling.update(coverage=options.coverage, weights=options.pool_weights or options.weights)
+        self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **pooling)
         self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:

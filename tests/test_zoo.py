@@ -289,6 +289,7 @@ CHANGED = {
     "row_dropout": 0.3,
     "attention_dropout": 0.3,
     "weights": "sparsemax",
+    "pool_weights": "entmax15",
     "score": "bilinear",
 }
 
