@@ -25,6 +25,9 @@ class Scale(Protocol):
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """How much values [...] deserve to be seen, from 0 to 1; above 0.5 they are drawn over the others."""
 
+    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which values [...] have no colour and are drawn hollow."""
+
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3], from the left of the bar to its right."""
 
@@ -52,6 +55,10 @@ class ColorScale:
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """What has more than uniform attention is drawn over what has less."""
         return self.positions(values)
+
+    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """What sparse weights leave out: exactly 0, and not merely little."""
+        return values == 0
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""
@@ -81,6 +88,10 @@ class CountScale:
         """0 for none, from 0.65 on for one or more."""
         return np.where(values > 0, 0.65 + 0.35 * np.minimum(values / self.top, 1.0), 0.0)
 
+    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """None: 0 is a count."""
+        return np.zeros(values.shape, bool)
+
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""
         return ramp(self.name)
@@ -105,6 +116,10 @@ class SignedScale:
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The size of the change, whichever its sign."""
         return np.clip(np.abs(values) / self.reach, 0, 1) * 0.7 + 0.25
+
+    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """None: 0 is no change."""
+        return np.zeros(values.shape, bool)
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MARGIN, GAP, HEADER, TOP = 0.15, 0.06, 0.17, 0.68
 FAINT = "#6b6b6b"
 LARGEST_PANEL = 4.9
+HOLLOW = "ring: weight exactly 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class Grid:
         from pointset.viz.sheet import Sheet
 
         sheet = Sheet(self.width, self.bottom + below)
-        sheet.heading(title, note)
+        sheet.heading(title, note + (f"; {HOLLOW}" if self._has_hollow_points else ""))
         for i, line in enumerate(self.lines):
             sheet.text(MARGIN, self.place(i, 0)[1], line.label, 8, weight="bold")
             sheet.text(MARGIN, self.place(i, 0)[1] + 0.17, line.note, 6.5, color=FAINT)
@@ -105,10 +106,15 @@ class Grid:
                 self._draw_panel(sheet, i, j, panel)
         return sheet
 
+    @property
+    def _has_hollow_points(self) -> bool:
+        return any(panel.scale.absent(panel.values).any() for line in self.lines for panel in line.panels)
+
     def _draw_panel(self, sheet: Sheet, line: int, column: int, panel: Panel) -> None:
         left, top = self.place(line, column)
         sheet.text(left + 0.03, top, panel.name, 7.5)
         sheet.text(left + self.panel_width - 0.03, top + 0.01, panel.note, 6.5, ha="right", color=FAINT)
         axes = sheet.axes(left, top + HEADER, self.panel_width, self.panel_height)
         colors, emphasis = colors_of(panel.scale, panel.values), panel.scale.emphasis(panel.values)
-        draw_cloud(axes, panel.cloud, colors, self.camera, self.frame, emphasis, self.panel_width, panel.marked)
+        hollow = panel.scale.absent(panel.values)
+        draw_cloud(axes, panel.cloud, colors, self.camera, self.frame, emphasis, self.panel_width, panel.marked, hollow)

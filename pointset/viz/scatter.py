@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MARK = "#0B8CF2"
 """Blue: no colour of the scales comes near it."""
+EMPTY = 0.72
+"""The grey of rings around nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def draw_cloud(
     emphasis: NDArray[np.float64],
     width: float,
     marked: int | None = None,
+    hollow: NDArray[np.bool_] | None = None,
 ) -> None:
     """Draw points in colours.
 
@@ -62,9 +65,11 @@ def draw_cloud(
             them; within both groups the near ones are drawn last. A point grows with its emphasis and its nearness.
         width: of the axes, in inches.
         marked: a point with a ring around it.
+        hollow: [n], True at points that are drawn as thin grey rings, below all others.
     """
     places, nearness = camera.project(points)
-    order = np.lexsort((nearness, emphasis > 0.5))
+    hollow = np.zeros(len(points), bool) if hollow is None else hollow
+    order = np.lexsort((nearness, emphasis > 0.5, ~hollow))
     # One point's share of the panel: dots cover the shape without merging, whatever their number.
     diameter = 72 * width * 0.6 / np.sqrt(len(points))
     diameters = np.clip(diameter, 0.9, 6.0) * nearness * (0.75 + 0.6 * emphasis)
@@ -72,8 +77,16 @@ def draw_cloud(
     pale = np.clip((colors @ (0.2126, 0.7152, 0.0722) - 0.55) / 0.2, 0, 1)
     fade = np.clip(0.25 - 1.4 * (nearness - 1), 0, 0.4) * np.clip(1 - 2 * emphasis, 0, 1) * pale
     colors = colors + fade[:, None] * (1 - colors)
+    edges = np.where(hollow[:, None], EMPTY, colors)
+    faces = np.column_stack([np.where(hollow[:, None], 1.0, colors), ~hollow])
     axes.scatter(
-        places[order, 0], places[order, 1], s=diameters[order] ** 2, c=colors[order], linewidths=0, rasterized=True
+        places[order, 0],
+        places[order, 1],
+        s=diameters[order] ** 2,
+        c=faces[order],
+        edgecolors=edges[order],
+        linewidths=np.where(hollow[order], 0.4, 0.0),
+        rasterized=True,
     )
     if marked is not None:
         ring = (float(diameters[marked]) + 4) ** 2

@@ -69,6 +69,25 @@ def test_many_heads_stand_side_by_side_and_many_inducing_points_too(
     assert "differ" in texts_of(draw_maps(attention(rows=8), cloud, heads=[1]))
 
 
+def test_a_weight_of_exactly_zero_is_a_ring_and_the_picture_says_so(
+    attention: Callable, cloud: NDArray[np.float64]
+) -> None:
+    """Little weight is a pale dot; none, which sparse weights give, is hollow."""
+    reads = attention()
+    assert "exactly 0" not in texts_of(draw_map(reads, cloud, 1, 2))
+    reads.weights[1, 2, ::2] = 0
+    picture = draw_map(reads, cloud, 1, 2)
+    (drawn,) = clouds_of(picture)[0].collections
+    places, _ = Camera().project(cloud)
+    filled = {tuple(np.round(place, 9)): alpha for place, alpha in zip(*places_and_opacity(drawn), strict=True)}
+    assert [filled[tuple(np.round(place, 9))] for place in places] == [0.0, 1.0] * (len(cloud) // 2)
+    assert "ring: weight exactly 0" in texts_of(picture)
+
+
+def places_and_opacity(drawn: Any) -> tuple[Any, Any]:
+    return np.asarray(drawn.get_offsets()), drawn.get_facecolors()[:, 3]
+
+
 def test_a_dot_has_the_colour_of_its_weight(attention: Callable, cloud: NDArray[np.float64]) -> None:
     reads = attention()
     axes = clouds_of(draw_map(reads, cloud, 1, 2, colors="cividis_r"))[0]
