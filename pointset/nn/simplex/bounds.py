@@ -1,0 +1,51 @@
+"""Upper bounds of weights: what they must be, and what is made of them."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from pointset.errors import PointsetError
+from pointset.nn.simplex.rows import is_watched
+
+SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""How far below 1 the bounds of a row may sum, by their type: what rounding makes of a thousand bounds that sum to 1."""
+
+
+class BoundsError(PointsetError, ValueError):
+    """Upper bounds that no weights can keep."""
+
+
+def upper_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
+    """The bounds in the shape and type of z: 0 at padded keys, and infinity for 1 and more, which bounds nothing.
+
+    Args:
+        upper: bounds of at least 0, broadcastable to z.
+        z: scores [..., n], in the type that is computed in.
+        mask: True at real keys, broadcastable to z; None if all are real.
+
+    Raises:
+        BoundsError: a bound is negative, or those of a row's real keys sum to less than 1. Not looked for in what is
+            compiled or transformed, where such a row gets its bounds as weights.
+    """
+    given = torch.as_tensor(upper, device=z.device)
+    u = given.to(z.dtype).expand(z.shape)
+    if mask is not None:
+        u = u.masked_fill(~mask, 0)
+    if z.numel() and not is_watched():
+        _refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
+    return u.masked_fill(u >= 1, math.inf)
+
+
+def _refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:
+    sums = u.sum(dim=-1)
+    if mask is not None:
+        sums = sums.masked_fill(~mask.expand(u.shape).any(dim=-1), 1)
+    smallest, lowest = torch.stack((sums.min(), u.min())).tolist()
+    if not lowest >= 0:
+        raise BoundsError(f"upper bounds of weights must be at least 0, and one is {lowest:.6g}: clamp them to 0")
+    if not smallest >= 1 - slack:
+        raise BoundsError(
+            f"the weights of a row sum to 1, and the smallest sum of upper bounds over a row's real keys is "
+            f"{smallest:.6g}: raise the bounds until every sum is at least 1"
+        )

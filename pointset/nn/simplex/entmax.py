@@ -1,0 +1,81 @@
+"""Entmax-1.5: half way between softmax and sparsemax."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pointset.nn.simplex.gradients import OnSimplex
+from pointset.nn.simplex.rows import is_watched, real_scores
+
+STEPS = 30
+"""Of Newton's method, before sorting takes over."""
+
+
+def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
+    """argmax_p p.z + H(p) over the simplex, H the Tsallis entropy of order 1.5, 4/3 sum_i (p_i - p_i^1.5).
+
+    The solution is p_i = max(z_i / 2 - tau, 0)^2, with the threshold tau for which the row sums to 1: the smaller root
+    of a quadratic equation on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Peters, Niculae
+    and Martins, "Sparse sequence-to-sequence models" (arXiv 1905.05702): equation 10, algorithm 2, proposition 1.
+
+    Args:
+        z: scores, finite at real keys. Half precision is computed in float32.
+        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
+            a real key is all 0.
+    """
+    if z.shape[-1] == 0:
+        return z.clone()
+    scores = real_scores(z, mask, torch.finfo(torch.float32).min)
+    p = _by_sorting(scores) if is_watched() else OnSimplex.apply(scores, _by_newton, _root)
+    return (p if mask is None else p * mask).to(z.dtype)
+
+
+def _root(p: Tensor) -> Tensor:
+    """The square root of p, with the derivative 0 where p is 0."""
+    positive = p > 0
+    return torch.where(positive, torch.where(positive, p, 1).sqrt(), 0)
+
+
+def _by_newton(z: Tensor) -> Tensor:
+    """By Newton's method, z [n, r] keys first.
+
+    The norm of max(z / 2 - tau, 0) is convex in tau, so that from the left every step stays left, and all but linear:
+    some five steps reach its root, 1, to rounding.
+    """
+    shifted = (z - z.amax(dim=0, keepdim=True)) / 2
+    tau = shifted.new_full((1, z.shape[1]), -1.0)
+    enough = 8 * torch.finfo(z.dtype).eps
+    for _ in range(STEPS):
+        above = (shifted - tau).relu_()
+        total = above.sum(dim=0, keepdim=True)
+        squares = above.square_().sum(dim=0, keepdim=True)
+        step = (squares - squares.sqrt()) / total
+        tau += step
+        if (step.abs() <= enough).all():
+            return shifted.sub_(tau).relu_().square_()
+    return _by_sorting(z.T).T
+
+
+def _by_sorting(z: Tensor) -> Tensor:
+    """By sorting, z [..., n]; differentiable."""
+    halves = z / 2
+    shifted = halves - halves.detach().amax(dim=-1, keepdim=True)
+    with torch.no_grad():
+        support = shifted > _sorted_threshold(shifted)
+    size = support.sum(dim=-1, keepdim=True)
+    mean = torch.where(support, shifted, 0).sum(dim=-1, keepdim=True) / size
+    spread = torch.where(support, shifted - mean, 0).square().sum(dim=-1, keepdim=True)
+    tau = mean - ((1 - spread) / size).sqrt()
+    return torch.where(support, (shifted - tau).clamp(min=0).square(), 0)
+
+
+def _sorted_threshold(z: Tensor) -> Tensor:
+    """The threshold [..., 1] of z [..., n], whose largest number is 0: of the candidates for every size, the last
+    that leaves out what is beyond its size."""
+    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # at or below -1 nobody is in the support
+    size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+    mean = descending.cumsum(dim=-1) / size
+    spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)
+    candidates = mean - ((1 - spread) / size).clamp(min=0).sqrt()
+    last = (candidates <= descending).sum(dim=-1, keepdim=True) - 1
+    return candidates.gather(-1, last)

@@ -1,0 +1,251 @@
+"""Scores to weights: by hand, against bisection, and as solutions of the problems that define them."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simplex_cases import case, reference, weights_of
+from torch import Tensor
+
+from pointset.nn.simplex import (
+    BOUNDED,
+    WEIGHTS,
+    constrained_softmax,
+    constrained_sparsemax,
+    entmax15,
+    softmax,
+    sparsemax,
+)
+
+NAMES = sorted(WEIGHTS)
+SIZES = st.integers(1, 90)
+"""Keys: rows are laid out in two ways, up to 64 and beyond."""
+
+cases = st.builds(
+    case,
+    seed=st.integers(0, 2**31),
+    keys=SIZES,
+    scale=st.sampled_from([0.0, 0.01, 0.3, 1.0, 5.0, 1e3]),
+    masked=st.booleans(),
+    room=st.sampled_from([1.0, 1.05, 1.5, 4.0, 50.0]),
+)
+
+
+def tensor(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+# By hand. sparsemax (1, 0.5, -1): both of two, tau = 0.25. entmax-1.5 (2, 1, -9): halves 1 and 0.5 have mean 0.75 and
+# squares about it 0.125, tau = 0.75 - sqrt(0.875 / 2). csparsemax: 0.4 is held, 0.6 is left for 0.5 and 0.3. csoftmax of
+# logarithms of 6, 2, 1: 0.5 is held, and 2 : 1 share the other half.
+BY_HAND = {
+    "softmax": (tensor(0, math.log(3)), None, tensor(0.25, 0.75)),
+    "sparsemax": (tensor(1, 0.5, -1), None, tensor(0.75, 0.25, 0)),
+    "sparsemax, one takes all": (tensor(2, 0.9, 1), None, tensor(1, 0, 0)),
+    "entmax15": (tensor(2, 1, -9), None, tensor((0.25 + 0.4375**0.5) ** 2, (-0.25 + 0.4375**0.5) ** 2, 0)),
+    "csparsemax": (tensor(3, 0.5, 0.3), tensor(0.4, 1, 1), tensor(0.4, 0.4, 0.2)),
+    "csparsemax, a bound of 0": (tensor(3, 0.5, 0.3), tensor(0, 1, 1), tensor(0, 0.6, 0.4)),
+    "csparsemax, a plateau": (tensor(2, 2, 0, 0), tensor(0.5, 0.5, 0.5, 0.5), tensor(0.5, 0.5, 0, 0)),
+    "csoftmax": (tensor(6, 2, 1).log(), tensor(0.5, 1, 1), tensor(0.5, 1 / 3, 1 / 6)),
+    "csoftmax, two rounds": (tensor(6, 3, 1).log(), tensor(0.5, 0.35, 1), tensor(0.5, 0.35, 0.15)),
+}
+
+
+@pytest.mark.parametrize("title", BY_HAND)
+def test_values_by_hand(title):
+    z, u, expected = BY_HAND[title]
+    found = weights_of(title.split(",")[0], u)(z)
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(found == 0, expected == 0)
+
+
+def test_softmax_is_that_of_torch_over_the_real_keys():
+    z, _, mask = case(0, 7, dtype=torch.float32)
+    assert torch.equal(softmax(z), torch.softmax(z, dim=-1))
+    torch.testing.assert_close(softmax(z, mask), torch.softmax(z.masked_fill(~mask, -math.inf), dim=-1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None)
+@given(drawn=cases)
+def test_they_are_what_bisection_finds(name, drawn):
+    z, u, mask = drawn
+    found = weights_of(name, u)(z, mask)
+    torch.testing.assert_close(found, reference(name, z, u, mask), atol=1e-9, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None)
+@given(drawn=cases)
+def test_they_lie_on_the_simplex_and_nothing_there_is_better(name, drawn):
+    """A convex problem is solved where no feasible q goes downhill, and the best q is found greedily."""
+    z, u, mask = drawn
+    bounds = u if name in BOUNDED else torch.ones_like(u)
+    bounds = bounds if mask is None else bounds * mask
+    p = weights_of(name, u)(z, mask)
+    assert (p >= 0).all()
+    assert (p <= bounds + 1e-12).all()
+    torch.testing.assert_close(p.sum(dim=-1), torch.ones(p.shape[:-1], dtype=p.dtype))
+    if name in ("softmax", "csoftmax"):
+        bounds = bounds.masked_fill(p < 1e-290, 0)  # too small for a double, and with it for the slope
+    slope = slopes(name, z, p)
+    torch.testing.assert_close((slope * p).sum(dim=-1), lowest_reachable(slope, bounds), atol=1e-6, rtol=1e-9)
+
+
+def slopes(name: str, z: Tensor, p: Tensor) -> Tensor:
+    """The gradient of the objective that p must make smallest."""
+    if name in ("sparsemax", "csparsemax"):
+        return p - z
+    if name == "entmax15":
+        return 2 * p.sqrt() - 4 / 3 - z
+    return torch.where(p > 0, p, 1).log() - z
+
+
+def lowest_reachable(slope: Tensor, bounds: Tensor) -> Tensor:
+    """The smallest slope.q over q on the simplex with q <= bounds: the lowest slopes get all they can."""
+    ascending, order = slope.sort(dim=-1)
+    room = bounds.gather(-1, order)
+    before = room.cumsum(dim=-1) - room
+    return (ascending * torch.minimum(room, (1 - before).clamp(min=0))).sum(dim=-1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [9, 70])
+def test_a_constant_added_to_the_scores_changes_nothing(name, keys):
+    z, u, mask = case(1, keys)
+    weights = weights_of(name, u)
+    shift = torch.tensor([1e3, -2e3], dtype=z.dtype)[:, None, None, None]
+    torch.testing.assert_close(weights(z + shift, mask), weights(z, mask))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keys_have_no_order(name):
+    z, u, mask = case(2, 13)
+    order = torch.randperm(13, generator=torch.Generator().manual_seed(0))
+    found = weights_of(name, u[..., order])(z[..., order], mask[..., order])
+    torch.testing.assert_close(found, weights_of(name, u)(z, mask)[..., order])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [9, 70])
+def test_cold_weights_are_the_largest_scores(name, keys):
+    """At temperature 0 the best key takes all, or, below bounds, the best keys take all that they may."""
+    z, u, _ = case(3, keys, masked=False)
+    z = torch.linspace(-1, 1, keys, dtype=z.dtype)[torch.randperm(keys, generator=torch.Generator().manual_seed(0))]
+    z = z.expand(u.shape)
+    bounds = u if name in BOUNDED else torch.ones_like(u)
+    best = z.argsort(dim=-1, descending=True)
+    room = bounds.gather(-1, best)
+    greedy = torch.minimum(room, (1 - room.cumsum(dim=-1) + room).clamp(min=0))
+    expected = torch.zeros_like(u).scatter(-1, best, greedy)
+    torch.testing.assert_close(weights_of(name, u)(z / 1e-5), expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [9, 70])
+def test_hot_weights_are_uniform(name, keys):
+    z, _, mask = case(4, keys)
+    uniform = (mask / mask.sum(dim=-1, keepdim=True)).expand(z.shape).double()
+    torch.testing.assert_close(weights_of(name, 1.5 * uniform)(z / 1e9, mask), uniform)
+
+
+@pytest.mark.parametrize(("name", "free"), [("csoftmax", softmax), ("csparsemax", sparsemax)])
+@pytest.mark.parametrize("upper", [1.0, 7.5, math.inf])
+def test_bounds_of_1_and_more_bound_nothing(name, free, upper):
+    z, u, mask = case(5, 11, scale=3)
+    for bounds in (upper, torch.full_like(u, upper)):
+        torch.testing.assert_close(WEIGHTS[name](z, bounds, mask), free(z, mask))
+
+
+@pytest.mark.parametrize("name", ["sparsemax", "csparsemax", "entmax15"])
+def test_sparse_weights_are_exactly_zero_beyond_the_support(name):
+    z, u, _ = case(6, 90, scale=3, masked=False, room=9)
+    zeros = (weights_of(name, u)(z) == 0).double().mean()
+    assert 0.6 < zeros < 1
+
+
+def test_the_support_shrinks_from_softmax_over_entmax_to_sparsemax():
+    z, _, _ = case(7, 80, scale=2, masked=False)
+    sizes = [(function(z) > 0).sum(dim=-1) for function in (softmax, entmax15, sparsemax)]
+    assert (sizes[0] == 80).all()
+    assert (sizes[1] >= sizes[2]).all()
+    assert (sizes[1] > sizes[2]).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [5, 70])
+def test_padded_keys_get_nothing_whatever_stands_there(name, keys):
+    z, u, mask = case(8, keys)
+    real = mask.expand(z.shape)
+    spoilt = z.masked_fill(~mask, math.nan)
+    bounds = u.masked_fill(~mask, math.nan)
+    p = weights_of(name, bounds)(spoilt, mask)
+    assert (p[~real] == 0).all()
+    torch.testing.assert_close(p, weights_of(name, u)(z, mask))
+    alone = torch.stack([weights_of(name, u[b][..., m])(z[b][..., m]).sum() for b, m in enumerate(mask[:, 0, 0])])
+    torch.testing.assert_close(p.sum(dim=(1, 2, 3)), alone)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [5, 70])
+def test_a_row_without_a_real_key_is_all_0(name, keys):
+    z, u, mask = case(9, keys)
+    mask[0] = False
+    p = weights_of(name, u)(z, mask)
+    assert (p[0] == 0).all()
+    assert (p[1].sum(dim=-1) - 1).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_keys_and_no_rows(name):
+    assert weights_of(name, 1.0)(torch.zeros(2, 3, 0)).shape == (2, 3, 0)
+    assert weights_of(name, 1.0)(torch.zeros(2, 3, 0), torch.ones(2, 1, 0, dtype=torch.bool)).shape == (2, 3, 0)
+    assert weights_of(name, 1.0)(torch.zeros(0, 3, 5)).shape == (0, 3, 5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_key_takes_all(name):
+    z = torch.tensor([[-7.0], [1e4]])
+    assert torch.equal(weights_of(name, 1.0)(z), torch.ones(2, 1))
+    assert torch.equal(weights_of(name, 1.0)(z, torch.tensor([[True], [False]])), torch.tensor([[1.0], [0.0]]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [16, 1000])
+@pytest.mark.parametrize(
+    ("dtype", "atol"), [(torch.float32, 2e-6), (torch.bfloat16, 4e-3), (torch.float16, 5e-4)], ids=str
+)
+def test_types_are_kept_and_lose_no_more_than_their_rounding(name, keys, dtype, atol):
+    for scale in (0.01, 3.0):
+        z, u, mask = case(10, keys, scale=scale, room=3, dtype=dtype)
+        found = weights_of(name, u)(z, mask)
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.double(), reference(name, z, u, mask), atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_a_large_batch_do_not_depend_on_each_other(name):
+    """More rows than one piece holds, and more than one size of row."""
+    for keys in (16, 700):
+        rows = 700_000 // keys
+        z = torch.randn(rows, keys, generator=torch.Generator().manual_seed(0))
+        upper = 2.5 / keys
+        p = weights_of(name, upper)(z)
+        some = slice(None, None, rows // 7)
+        torch.testing.assert_close(p[some], weights_of(name, upper)(z[some]))
+        torch.testing.assert_close(p.sum(dim=-1), torch.ones(rows))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_may_lie_in_memory_in_any_way(name):
+    z, u, mask = case(11, 9)
+    turned = z.transpose(1, 2).contiguous().transpose(1, 2)
+    assert torch.equal(weights_of(name, u)(turned, mask), weights_of(name, u)(z, mask))
+    wide = weights_of(name, u[:, :1, :1])(z[:, :1, :1].expand_as(z), mask)
+    torch.testing.assert_close(wide, weights_of(name, u[:, :1, :1])(z[:, :1, :1], mask).expand_as(z))
+
+
+def test_constrained_names_are_those_that_take_bounds():
+    assert {WEIGHTS[name] for name in BOUNDED} == {constrained_softmax, constrained_sparsemax}
