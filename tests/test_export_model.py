@@ -58,6 +58,7 @@ def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int
         ("rff-aggr.softmax", {}, ".onnx", False),
         ("isab16-pma", {"dim": 64}, ".pt2", True),  # wide enough for the absorbed order
         ("sab-max", {"heads": 2, "form": "paper"}, ".pt2", False),
+        ("isab4-max", {"weights": ("csoftmax", "csparsemax", "sparsemax", "entmax15"), "norm": "group"}, ".onnx", True),
     ],
 )
 def test_logits_are_the_models_for_sizes_that_nothing_was_recorded_with(name, options, suffix, mask, tmp_path):
@@ -80,8 +81,17 @@ def test_every_part_of_the_zoo_is_recorded_here():
 
 @pytest.mark.parametrize("name", EVERY_PART)
 def test_no_size_freezes_into_a_program(name):
+    assert_takes_every_size(model_of(name))
+
+
+def test_no_size_freezes_into_scores_and_weights():
+    options = {"score": "additive", "weights": ("csoftmax", "csparsemax", "sparsemax", "entmax15")}
+    assert_takes_every_size(model_of("isab4-pma2", **options, coverage="heads", pool_weights="csparsemax"))
+
+
+def assert_takes_every_size(model: nn.Module) -> None:
     """Torch solves what the recorded steps ask of the sizes: nothing but that there is a point and a set."""
-    program = record(portable(model_of(name)), 3, mask=True)
+    program = record(portable(model), 3, mask=True)
     ranges = program.range_constraints.values()
     assert len(ranges) == 2
     assert all(int(bounds.lower) == 1 and bounds.upper > 10**15 for bounds in ranges)

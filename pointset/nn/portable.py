@@ -23,7 +23,7 @@ from pointset.nn.blocks import MAB
 from pointset.nn.context import DGCNN, PointNet
 from pointset.nn.masks import as_mask, masked_max, masked_mean, non_empty, zero_padding
 from pointset.nn.norms import BatchNorm
-from pointset.nn.scores import DotScore
+from pointset.nn.scores import AdditiveScore, DotScore
 
 
 def portable(model: nn.Module) -> nn.Module:
@@ -68,6 +68,14 @@ class FixedOrder(Multihead):
         """The same with projected keys and values."""
         few = isinstance(Y.shape[1], int) and Y.shape[1] <= FEW_KEYS
         return self._explicit(Q, Y, mask) if few or not self.is_plain else self._fused(Q, Y, mask)
+
+
+class WholeScore(AdditiveScore):
+    """The additive score of all pairs of a query and a key at once."""
+
+    def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
+        """Return the logits."""
+        return self.logits(*self.first_layer(Q, K))
 
 
 class PlainMAB(MAB):
@@ -151,6 +159,7 @@ class PaddedDGCNN(DGCNN):
 
 COUNTERPARTS: dict[type[nn.Module], type[nn.Module]] = {
     Multihead: FixedOrder,
+    AdditiveScore: WholeScore,
     MAB: PlainMAB,
     BatchNorm: RowwiseBatchNorm,
     AggregationPool: FixedAggregation,

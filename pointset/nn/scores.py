@@ -104,16 +104,24 @@ class AdditiveScore(Score):
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
-        first = torch.matmul(K, self.of_key).unsqueeze(2)  # [B, h, 1, m, c]
-        second = torch.matmul(Q, self.of_query).unsqueeze(3)  # [_, h, n, 1, c]
+        first, second = self.first_layer(Q, K)
         at_once = max(1, LARGEST // max(1, first.numel()))
         parts = second.split(at_once, dim=2)
         if len(parts) == 1 or not torch.is_grad_enabled():
-            return torch.cat([self._logits(part, first) for part in parts], dim=2)
-        made = [checkpoint(self._logits, part, first, use_reentrant=False, preserve_rng_state=False) for part in parts]
+            return torch.cat([self.logits(first, part) for part in parts], dim=2)
+        made = [checkpoint(self.logits, first, part, use_reentrant=False, preserve_rng_state=False) for part in parts]
         return torch.cat([part for part in made if isinstance(part, Tensor)], dim=2)
 
-    def _logits(self, second: Float[Tensor, "_ h n 1 c"], first: Float[Tensor, "B h 1 m c"]) -> Tensor:
+    def first_layer(
+        self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]
+    ) -> tuple[Float[Tensor, "B h 1 m c"], Float[Tensor, "_ h n 1 c"]]:
+        """What keys and queries add to the first hidden layer of each pair, before its ReLU."""
+        return torch.matmul(K, self.of_key).unsqueeze(2), torch.matmul(Q, self.of_query).unsqueeze(3)
+
+    def logits(
+        self, first: Float[Tensor, "B h 1 m c"], second: Float[Tensor, "_ h n 1 c"]
+    ) -> Float[Tensor, "B h n m"]:
+        """The logits of all pairs at once, of `first_layer`."""
         hidden = torch.relu(first + second)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))

@@ -92,13 +92,13 @@ def test_additive_logits_in_pieces_are_those_of_a_whole(layers, monkeypatch):
 def test_a_hidden_layer_is_never_held_whole(monkeypatch):
     """Pieces are as many as it takes for each to have at most `LARGEST` numbers."""
     sizes = []
-    original = AdditiveScore._logits
+    original = AdditiveScore.logits
 
-    def watched(self, second, first):
-        sizes.append(torch.broadcast_shapes(second.shape, first.shape).numel())
-        return original(self, second, first)
+    def watched(self, first, second):
+        sizes.append(torch.broadcast_shapes(first.shape, second.shape).numel())
+        return original(self, first, second)
 
-    monkeypatch.setattr(AdditiveScore, "_logits", watched)
+    monkeypatch.setattr(AdditiveScore, "logits", watched)
     monkeypatch.setattr(scores, "LARGEST", 3 * B * HEADS * M * WIDTH)
     made("additive")(rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH))
     assert sizes == [3 * B * HEADS * M * WIDTH, 2 * B * HEADS * M * WIDTH]
