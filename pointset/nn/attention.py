@@ -220,12 +220,12 @@ class Multihead(nn.Module):
         """
         assert isinstance(self.score, DotScore)
         key = self.key.weight.unflatten(0, (self.heads, -1))  # [h, c, dim_key]
-        return torch.matmul(self.score.queries(self._split(Q)), key)
+        return torch.einsum("bhnc,hcy->bhny", self.score.queries(self._split(Q)), key)
 
     def absorbed_values(self, read: Float[Tensor, "B h n dim_key"]) -> Float[Tensor, "B n d"]:
         """concat_j(A_j V_j) of what was read from the rows of Y themselves, A_j Y; rows of A_j sum to 1."""
         value = self.value.weight.unflatten(0, (self.heads, -1))
-        return self._join(torch.matmul(read, value.mT)) + self.value.bias
+        return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + self.value.bias
 
     def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B m d"]:
         """Keys whose plain products with the queries, head by head, are the logits of a linear score."""
