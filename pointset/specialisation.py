@@ -1,4 +1,4 @@
-"""Do inducing points specialise? Measures over a data set, with the untrained model as the control."""
+"""Do inducing points, or seeds, specialise? Measures over a data set, with the untrained model as the control."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Specialisation:
-    """Measures of every inducing point of one layer, [heads, inducing points] each."""
+    """Measures of every inducing point, or seed, of one layer: [heads, inducing points] each."""
 
     layer: str
     shapes: int
@@ -78,7 +78,7 @@ def specialisation(
     seed: int = 0,
     batch_size: int = 32,
 ) -> Specialisation:
-    """Measure what the inducing points of one layer read, over some shapes of every class.
+    """Measure what the inducing points, or the seeds, of one layer read, over some shapes of every class.
 
     Likeness is 1 less the total variation of two rows of attention, or of the shares of attention that fall into the
     cells of a grid over the shapes' common box: shapes have no points in common, but they stand upright in one frame.
@@ -88,7 +88,8 @@ def specialisation(
     Args:
         model: with ISABs.
         sets: their fixed subsets are used, normalised as they are.
-        layer: the name of a map of kind "reads"; the first when None.
+        layer: the name of a map of kind "reads" or "pools"; the first that reads when None. Measures that compare one
+            seed with another are NaN for a single seed.
         augment: called as `augment(points [B, n, 3], generator)`, and with the mask where sets have several sizes; must
             keep the order of the points; scale and jitter when None.
         per_class: shapes of each class, the first ones.
@@ -96,7 +97,7 @@ def specialisation(
         batch_size: shapes per run of the model; the result does not depend on it.
 
     Raises:
-        PointsetError: the model has no inducing points or no such layer, no class has two shapes, or
+        PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
             `batch_size` is below 1.
     """
     import torch
@@ -165,12 +166,12 @@ def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
 
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
-    """The map of the layer, or of the first whose inducing points read."""
+    """The map of the layer, or of the first whose inducing points read, or else of the seeds."""
     from pointset.attention_maps import attention_maps, find_map
 
-    maps = [found for found in attention_maps(model, points, mask) if found.kind == "reads"]
+    maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
     if not maps:
-        raise PointsetError("the model has no inducing points that read: give one whose name begins with isab")
+        raise PointsetError("the model has no inducing points that read, and no seeds: give an isab model, or a pma one")
     return maps[0] if layer is None else find_map(maps, layer=layer)
 
 

@@ -131,6 +131,25 @@ def test_the_control_is_the_same_model_with_fresh_weights(sets):
         untrained(Looks(1.0))
 
 
+def test_seeds_are_measured_like_inducing_points(sets):
+    """Three seeds that are one and the same, and three that share what they give a point."""
+    sharp = {"pool_weights": "csparsemax", "bound": 1.0, "temperature": 1e-3}
+    alike, shared = (
+        pointset.create_model("rff-pma3", classes=2, dim=8, **sharp, coverage=coverage)
+        for coverage in ("none", "seeds")
+    )
+    for model in (alike, shared):
+        with torch.no_grad():
+            model.pool.pma.seeds.copy_(model.pool.pma.seeds[:, :1].expand_as(model.pool.pma.seeds))
+    found = [specialisation(model, sets) for model in (alike, shared)]
+    assert [one.layer for one in found] == ["pool.pma.mab"] * 2
+    torch.testing.assert_close(found[0].overlap, torch.ones(4, 3))
+    assert found[1].overlap.max() < 0.5
+    single = specialisation(pointset.create_model("sab-pma", classes=2, dim=8), sets)
+    assert single.overlap.isnan().all()
+    assert single.entropy.isfinite().all()
+
+
 def test_the_seed_decides_the_augmentation(sets):
     model = pointset.create_model("isab3-pma", classes=2, dim=8)
     first, again, other = (specialisation(model, sets, "encoder.0.reads", seed=seed) for seed in (0, 0, 1))
@@ -139,8 +158,8 @@ def test_the_seed_decides_the_augmentation(sets):
 
 
 def test_what_cannot_be_measured_is_named(sets):
-    with pytest.raises(PointsetError, match="has no inducing points that read"):
-        specialisation(pointset.create_model("sab-pma", classes=2, dim=8), sets)
+    with pytest.raises(PointsetError, match="has no inducing points that read, and no seeds"):
+        specialisation(pointset.create_model("sab-max", classes=2, dim=8), sets)
     with pytest.raises(PointsetError, match=r"no attention has layer 'encoder.7': there are encoder.0.reads"):
         specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets, "encoder.7")
     with pytest.raises(PointsetError, match="no class has two"):
