@@ -5,31 +5,34 @@ labels of the test shapes; robustness.json the errors on corrupted and smaller s
 result.json the figures; failure.txt why the cell failed, until it is run again.
 """
 
-import os
-import pickle
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from torch import nn
 
-from pointset.atomic import read_json, write_atomically, write_json, write_text
+from pointset.atomic import read_json, write_atomically, write_json
 from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
+from pointset.jobs import FolderJob, run_apart, run_job, run_jobs
 from pointset.loading import load_sets
-from pointset.processes import Workers, closed, joblib_backend
-from pointset.threads import torch_threads
-from pointset.training import fit
+from pointset.training import Fitted, fit
 from pointset.zoo import create_model
+
+__all__ = [
+    "Cell",
+    "Failure",
+    "Job",
+    "Place",
+    "load_predictions",
+    "run_apart",
+    "run_job",
+    "run_jobs",
+    "save_predictions",
+]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Cell(Place):
     shapes: int
     """Test shapes."""
 
+    @property
+    def summary(self) -> str:
+        """Its accuracy."""
+        return f"{self.accuracy:.1%}"
+
 
 @dataclass(frozen=True)
 class Failure(Place):
@@ -75,9 +83,14 @@ class Failure(Place):
 
     reason: str
 
+    @property
+    def summary(self) -> str:
+        """Why."""
+        return f"failed: {self.reason}"
+
 
 @dataclass(frozen=True)
-class Job:
+class Job(FolderJob["Cell | Failure"]):
     """What makes a cell."""
 
     label: str
@@ -101,103 +114,47 @@ class Job:
         return self.data_options.points
 
     @property
-    def result(self) -> Path:
-        """Where the cell is kept."""
-        return self.folder / "result.json"
-
-    @property
-    def failure(self) -> Path:
-        """Where the reason stands when the job has failed."""
-        return self.folder / "failure.txt"
-
-    @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
         return self.result.exists() and (not self.robustness or (self.folder / "robustness.json").exists())
 
-    @property
-    def running(self) -> bool:
-        """Whether a process is at it, on this machine or on one that shares its disk."""
-        from filelock import Timeout
+    def perform(self) -> Cell:
+        """Train and test the model; of what is there, nothing is done again."""
+        train, test = load_sets(self.data, self.data_options, progress=False)
+        model = create_model(self.name, classes=len(train.classes), seed=self.seed, **self.model_options.as_dict())
+        fitted = fit(model, train, self.recipe, seed=self.seed, run=self.folder, progress=False)
+        if not self.result.exists():
+            evaluation = evaluate(fitted.model, test)
+            save_predictions(evaluation, self.folder)
+            write_json(self.result, asdict(self._cell(evaluation, fitted)))
+        if self.robustness and not self.finished:
+            _test_robustness(self, fitted.model, test)
+        return self.read()
 
-        try:
-            with self._lock(timeout=0) if self._lock_file.exists() else nullcontext():
-                return False
-        except Timeout:
-            return True
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from doing the same job.
-
-        Raises:
-            PointsetError: one is at it.
-        """
-        from filelock import Timeout
-
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = self._lock(timeout=2)  # `running` holds it for a moment
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise PointsetError("another process is at it: wait for that one to finish") from error
-        try:
-            yield
-        finally:
-            lock.release()
-
-    @property
-    def _lock_file(self) -> Path:
-        return self.folder / ".job-lock"
-
-    def _lock(self, timeout: float) -> Any:
-        from filelock import FileLock
-
-        return FileLock(self._lock_file, timeout=timeout)
-
-    def failed(self, reason: str) -> Failure:
-        """Write down why the job failed."""
-        write_text(self.failure, reason + "\n")
-        return Failure(self.label, self.points, self.seed, reason)
-
-
-def run_job(job: Job) -> Cell | Failure:
-    """Train and test one model, or read the result that is there; whatever goes wrong is a `Failure`, not an error."""
-    try:
-        with job.locked(), torch_threads(job.threads):
-            job.failure.unlink(missing_ok=True)
-            return _run(job)
-    except Exception as error:  # one cell must not stop the others
-        reason = " ".join(str(error).split()) or type(error).__name__
-        return job.failed(reason if isinstance(error, PointsetError) else f"{type(error).__name__}: {reason}")
-
-
-def _run(job: Job) -> Cell:
-    train, test = load_sets(job.data, job.data_options, progress=False)
-    model = create_model(job.name, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
-    fitted = fit(model, train, job.recipe, seed=job.seed, run=job.folder, progress=False)
-    if not job.result.exists():
-        evaluation = evaluate(fitted.model, test)
-        save_predictions(evaluation, job.folder)
-        cell = Cell(
-            model=job.label,
-            points=job.points,
-            seed=job.seed,
+    def _cell(self, evaluation: Evaluation, fitted: Fitted) -> Cell:
+        return Cell(
+            model=self.label,
+            points=self.points,
+            seed=self.seed,
             accuracy=evaluation.accuracy,
             mean_class_accuracy=evaluation.mean_class_accuracy,
             loss=evaluation.loss,
             brier=evaluation.brier,
             calibration_error=evaluation.calibration_error("width"),
             calibration_error_equal_mass=evaluation.calibration_error("mass"),
-            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            parameters=sum(parameter.numel() for parameter in fitted.model.parameters()),
             seconds=round(fitted.seconds, 3),
             epochs=len(fitted.history),
-            shapes=len(test),
+            shapes=len(evaluation.labels),
         )
-        write_json(job.result, asdict(cell))
-    if job.robustness and not job.finished:
-        _test_robustness(job, fitted.model, test)
-    return Cell(**read_json(job.result))
+
+    def read(self) -> Cell:
+        """The cell that is there."""
+        return Cell(**read_json(self.result))
+
+    def as_failure(self, reason: str) -> Failure:
+        """The outcome of a job that failed."""
+        return Failure(self.label, self.points, self.seed, reason)
 
 
 def _test_robustness(job: Job, model: nn.Module, test: PointSets) -> None:
@@ -232,59 +189,3 @@ def load_predictions(folder: Path, classes: list[str]) -> Evaluation:
             return Evaluation(file["logits"], file["labels"], classes)
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise PointsetError(f"{path} is damaged ({error}): delete its folder and run the same again") from error
-
-
-def run_jobs(jobs: Sequence[Job], workers: Workers) -> Iterator[Cell | Failure]:
-    """Run jobs in processes; on this machine one per core, divided by the threads, when no count is given.
-
-    A process that is killed takes its pool along. The jobs that had been begun are then run one at a time, so that the
-    one that kills its process is known, reported, and leaves the rest alone; the rest go on side by side.
-
-    Returns:
-        What became of each, as they finish.
-    """
-    left = {job.folder: job for job in jobs}
-    while left:
-        try:
-            for job, outcome in _spread(list(left.values()), workers):
-                del left[job.folder]
-                yield outcome
-        except BrokenProcessPool:
-            begun = [job for job in left.values() if job.folder.exists() and not job.finished]
-            for job in begun or list(left.values()):
-                del left[job.folder]
-                yield run_apart(job)
-
-
-def _spread(jobs: Sequence[Job], workers: Workers) -> Iterator[tuple[Job, Cell | Failure]]:
-    from joblib import Parallel, delayed
-
-    threads = jobs[0].threads
-    count = workers.count or max(1, (os.cpu_count() or 1) // threads)
-    # The death of a cluster's worker would be the end of the job's neighbours, and joblib waits for dask's for ever.
-    run = run_job if workers.backend == "loky" else run_apart
-    with joblib_backend(workers, min(count, len(jobs)), threads):
-        # Ray's backend gives back lists only.
-        return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        with closed(Parallel(return_as=return_as)(delayed(_run_named)(run, job) for job in jobs)) as finished:
-            yield from finished
-
-
-def _run_named(run: Callable[[Job], Cell | Failure], job: Job) -> tuple[Job, Cell | Failure]:
-    return job, run(job)
-
-
-def run_apart(job: Job) -> Cell | Failure:
-    """Run one job in a process of its own, whose death is its failure and nobody else's."""
-    program = "import pickle, sys; from pointset.cells import run_job; run_job(pickle.load(sys.stdin.buffer))"
-    ended = subprocess.run(
-        [sys.executable, "-c", program], input=pickle.dumps(job), stderr=subprocess.PIPE, check=False
-    )
-    if ended.returncode < 0:
-        return job.failed("its process was killed, for want of memory perhaps: give fewer workers")
-    if ended.returncode > 0:
-        said = ended.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        return job.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
-    if job.failure.exists():
-        return Failure(job.label, job.points, job.seed, job.failure.read_text(encoding="utf-8").strip())
-    return Cell(**read_json(job.result))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pointset.commands import attend, benchmarking, classify, comparing, data, export, training
+from pointset.commands import attend, benchmarking, classify, comparing, data, export, tasks, training
 from pointset.errors import PointsetError
 
 app = App(
@@ -21,6 +21,7 @@ app.command(training.zoo)
 app.command(training.train)
 app.command(training.evaluate)
 app.command(comparing.compare)
+app.command(tasks.task)
 app.command(attend.attend)
 app.command(classify.classify)
 app.command(export.export)
@@ -45,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"pointset: {_one_line(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        goes_on = tokens[:1] in (["train"], ["compare"]) or tokens[:2] in (["data", "build"], ["data", "fetch"])
+        goes_on = tokens[:1] in (["train"], ["compare"], ["task"]) or tokens[:2] in (
+            ["data", "build"],
+            ["data", "fetch"],
+        )
         hint = "; the same command goes on where it stopped" if goes_on else ""
         print(f"pointset: interrupted{hint}", file=sys.stderr)
         sys.exit(130)

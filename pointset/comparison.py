@@ -4,20 +4,19 @@ Every cell (model, size, seed) is a run in its own folder, so a comparison that 
 Every cell trains with the same number of threads whatever the number of workers, so the workers change no figure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
-from pointset.cells import Cell, Failure, Job, load_predictions, run_jobs
+from pointset.cells import Cell, Failure, Job, load_predictions
 from pointset.claims import claim
 from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.costs import Cost
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.experiments import Entry, Experiment
+from pointset.jobs import run_jobs, watched
 from pointset.loading import load_sets
 from pointset.processes import Workers
 from pointset.statistics import Pair
@@ -137,7 +136,7 @@ def run_experiment(
     out = Path(out)
     claim_folder(experiment, out, progress)
     jobs = make_jobs(experiment, out)
-    outcomes = list(_watched(run_jobs(jobs, workers or Workers()), len(jobs), progress))
+    outcomes = list(watched(run_jobs(jobs, workers or Workers()), len(jobs), progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
         raise PointsetError(f"no run was finished; {failures[0].name}: {failures[0].reason}")
@@ -185,14 +184,3 @@ def make_jobs(experiment: Experiment, out: Path) -> list[Job]:
 def cell_folder(out: Path, entry: Entry, points: int, seed: int) -> Path:
     """Where one cell is kept; it does not depend on what else is compared."""
     return out / "cells" / f"{entry.slug}-n{points}-seed{seed}"
-
-
-def _watched(outcomes: Iterator[Cell | Failure], total: int, progress: bool) -> Iterator[Cell | Failure]:
-    """Pass the outcomes on, with a bar and a line for each."""
-    with tqdm(total=total, desc="comparing", unit="run", disable=None if progress else True) as bar:
-        for outcome in outcomes:
-            bar.update()
-            if not bar.disable:
-                said = f"failed: {outcome.reason}" if isinstance(outcome, Failure) else f"{outcome.accuracy:.1%}"
-                bar.write(f"{outcome.name}: {said}")
-            yield outcome

@@ -176,17 +176,25 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     Raises:
         PointsetError: the file is not there, is no TOML, or has an unknown or wrong entry; the file is named.
     """
-    path = Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PointsetError(f"{path} is no TOML file: {error}") from error
+    content = read_toml(path)
     try:
         return Experiment(**{**_fields(content), **changes})
     except (PointsetError, TypeError, ValueError) as error:
         raise PointsetError(f"{path}: {error}") from error
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The content of an experiment's file.
+
+    Raises:
+        PointsetError: the file is not there, or is no TOML; it is named.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PointsetError(f"{path} is no TOML file: {error}") from error
 
 
 KINDS: Mapping[str, tuple[type, str]] = {
@@ -205,12 +213,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
 def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of `Experiment` out of a file's content."""
     known = [entry.name for entry in dataclasses.fields(Experiment)]
-    for key, value in content.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-            raise PointsetError(f"{key!r} is unknown: did you mean {near[0]}? Known are {', '.join(known)}")
-        if key in KINDS:
-            _check_kind(key, value, *KINDS[key])
+    check_keys(content, known, KINDS)
     if "models" not in content:
         raise PointsetError('it names no models: add models = ["rff-max", "isab16-pma"], say')
     if "points" in content.get("sets", {}):
@@ -219,7 +222,7 @@ def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
     found["models"] = tuple(Entry.of(given) for given in content["models"])
     for key in ("points", "seeds", "robustness_seeds"):
         if key in found:
-            found[key] = _whole_numbers(key, found[key])
+            found[key] = whole_numbers(key, found[key])
     for key, kind in (("sets", DataOptions), ("model", ModelOptions), ("recipe", Recipe)):
         if key in found:
             found[key] = kind.from_file(found[key])
@@ -227,12 +230,24 @@ def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _check_kind(key: str, value: Any, kind: type, wanted: str) -> None:
+def check_keys(content: Mapping[str, Any], known: Sequence[str], kinds: Mapping[str, tuple[type, str]]) -> None:
+    """Raise a PointsetError for the first key that is unknown, or whose value is of another type than `kinds` says."""
+    for key, value in content.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+            raise PointsetError(f"{key!r} is unknown: did you mean {near[0]}? Known are {', '.join(known)}")
+        if key in kinds:
+            check_kind(key, value, *kinds[key])
+
+
+def check_kind(key: str, value: Any, kind: type, wanted: str) -> None:
+    """Raise a PointsetError unless a value is of a type; `wanted` says in words which."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise PointsetError(f"{key}={value!r} is of the wrong type: give {wanted}")
 
 
-def _whole_numbers(key: str, value: Any) -> tuple[int, ...]:
+def whole_numbers(key: str, value: Any) -> tuple[int, ...]:
+    """One whole number or a list of them, or a PointsetError."""
     numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
         raise PointsetError(f"{key}={value!r} are no whole numbers")
@@ -241,16 +256,21 @@ def _whole_numbers(key: str, value: Any) -> tuple[int, ...]:
 
 def _published(label: str, sizes: Any) -> dict[int, Published]:
     """What others report of one model, by size of set."""
-    _check_kind(f"published.{label}", sizes, dict, "a table with sizes of set as keys")
+    check_kind(f"published.{label}", sizes, dict, "a table with sizes of set as keys")
     found = {}
     for size, figures in sizes.items():
         where = f"published.{label}.{size}"
         if not size.isdecimal():
             raise PointsetError(f"{where} is given: {size!r} is no size of set")
         wanted = "[mean, standard deviation, runs], with shares from 0 to 1"
-        _check_kind(where, figures, list, wanted)
-        numbers = all(isinstance(figure, int | float) and not isinstance(figure, bool) for figure in figures)
-        if not numbers or len(figures) != 3 or not 0 <= figures[0] <= 1 or not 0 <= figures[1] <= 1 or figures[2] < 1:
+        check_kind(where, figures, list, wanted)
+        if not three_numbers(figures) or not 0 <= figures[0] <= 1 or not 0 <= figures[1] <= 1:
             raise PointsetError(f"{where}={figures!r} is no published accuracy: give {wanted}")
         found[int(size)] = Published(*figures)
     return found
+
+
+def three_numbers(figures: Sequence[Any]) -> bool:
+    """Whether a list is a mean, a deviation and a number of runs."""
+    numbers = all(isinstance(figure, int | float) and not isinstance(figure, bool) for figure in figures)
+    return numbers and len(figures) == 3 and figures[1] >= 0 and figures[2] >= 1

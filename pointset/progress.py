@@ -4,12 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pointset.atomic import read_json
 from pointset.cells import Job
 from pointset.comparison import make_jobs
 from pointset.data.dataset import PointSets
 from pointset.experiments import Experiment
+from pointset.jobs import FolderJob
 from pointset.loading import load_split
 from pointset.threads import torch_threads
 from pointset.training import fit
@@ -42,7 +44,7 @@ def status(experiment: Experiment, out: str | Path) -> list[State]:
 
 def _state(job: Job) -> State:
     epochs = finished_epochs(job)
-    found = State(job.label, job.points, job.seed, _word(job, epochs), epochs)
+    found = State(job.label, job.points, job.seed, state_of(job, epochs), epochs)
     if job.result.exists():
         found = replace(found, accuracy=read_json(job.result)["accuracy"])
     if found.state == "failed":
@@ -50,7 +52,8 @@ def _state(job: Job) -> State:
     return found
 
 
-def _word(job: Job, epochs: int) -> str:
+def state_of(job: FolderJob[Any], epochs: int) -> str:
+    """Where a job stands, in a word, after so many finished epochs."""
     if job.finished:
         return "finished"
     if job.running:
@@ -60,7 +63,7 @@ def _word(job: Job, epochs: int) -> str:
     return "stopped" if epochs else "waiting"
 
 
-def finished_epochs(job: Job) -> int:
+def finished_epochs(job: FolderJob[Any]) -> int:
     """Lines of the cell's history."""
     file = job.folder / "history.jsonl"
     return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0

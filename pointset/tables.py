@@ -1,6 +1,6 @@
 """The rows of a comparison: figures over seeds, and what can be told apart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -52,12 +52,25 @@ class Row:
         """Whether the published figure lies within two standard errors of the difference; empty without one."""
         if self.published is None or self.accuracy_std is None:
             return ""
-        error = (self.accuracy_std**2 / self.seeds + self.published.deviation**2 / self.published.runs) ** 0.5
-        apart = self.accuracy - self.published.mean
-        if abs(apart) <= 2 * error:
-            return "agrees"
-        errors = f"{abs(apart) / error:.1f} errors" if error else "no spread"
-        return f"{'above' if apart > 0 else 'below'} by {100 * abs(apart):.1f} ({errors})"
+        return verdict(self.accuracy, self.accuracy_std, self.seeds, self.published, lambda apart: f"{100 * apart:.1f}")
+
+
+def verdict(mean: float, deviation: float, runs: int, published: Published, in_units: Callable[[float], str]) -> str:
+    """Whether a published figure and one of our own lie within two standard errors of their difference, in words.
+
+    Args:
+        mean: of our runs.
+        deviation: the sample deviation of our runs.
+        runs: how many.
+        published: the other figure.
+        in_units: writes a difference, which is positive, as the table writes figures.
+    """
+    error = (deviation**2 / runs + published.deviation**2 / published.runs) ** 0.5
+    apart = mean - published.mean
+    if abs(apart) <= 2 * error:
+        return "agrees"
+    errors = f"{abs(apart) / error:.1f} errors" if error else "no spread"
+    return f"{'above' if apart > 0 else 'below'} by {in_units(abs(apart))} ({errors})"
 
 
 def make_rows(
@@ -106,10 +119,10 @@ def _row(
         points=cells[0].points,
         seeds=len(cells),
         accuracy=fmean(accuracies),
-        accuracy_std=_deviation(accuracies),
+        accuracy_std=deviation_of(accuracies),
         interval=_of_shares(mean_interval(accuracies)),
         mean_class_accuracy=fmean(class_accuracies),
-        mean_class_accuracy_std=_deviation(class_accuracies),
+        mean_class_accuracy_std=deviation_of(class_accuracies),
         loss=fmean(cell.loss for cell in cells),
         brier=fmean(cell.brier for cell in cells),
         calibration_error=fmean(cell.calibration_error for cell in cells),
@@ -128,7 +141,8 @@ def _of_shares(found: Interval | None) -> Interval | None:
     return None if found is None else Interval(max(0.0, found.low), min(1.0, found.high))
 
 
-def _deviation(values: Sequence[float]) -> float | None:
+def deviation_of(values: Sequence[float]) -> float | None:
+    """The sample deviation; None for a single value."""
     return stdev(values) if len(values) > 1 else None
 
 

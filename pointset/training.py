@@ -1,38 +1,36 @@
-"""One explicit training loop.
+"""One explicit training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
 
 Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
 generator, dropout from torch's generator, which is seeded for the epoch and put back after it. A run that was killed
 and resumed therefore gives the same numbers to the last bit as one that was not (on a CPU with the same threads).
+What is trained on, and what is made small, is an `Objective`.
 
 Under `torchrun` or `accelerate launch` several processes train one run: see `pointset.distributed`.
 """
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from pointset.checkpoints import Checkpoint, RunFolder, Weights, describe_model
 from pointset.configuration import Recipe, check_seed
-from pointset.data.augment import augmentation_from_names
-from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.distributed import OneProcess, join_processes
 from pointset.errors import PointsetError
-from pointset.evaluation import evaluate
 from pointset.memory import kept_memory
+from pointset.objectives import Classification, Objective
 from pointset.optimization import learning_rate, make_optimizer
 from pointset.provenance import versions
-from pointset.unpadded import logits_of
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,38 @@ def fit(
     """
     recipe = recipe or Recipe()
     check_seed(seed)
+    objective = Classification(train, recipe, seed)
+    description = partial(describe, model, train, recipe, seed)
+    return fit_objective(model, objective, recipe, description, seed=seed, run=run, progress=progress)
+
+
+def fit_objective(
+    model: nn.Module,
+    objective: Objective,
+    recipe: Recipe,
+    description: Callable[[int], dict[str, Any]],
+    *,
+    seed: int = 0,
+    run: str | Path | None = None,
+    progress: bool = True,
+) -> Fitted:
+    """Train a model on any objective; see `fit`.
+
+    Args:
+        model: trained in place.
+        objective: what it is trained on; it has its share of the seed already.
+        recipe: optimizer, schedule, length, precision and device.
+        description: from the number of processes to what the run is, as `describe` makes it.
+        seed: of dropout.
+        run: folder for checkpoints and history.
+        progress: show a bar, where the output is a terminal.
+    """
     processes = join_processes(find_device(recipe.device))
     folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
-    training = Training(model.to(processes.device), train, recipe, seed, processes, folder)  # finds mistakes in it
+    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # finds mistakes in it
     with ExitStack() as held:
-        description = describe(model, train, recipe, seed, processes.world)
-        finished = processes.from_main(lambda: None if folder is None else _enter(folder, description, held))
+        described = description(processes.world)
+        finished = processes.from_main(lambda: None if folder is None else _enter(folder, described, held))
         if finished is None:
             with kept_memory() if processes.device.type == "cpu" else nullcontext():
                 return training.run(progress)
@@ -120,25 +144,21 @@ class Training:
     def __init__(
         self,
         model: nn.Module,
-        train: PointSets,
+        objective: Objective,
         recipe: Recipe,
         seed: int,
         processes: OneProcess,
         folder: RunFolder | None,
     ) -> None:
         self.model = model
+        self.objective = objective
         self.recipe = recipe
         self.seed = seed
         self.processes = processes
         self.device = processes.device
         self.folder = folder
-        self.validation: PointSets | None = None
-        if recipe.validation > 0.0:
-            train, self.validation = train.split_validation(recipe.validation, seed)
-        self.train = train
-        self.augment = augmentation_from_names(recipe.augment, train.up)
         self.optimizer = make_optimizer(model, recipe)
-        self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+        self.steps_per_epoch = objective.steps_per_epoch
         self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
         self.history: list[dict[str, Any]] = []
         self.best: Weights | None = None
@@ -165,15 +185,10 @@ class Training:
         start = time.perf_counter()
         row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
-        self.history.append(self.processes.from_main(lambda: self._validated(row)))
+        self.history.append(self.processes.from_main(lambda: {**row, **self.objective.watch(self.model)}))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
             self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         self.processes.from_main(self._save)
-
-    def _validated(self, row: dict[str, Any]) -> dict[str, Any]:
-        if self.validation is None:
-            return row
-        return {**row, "validation_accuracy": evaluate(self.model, self.validation).accuracy}
 
     def _save(self) -> None:
         if self.folder is not None:
@@ -186,41 +201,45 @@ class Training:
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, model = self.recipe, self.model.train()
-        totals = torch.zeros(3, device=self.device)  # of this process: loss, right ones, shapes
+        totals = torch.zeros(2 + len(self.objective.figures), device=self.device)  # of this process: see `_backward`
         rate = 0.0
-        source = batches(self.train, recipe.batch_size, seed=self.seed, epoch=epoch, augment=self.augment)
         steps = range(epoch * self.steps_per_epoch, self.steps)
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
-            for step, batch in zip(steps, source, strict=False):
+            for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
                 rate = learning_rate(recipe, step, self.steps)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
-                share = self.processes.share(batch)
-                if len(share.labels):
-                    totals += self._backward(share, len(batch.labels))
+                share = self.objective.share(batch, self.processes)
+                if self.objective.size(share):
+                    totals += self._backward(share, self.objective.size(batch))
                 self.processes.sum_gradients(model)
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
                 self.optimizer.step()
                 bar.update()
                 if not bar.disable:
-                    loss, right, seen = totals.tolist()
-                    bar.set_postfix_str(f"epoch {epoch + 1} loss {loss / seen:.3f} acc {right / seen:.1%}")
+                    told = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
+                    bar.set_postfix_str(f"epoch {epoch + 1}: {told}")
         self.processes.settle_buffers(model)
-        loss, right, seen = self.processes.sum(totals).tolist()
-        self._check_finite(loss, epoch)
-        return {"loss": loss / seen, "accuracy": right / seen, "learning_rate": rate}
+        means = self._means(self.processes.sum(totals))
+        self._check_finite(means["loss"], epoch)
+        return {**means, "learning_rate": rate}
 
-    def _backward(self, share: Batch, whole: int) -> Tensor:
-        """Add the gradients of a share of a batch of `whole` shapes; its loss, right ones and shapes, summed [3]."""
-        labels = share.labels.to(self.device)
+    def _means(self, totals: Tensor) -> dict[str, float]:
+        """Loss and figures over all sets, from their sums and the number of sets."""
+        loss, *figures, seen = totals.tolist()
+        names = ("loss", *self.objective.figures)
+        return {name: total / seen for name, total in zip(names, (loss, *figures), strict=True)}
+
+    def _backward(self, share: Any, whole: int) -> Tensor:
+        """Add the gradients of a share of a batch of `whole` sets; sums of its loss and figures, its sets [2 + k]."""
+        size = self.objective.size(share)
         with self._precision():
-            logits = logits_of(self.model, share, self.device)
-        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
-        (loss * (len(labels) / whole)).backward()
-        right = (logits.detach().argmax(dim=1) == labels).sum()
-        return torch.stack([loss.detach() * len(labels), right, torch.full_like(right, len(labels))])
+            output = self.objective.output(self.model, share, self.device)
+        loss, sums = self.objective.loss(output, share)
+        (loss * (size / whole)).backward()
+        return torch.stack([loss.detach() * size, *sums, torch.full_like(loss.detach(), size)])
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.recipe.precision == "float32":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pointset.cli import main
-from pointset.commands.comparing import in_hours
+from pointset.commands.printing import in_hours
 
 pytestmark = pytest.mark.usefixtures("without_report")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from fatal import FatalJob
 from joblib import Parallel, delayed, parallel_config
 
-import pointset.cells
+import pointset.jobs
 from pointset.cells import Cell, Failure, run_apart, run_job, run_jobs
 from pointset.comparison import make_jobs
 from pointset.configuration import ModelOptions, Recipe
@@ -58,7 +58,7 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, 
         if len(left) > 2:
             for job in left[1:3]:
                 job.folder.mkdir(parents=True)
-            raise pointset.cells.BrokenProcessPool
+            raise pointset.jobs.BrokenProcessPool
         for job in left[1:]:
             yield job, "finished"
 
@@ -66,8 +66,8 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, 
         apart.append(job.folder.name)
         return "apart"
 
-    monkeypatch.setattr(pointset.cells, "_spread", spread)
-    monkeypatch.setattr(pointset.cells, "run_apart", run_apart)
+    monkeypatch.setattr(pointset.jobs, "_spread", spread)
+    monkeypatch.setattr(pointset.jobs, "run_apart", run_apart)
     names = [job.folder.name for job in jobs]
     assert list(run_jobs(jobs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
     assert asked == [names, names[3:]]
@@ -78,11 +78,11 @@ def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clo
     jobs = make_jobs(grid(clouds_folder), tmp_path)
 
     def broken(left, workers):
-        raise pointset.cells.BrokenProcessPool
+        raise pointset.jobs.BrokenProcessPool
         yield
 
-    monkeypatch.setattr(pointset.cells, "_spread", broken)
-    monkeypatch.setattr(pointset.cells, "run_apart", lambda job: job.label)
+    monkeypatch.setattr(pointset.jobs, "_spread", broken)
+    monkeypatch.setattr(pointset.jobs, "run_apart", lambda job: job.label)
     assert list(run_jobs(jobs, Workers(2))) == ["rff-max", "isab4-pma"]
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
-from pointset.commands.printing import print_json, print_rows
+from pointset.commands.printing import in_hours, print_json, print_rows
+from pointset.commands.tasks import run_or_look, task_experiment
 from pointset.configuration import QuickData, QuickModel, QuickRecipe
 from pointset.errors import PointsetError
 
@@ -43,9 +44,9 @@ def compare(
     A comparison that was cut off goes on when the same command is given again.
 
     Args:
-        file: an experiment (TOML), such as those in scripts/experiments; it says all that decides the figures, and of
-            the flags below only --models, --data, --seeds and --threads may change it; others are refused, or do
-            nothing where they repeat a default.
+        file: an experiment (TOML), such as those in scripts/experiments, or one on a set problem; it says all that
+            decides the figures, and of the flags below only --models, --data, --seeds and --threads may change it;
+            others are refused, or do nothing where they repeat a default.
         models: names from `pointset zoo`; of a file, the rows to run.
         data: a card's name, or a folder; shapes10 when not given.
         seeds: one run per model, size and seed; 0 1 2 when not given.
@@ -57,14 +58,36 @@ def compare(
         threads: threads of each run; 1 when not given.
         as_json: print JSON.
     """
-    experiment = _experiment(file, models, data, seeds, threads, data_options, model_options, recipe)
     out = out or Path("runs") / (file.stem if file else "compare")
+    if file is not None and _is_task(file):
+        from pointset.processes import Workers
+
+        _check_flags(file, data_options, model_options, recipe)
+        found = task_experiment(file, models, seeds, None, data, threads)
+        run_or_look(found, out, Workers(workers, backend, scheduler), dry_run, status, as_json)
+        return
+    experiment = _experiment(file, models, data, seeds, threads, data_options, model_options, recipe)
     if status:
         _print_status(experiment, out, as_json)
     elif dry_run:
         _print_estimate(experiment, out, workers, as_json)
     else:
         _run(experiment, out, workers, backend, scheduler, as_json)
+
+
+def _is_task(file: Path) -> bool:
+    """Whether a file is about a set problem, and not about data."""
+    from pointset.experiments import read_toml
+
+    return "task" in read_toml(file)
+
+
+def _check_flags(file: Path, data_options: QuickData, model_options: QuickModel, recipe: QuickRecipe) -> None:
+    """Raise a PointsetError for a flag that says something else than what the file decides."""
+    for given, usual in ((data_options, QuickData()), (model_options, QuickModel()), (recipe, QuickRecipe())):
+        for name, value in given.as_dict().items():
+            if value != getattr(usual, name):
+                raise PointsetError(f"{file} decides {name}: change it there, in a copy of the file, or leave it out")
 
 
 def _experiment(
@@ -85,10 +108,7 @@ def _experiment(
         chosen = tuple(Entry(name) for name in models or MAIN_JOB)
         options: dict[str, Any] = {"sets": data_options, "model": model_options, "recipe": recipe}
         return Experiment(models=chosen, points=(data_options.points,), **options, **changes)
-    for given, usual in ((data_options, QuickData()), (model_options, QuickModel()), (recipe, QuickRecipe())):
-        for name, value in given.as_dict().items():
-            if value != getattr(usual, name):
-                raise PointsetError(f"{file} decides {name}: change it there, in a copy of the file, or leave it out")
+    _check_flags(file, data_options, model_options, recipe)
     experiment = read_experiment(file)
     if seeds is not None:
         changes["robustness_seeds"] = tuple(seed for seed in experiment.robustness_seeds if seed in seeds)
@@ -159,9 +179,3 @@ def _print_estimate(experiment: "Experiment", out: Path, workers: int | None, as
         ]
     )
     print(f"{in_hours(seconds)} of training, about {in_hours(seconds / count)} with {count} at once; tests extra")
-
-
-def in_hours(seconds: float) -> str:
-    """A time as h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -27,3 +27,9 @@ def in_words(value: Any, separator: str) -> str:
         sentences = any(len(part) > 30 for part in value)
         return (separator if sentences else ", ").join(value)
     return str(value)
+
+
+def in_hours(seconds: float) -> str:
+    """A time as h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

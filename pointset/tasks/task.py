@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,6 +21,13 @@ class SetBatch:
     """True at real elements; None when every set has n."""
     target: Mapping[str, Tensor] = field(default_factory=dict)
     """What the loss and the metrics need, by name; the first axis of each is B."""
+
+    def to(self, device: torch.device) -> "SetBatch":
+        """The same on a device."""
+        if self.X.device == device:
+            return self
+        mask = None if self.mask is None else self.mask.to(device)
+        return SetBatch(self.X.to(device), mask, {name: value.to(device) for name, value in self.target.items()})
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,11 @@ class Published(Protocol):
 
 
 class Task(Protocol):
-    """A set problem. Everything random comes from the generators that are handed in."""
+    """A set problem. Everything random comes from the generators that are handed in.
+
+    A class that is a dataclass takes its fields as options (`create_task(name, **options)`). It may have more, each
+    found by its name: see `used_options`, `watched_sets` and `describe` below.
+    """
 
     name: str
     """As on the command line, such as "max-regression"."""
@@ -71,3 +82,21 @@ class Task(Protocol):
 
     def figures(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """A figure for each metric, by its name, of what a model said of some sets."""
+
+
+def used_options(task: Task, row: str) -> set[str] | None:
+    """Fields of `ModelOptions` that a row is built from, by `task.used_options(row)`; None if it does not say."""
+    ask = getattr(task, "used_options", None)
+    return None if ask is None else ask(row)
+
+
+def watched_sets(task: Task) -> Sequence[SetBatch]:
+    """Sets on which the figures are taken after every block of steps too, by `task.watched_sets()`: for curves."""
+    ask = getattr(task, "watched_sets", None)
+    return () if ask is None else ask()
+
+
+def describe(task: Task) -> dict[str, Any]:
+    """What the task's data is, as plain data, by `task.describe()`: a run's folder belongs to it."""
+    ask = getattr(task, "describe", None)
+    return {} if ask is None else ask()
