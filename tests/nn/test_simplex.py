@@ -38,8 +38,8 @@ def tensor(*numbers: float) -> Tensor:
 
 
 # By hand. sparsemax (1, 0.5, -1): both of two, tau = 0.25. entmax-1.5 (2, 1, -9): halves 1 and 0.5 have mean 0.75 and
-# squares about it 0.125, tau = 0.75 - sqrt(0.875 / 2). csparsemax: 0.4 is held, 0.6 is left for 0.5 and 0.3. csoftmax of
-# logarithms of 6, 2, 1: 0.5 is held, and 2 : 1 share the other half.
+# squares about it 0.125, tau = 0.75 - sqrt(0.875 / 2). csparsemax: 0.4 is held, 0.6 is left for 0.5 and 0.3. csoftmax
+# of logarithms of 6, 2, 1: 0.5 is held, and 2 : 1 share the other half.
 BY_HAND = {
     "softmax": (tensor(0, math.log(3)), None, tensor(0.25, 0.75)),
     "sparsemax": (tensor(1, 0.5, -1), None, tensor(0.75, 0.25, 0)),

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pointset.nn.simplex.bounds import upper_bounds
-from pointset.nn.simplex.gradients import BelowBounds
+from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.rows import is_watched, real_scores
 
 STEPS = 30
@@ -48,7 +48,7 @@ def constrained_softmax(
         p = _by_newton(z, u)
         return p, p >= u
 
-    return BelowBounds.apply(scores, u, solve, _free).to(z.dtype)
+    return below_bounds(scores, u, solve, _free).to(z.dtype)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:

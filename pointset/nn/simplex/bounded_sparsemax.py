@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pointset.nn.simplex.bounds import upper_bounds
-from pointset.nn.simplex.gradients import BelowBounds
+from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.pardalos_kovoor import split_point
 from pointset.nn.simplex.rows import is_watched, real_scores
 
@@ -55,7 +55,7 @@ def constrained_sparsemax(
         p, held = _closed_form(z.T, u.T, threshold(z.T, u.T))
         return p.T, held.T
 
-    return BelowBounds.apply(scores, u, solve, _free).to(z.dtype)
+    return below_bounds(scores, u, solve, _free).to(z.dtype)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:

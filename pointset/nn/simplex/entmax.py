@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.gradients import OnSimplex
+from pointset.nn.simplex.gradients import on_simplex
 from pointset.nn.simplex.rows import is_watched, real_scores
 
 STEPS = 30
@@ -26,7 +26,7 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
     if z.shape[-1] == 0:
         return z.clone()
     scores = real_scores(z, mask, torch.finfo(torch.float32).min)
-    p = _by_sorting(scores) if is_watched() else OnSimplex.apply(scores, _by_newton, _root)
+    p = _by_sorting(scores) if is_watched() else on_simplex(scores, _by_newton, _root)
     return (p if mask is None else p * mask).to(z.dtype)
 
 
@@ -70,8 +70,10 @@ def _by_sorting(z: Tensor) -> Tensor:
 
 
 def _sorted_threshold(z: Tensor) -> Tensor:
-    """The threshold [..., 1] of z [..., n], whose largest number is 0: of the candidates for every size, the last
-    that leaves out what is beyond its size."""
+    """The threshold [..., 1] of halved scores z [..., n], whose largest is 0.
+
+    Every size of the support has a candidate; the last that does not exceed its smallest member is right.
+    """
     descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # at or below -1 nobody is in the support
     size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
     mean = descending.cumsum(dim=-1) / size

@@ -18,11 +18,38 @@ from torch import Tensor
 from pointset.nn.simplex.rows import by_rows
 
 
-class OnSimplex(torch.autograd.Function):
-    """p = solve(z), differentiated by `rate`, which is r as a differentiable function of p."""
+def on_simplex(z: Tensor, solve: Callable[[Tensor], Tensor], rate: Callable[[Tensor], Tensor]) -> Tensor:
+    """Weights p [..., n] of scores z [..., n].
 
+    Args:
+        z: scores in float32 or float64.
+        solve: what makes weights of scores, both [n, r], keys first.
+        rate: r as a differentiable function of p.
+    """
+    return _OnSimplex.apply(z, solve, rate)
+
+
+def below_bounds(
+    z: Tensor,
+    u: Tensor,
+    solve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    rate: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    """Weights p [..., n] of scores z [..., n] with upper bounds u [..., n].
+
+    Args:
+        z: scores in float32 or float64.
+        u: bounds of the same type.
+        solve: what makes weights of scores and bounds, and tells where they are held at their bound; all [n, r], keys
+            first.
+        rate: r as a differentiable function of p and u.
+    """
+    return _BelowBounds.apply(z, u, solve, rate)
+
+
+class _OnSimplex(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, solve: Callable[..., Tensor], rate: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(ctx: Any, z: Tensor, solve: Any, rate: Any) -> Tensor:
         (p,) = by_rows(lambda z: (solve(z),), z)
         ctx.save_for_backward(p)
         ctx.rate = rate
@@ -35,11 +62,9 @@ class OnSimplex(torch.autograd.Function):
         return gz, None, None
 
 
-class BelowBounds(torch.autograd.Function):
-    """p, held = solve(z, u), differentiated by `rate(p, u)`; held is True where p_i is held at u_i."""
-
+class _BelowBounds(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, u: Tensor, solve: Callable[..., tuple[Tensor, Tensor]], rate: Any) -> Tensor:
+    def forward(ctx: Any, z: Tensor, u: Tensor, solve: Any, rate: Any) -> Tensor:
         p, held = by_rows(solve, z, u)
         ctx.save_for_backward(p, u, held)
         ctx.rate = rate
@@ -56,7 +81,7 @@ class BelowBounds(torch.autograd.Function):
 
 
 def _centred(r: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """r (g - m) and g - m, keys first; m is 0 where no key is free."""
+    """What z and what bounds get, r (g - m) and g - m, keys first; m is 0 where no key is free."""
     smallest = torch.finfo(r.dtype).tiny
     centred = g - (r * g).sum(dim=0, keepdim=True) / r.sum(dim=0, keepdim=True).clamp(min=smallest)
     return r * centred, centred

@@ -37,7 +37,7 @@ def by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[T
     shape = rows[0].shape
     flat = [part.reshape(-1, shape[-1]) for part in rows]
     found: list[Tensor] = []
-    for piece in _pieces(*flat[0].shape, whole=rows[0].device.type != "cpu"):
+    for piece in _pieces(flat[0]):
         parts = [part[piece].T for part in flat]
         results = kernel(*(part.contiguous() if shape[-1] <= SHORT else part for part in parts))
         if not found:
@@ -47,7 +47,8 @@ def by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[T
     return tuple(part.view(shape) for part in found)
 
 
-def _pieces(count: int, n: int, whole: bool) -> Iterator[slice]:
-    step = max(1, count if whole else tile_size() // max(1, n))
+def _pieces(rows: Tensor) -> Iterator[slice]:
+    count, n = rows.shape
+    step = max(1, tile_size() // n if rows.device.type == "cpu" else count)
     for start in range(0, max(1, count), step):
         yield slice(start, start + step)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.gradients import OnSimplex
+from pointset.nn.simplex.gradients import on_simplex
 from pointset.nn.simplex.rows import is_watched, real_scores
 
 STEPS = 30
@@ -25,7 +25,7 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
     if z.shape[-1] == 0:
         return z.clone()
     scores = real_scores(z, mask, torch.finfo(torch.float32).min)
-    p = _by_sorting(scores) if is_watched() else OnSimplex.apply(scores, _by_newton, _support)
+    p = _by_sorting(scores) if is_watched() else on_simplex(scores, _by_newton, _support)
     return (p if mask is None else p * mask).to(z.dtype)
 
 

@@ -1,0 +1,131 @@
+"""Upper bounds: the solvers against each other, bounds that leave no choice, and those that cannot be kept."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simplex_cases import case, reference, weights_of
+
+from pointset.errors import PointsetError
+from pointset.nn.simplex import BOUNDED, BoundsError, bounded_softmax, bounded_sparsemax, constrained_sparsemax
+
+SOLVERS = ["newton", "sort", "pardalos-kovoor"]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    keys=st.integers(1, 90),
+    scale=st.sampled_from([0.0, 0.01, 1.0, 1e3]),
+    masked=st.booleans(),
+    room=st.sampled_from([1.0, 1.05, 1.5, 4.0, 50.0]),
+)
+def test_every_solver_finds_the_projection(solver, seed, keys, scale, masked, room):
+    z, u, mask = case(seed, keys, scale, masked, room)
+    found = constrained_sparsemax(z, u, mask, solver=solver)
+    torch.testing.assert_close(found, reference("csparsemax", z, u, mask), atol=1e-9, rtol=1e-7)
+
+
+def test_solvers_agree_to_rounding_on_many_rows_of_single_precision():
+    generator = torch.Generator().manual_seed(0)
+    for keys, scale in ((16, 1.0), (16, 0.01), (300, 1.0), (300, 20.0)):
+        z = torch.randn(200, keys, generator=generator) * scale
+        u = torch.rand(200, keys, generator=generator) * 6 / keys
+        expected = constrained_sparsemax(z.double(), u.double(), solver="pardalos-kovoor").float()
+        for solver in SOLVERS:
+            found = constrained_sparsemax(z, u, solver=solver)
+            torch.testing.assert_close(found, expected, atol=2e-6 * max(1, scale), rtol=0)
+            assert (found <= u).all()
+
+
+@pytest.mark.parametrize("module", [bounded_softmax, bounded_sparsemax])
+def test_sorting_takes_over_where_newton_gives_up(module, monkeypatch):
+    name = "csoftmax" if module is bounded_softmax else "csparsemax"
+    z, u, mask = case(1, 20)
+    expected = weights_of(name, u)(z, mask)
+    monkeypatch.setattr(module, "STEPS", 1)
+    torch.testing.assert_close(weights_of(name, u)(z, mask), expected)
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("keys", [1, 7, 300])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_bounds_that_sum_to_1_are_the_weights(name, keys, dtype):
+    """To rounding, on either side of 1."""
+    z, u, mask = case(2, keys, room=1.0, dtype=dtype)
+    for bounds in (u, u * (1 - 4 * torch.finfo(dtype).eps), u * (1 + 4 * torch.finfo(dtype).eps)):
+        expected = bounds if mask is None else bounds * mask
+        torch.testing.assert_close(
+            weights_of(name, bounds)(z, mask), expected, atol=1e-5 if keys == 300 else 1e-6, rtol=0
+        )
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_what_is_left_is_shared_by_scores_far_below(name):
+    """Next to a held key at 0, exponentials of scores around -300 vanish in single precision; their ratios do not."""
+    z, u = torch.tensor([0, -300.0, -300.0, -301.0]), torch.tensor([0.25, 1, 0.3, 1])
+    expected = reference(name, z, u, None).float()
+    assert expected[0] == 0.25
+    torch.testing.assert_close(weights_of(name, u)(z), expected)
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("upper_shape", [(), (9,), (4, 1), (3, 1, 1), (2, 1, 1, 9), (2, 3, 4, 9)], ids=str)
+def test_bounds_broadcast(name, upper_shape):
+    z, _, mask = case(3, 9)
+    upper = 0.5 + 0.3 * torch.rand(upper_shape, generator=torch.Generator().manual_seed(1), dtype=z.dtype)
+    found = weights_of(name, upper.requires_grad_())(z, mask)
+    torch.testing.assert_close(found, weights_of(name, upper.expand_as(z))(z, mask))
+    found.square().sum().backward()
+    assert upper.grad.shape == upper_shape
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_a_number_may_bound_all(name):
+    z, _, mask = case(4, 9)
+    torch.testing.assert_close(weights_of(name, 0.6)(z, mask), weights_of(name, torch.tensor(0.6).double())(z, mask))
+
+
+REFUSED = {
+    "too little room": (torch.tensor([[0.5, 0.3, 0.1], [0.5, 0.3, 0.2]]), None, "row's real keys is 0.9: raise"),
+    "room at a padded key": (torch.tensor([0.5, 0.3, 0.2]), torch.tensor([True, True, False]), "is 0.8: raise"),
+    "negative": (torch.tensor([0.9, 0.9, -0.25]), None, "one is -0.25: clamp"),
+    "not a number": (torch.tensor([0.9, 0.9, torch.nan]), None, "one is nan"),
+    "a number": (0.25, None, "is 0.75"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("title", REFUSED)
+def test_bounds_that_cannot_be_kept_are_refused(name, title):
+    upper, mask, words = REFUSED[title]
+    with pytest.raises(BoundsError, match=words) as refusal:
+        weights_of(name, upper)(torch.zeros(2, 3), mask)
+    assert isinstance(refusal.value, ValueError)
+    assert isinstance(refusal.value, PointsetError)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_a_row_without_a_real_key_needs_no_room(name):
+    mask = torch.tensor([[True, True, True], [False, False, False]])
+    upper = torch.tensor([[0.5, 0.3, 0.3], [0, 0, 0]])
+    assert torch.equal(weights_of(name, upper)(torch.zeros(2, 3), mask)[1], torch.zeros(3))
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+def test_unchecked_rows_without_room_get_their_bounds(name):
+    upper = torch.tensor([0.3, 0.2, 0.1])
+    found = torch.func.vmap(lambda z: weights_of(name, upper)(z))(torch.randn(4, 3, generator=torch.Generator()))
+    torch.testing.assert_close(found, upper.expand(4, 3))
+
+
+def test_seeds_that_share_a_fertility_never_look_twice():
+    """What one row took is gone from the bounds of the next, to the last bit that is left."""
+    z = torch.randn(5, 4, 12, generator=torch.Generator().manual_seed(0))
+    room = torch.full((5, 12), 1 / 3)
+    taken = torch.zeros(5, 12)
+    for seed in range(4):
+        taken = taken + constrained_sparsemax(z[:, seed], (room - taken).clamp(min=0))
+    torch.testing.assert_close(taken, room)

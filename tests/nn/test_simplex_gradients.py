@@ -1,0 +1,142 @@
+"""Gradients of weights, against finite differences, by every road that torch has to them."""
+
+import pytest
+import torch
+from jaxtyping import config
+from simplex_cases import case, weights_of
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from pointset.nn.simplex import BOUNDED, WEIGHTS, sparsemax
+
+NAMES = sorted(WEIGHTS)
+OURS = sorted(set(WEIGHTS) - {"softmax"})
+
+
+def smooth_case(seed: int, keys: int, masked: bool = True) -> tuple[Tensor, Tensor, Tensor | None]:
+    """One set of two heads and a query, without equal scores: where weights tie, they have no derivative."""
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.randn(1, 2, 1, keys, generator=generator, dtype=torch.float64)
+    u = torch.rand(1, 2, 1, keys, generator=generator, dtype=torch.float64) * 0.5
+    mask = None
+    if masked:
+        mask = torch.rand(1, 1, 1, keys, generator=generator) < 0.7
+        mask[..., 0] = True
+    real = u if mask is None else u * mask
+    return z, u * 1.7 / real.sum(dim=-1, keepdim=True), mask
+
+
+def weigh(name: str, z: Tensor, u: Tensor, mask: Tensor | None = None) -> Tensor:
+    return weights_of(name, u)(z, mask)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("seed", "keys", "masked"), [(0, 1, False), (1, 5, False), (2, 6, True)])
+def test_first_and_second_derivatives_are_those_of_finite_differences(name, seed, keys, masked):
+    z, u, mask = smooth_case(seed, keys, masked)
+    inputs = (z.requires_grad_(), u.requires_grad_(name in BOUNDED))
+    assert gradcheck(lambda z, u: weigh(name, z, u, mask), inputs)
+    assert gradgradcheck(lambda z, u: weigh(name, z, u, mask), inputs)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_jacobians_of_long_rows(name):
+    """Rows beyond 64 keys, which are laid out in another way."""
+    z, u, mask = smooth_case(3, 70)
+    inputs = (z.requires_grad_(), u.requires_grad_(name in BOUNDED))
+    assert gradcheck(lambda z, u: weigh(name, z, u, mask), inputs, fast_mode=True)
+
+
+def test_the_jacobian_of_sparsemax_by_hand():
+    """Of a support of two: 1 - 1/2 on the diagonal and -1/2 beside it."""
+    jacobian = torch.autograd.functional.jacobian(sparsemax, torch.tensor([1, 0.5, -1]))
+    assert torch.equal(jacobian, torch.tensor([[0.5, -0.5, 0], [-0.5, 0.5, 0], [0, 0, 0]]))
+
+
+def test_gradients_of_held_weights_by_hand():
+    """0.4 is held, the others are free: the score of the first does nothing, its bound takes from the others."""
+    for name, expected in (("csparsemax", [1.0, 0, 0]), ("csoftmax", [1.0, 0, 0])):
+        z = torch.tensor([3, 0.5, 0.3], requires_grad=True)
+        u = torch.tensor([0.4, 0.9, 0.8], requires_grad=True)
+        weigh(name, z, u)[0].backward()
+        assert torch.equal(z.grad, torch.zeros(3))
+        assert u.grad.tolist() == expected
+    z = torch.tensor([3, 0.5, 0.3], requires_grad=True)
+    u = torch.tensor([0.4, 0.9, 0.8], requires_grad=True)
+    weigh("csparsemax", z, u)[1].backward()
+    assert z.grad.tolist() == [0, 0.5, -0.5]
+    assert u.grad.tolist() == [-0.5, 0, 0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [5, 70])
+def test_no_gradient_is_nan_and_padding_gets_none(name, keys):
+    z, u, mask = case(0, keys)
+    mask[0] = False
+    z, u = z.masked_fill(~mask, torch.nan).requires_grad_(), u.masked_fill(~mask, torch.nan).requires_grad_()
+    weigh(name, z, u, mask).square().sum().backward()
+    for leaf in (z, u) if name in BOUNDED else (z,):
+        assert (leaf.grad[~mask.expand_as(z)] == 0).all()
+        assert leaf.grad.isfinite().all()
+        assert (leaf.grad[1] != 0).any()
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("keys", [6, 70])
+def test_the_roads_of_torch_func_lead_to_the_same_place(name, keys):
+    z, u, mask = (part[0, :, 0] for part in smooth_case(4, keys))
+    direction = torch.randn(z.shape, generator=torch.Generator().manual_seed(5), dtype=z.dtype)
+
+    def loss(z: Tensor, u: Tensor) -> Tensor:
+        return (weigh(name, z, u, mask) * direction).sum()
+
+    leaves = z.clone().requires_grad_(), u.clone().requires_grad_()
+    expected = torch.autograd.grad(loss(*leaves), leaves, allow_unused=True, materialize_grads=True)
+    torch.testing.assert_close(torch.func.grad(loss, argnums=(0, 1))(z, u), expected)
+    _, forward = torch.func.jvp(lambda z: weigh(name, z, u, mask), (z,), (direction,))
+    backward = torch.func.vjp(lambda z: weigh(name, z, u, mask), z)[1](direction)[0]
+    torch.testing.assert_close(forward, backward)  # the Jacobian with respect to the scores is symmetric
+    each = torch.func.vmap(lambda z, u, mask: weigh(name, z, u, mask), in_dims=(0, 0, None))(z, u, mask[0])
+    torch.testing.assert_close(each, weigh(name, z, u, mask))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_second_derivatives_of_torch_func(name):
+    z, u, mask = (part[0, 0, 0] for part in smooth_case(6, 6))
+
+    def loss(z: Tensor) -> Tensor:
+        return weigh(name, z, u, mask).pow(3).sum()
+
+    torch.testing.assert_close(torch.func.hessian(loss)(z), torch.autograd.functional.hessian(loss, z))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_half_precision_has_gradients_of_its_own_type(name):
+    z, u, mask = case(7, 9, dtype=torch.bfloat16, room=3)
+    whole = z.float().requires_grad_()
+    half = z.clone().requires_grad_()
+    for leaf in (half, whole):
+        (weigh(name, leaf, u.to(leaf.dtype), mask) * torch.linspace(-1, 1, 9).to(leaf.dtype)).sum().backward()
+    assert half.grad.dtype == torch.bfloat16
+    torch.testing.assert_close(half.grad.float(), whole.grad, atol=1e-2, rtol=1e-2)
+
+
+@pytest.fixture
+def unchecked():
+    """The shape checks of the tests are nothing that a compiler could follow."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_compiled_without_a_break(name, unchecked):
+    z, u, mask = case(8, 7)
+    compiled = torch.compile(lambda z, u: weigh(name, z, u, mask), fullgraph=True, backend="aot_eager")
+    results = []
+    for function in (compiled, lambda z, u: weigh(name, z, u, mask)):
+        leaves = z.clone().requires_grad_(), u.clone().requires_grad_(name in BOUNDED)
+        p = function(*leaves)
+        p.square().sum().backward()
+        results.append((p.detach(), leaves[0].grad, leaves[1].grad))
+    torch.testing.assert_close(*results)
