@@ -11,6 +11,7 @@ would give", on a logarithmic scale.
         draw_instances(maps, clouds, head=0, query=5)   one inducing point on several shapes of a class
         draw_pooling_comparison(points, critical=..., pools=..., influence=...)    ways of pooling on one shape
         draw_specialisation(trained, control)       measures of inducing points, the untrained model beside them
+        draw_clusters(sets, mixtures)               sets in the plane and the mixtures of Gaussians they stand for
     interactive (one HTML file, no network)
         make_page(maps, points)                     all maps of a layer turn together; a `Page`
     3D tools
@@ -25,6 +26,7 @@ from pointset.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pointset.viz.camera import Camera
+    from pointset.viz.clusters import draw_clusters
     from pointset.viz.color import ColorScale
     from pointset.viz.compare_panel import draw_pooling_comparison, draw_specialisation
     from pointset.viz.export import export_cloud, export_surface
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "camera": ("Camera",),
+    "clusters": ("draw_clusters",),
     "color": ("ColorScale",),
     "compare_panel": ("draw_pooling_comparison", "draw_specialisation"),
     "export": ("export_cloud", "export_surface"),
@@ -54,6 +57,7 @@ __all__ = [
     "Page",
     "carry_to_vertices",
     "draw_clouds",
+    "draw_clusters",
     "draw_instances",
     "draw_map",
     "draw_maps",

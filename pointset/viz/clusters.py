@@ -1,0 +1,130 @@
+"""Mixtures of Gaussians over the sets they stand for: elements coloured by component, ellipses for the components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+from pointset.viz.compare_panel import HEAD_COLORS as COLORS
+from pointset.viz.sheet import FAINT, MARGIN, Sheet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from torch import Tensor
+
+    from pointset.tasks.mixtures import Mixture
+    from pointset.viz.sheet import Picture
+
+WIDTH, LARGEST_PANEL, TOP, LABEL, NOTE, GAP = 8.6, 2.1, 0.68, 0.25, 0.2, 0.06
+DEVIATIONS = (1, 2)
+NEGLIGIBLE = 0.005
+"""A component with a smaller proportion is drawn with a thin line."""
+
+
+def draw_clusters(
+    X: Any, mixtures: Mapping[str, Mixture], *, mask: Any = None, title: str = "Sets and their mixtures"
+) -> Picture:
+    """Sets side by side, one line of panels for each kind of mixture.
+
+    Every element has the colour of the component that most likely made it, and every component has ellipses at one and
+    two standard deviations. Components have no order, so those of later lines are matched to those of the first: the
+    same colour stands for the components that share most elements. The log-likelihood per datum stands below a panel.
+
+    Args:
+        X: [B, n, 2], the sets.
+        mixtures: of these sets, by what is to be said of them, such as {"truth": ..., "model": ..., "after one EM
+            step": ...}; each as `pointset.tasks.mixtures.Mixture`.
+        mask: [B, n], True at real elements.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: the sets are not [B, n, 2], or there is no mixture, or one is of other sets or has more
+            components than there are colours.
+    """
+    import torch
+
+    from pointset.tasks.mixtures import log_likelihood
+
+    X = torch.as_tensor(X)
+    keep = torch.ones(X.shape[:2], dtype=torch.bool) if mask is None else torch.as_tensor(mask)
+    _check(X, mixtures)
+    side = min((WIDTH - 2 * MARGIN - LABEL) / len(X) - GAP, LARGEST_PANEL)
+    line = side + NOTE + GAP
+    sheet = Sheet(2 * MARGIN + LABEL + len(X) * (side + GAP), TOP + len(mixtures) * line + MARGIN / 2)
+    sheet.heading(title, "colour: most likely component; ellipses: 1 and 2 deviations; below: log-likelihood per datum")
+    half = 1.04 * float(X[keep].abs().max()) if keep.any() else 1.0
+    first = next(iter(mixtures.values()))
+    for row, (label, mixture) in enumerate(mixtures.items()):
+        top = TOP + row * line
+        sheet.text(MARGIN, top + side / 2, label, 8.5, rotation=90, va="center", color=FAINT)
+        likelihoods = log_likelihood(X, mixture, keep)
+        for b in range(len(X)):
+            left = MARGIN + LABEL + b * (side + GAP)
+            one, reference = mixture[b : b + 1], first[b : b + 1]
+            axes = sheet.axes(left, top, side, side)
+            _draw_set(axes, X[b, keep[b]], one, _matched(X[b, keep[b]], one, reference), half)
+            sheet.text(left + side / 2, top + side + 0.03, f"{likelihoods[b]:.2f}", 7.5, ha="center", color=FAINT)
+    return sheet.picture
+
+
+def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
+    if X.dim() != 3 or X.shape[2] != 2 or not len(X):
+        raise PointsetError(f"sets in the plane are [B, n, 2], got {list(X.shape)}: give at least one such set")
+    if not mixtures:
+        raise PointsetError("there is no mixture to draw: give at least one, by its name")
+    for name, mixture in mixtures.items():
+        sets, components, width = mixture.means.shape
+        if sets != len(X) or width != 2 or components > len(COLORS):
+            raise PointsetError(
+                f"mixture {name!r} has means {[sets, components, width]}: give one in the plane for each of the "
+                f"{len(X)} sets, of at most {len(COLORS)} components"
+            )
+
+
+def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int64]:
+    """Which component of the reference each component shares most elements with, no two with the same one."""
+    from scipy.optimize import linear_sum_assignment
+
+    from pointset.tasks.mixtures import responsibilities
+
+    shared = responsibilities(X[None], mixture)[0].T @ responsibilities(X[None], reference)[0]  # [k, k of reference]
+    places = np.arange(len(shared))
+    rows, columns = linear_sum_assignment(shared.double().numpy(), maximize=True)
+    taken = dict(zip(rows.tolist(), columns.tolist(), strict=True))
+    free = iter(sorted(set(range(len(COLORS))) - set(taken.values())))
+    return np.array([taken[place] if place in taken else next(free) for place in places])
+
+
+def _darker(color: str) -> tuple[float, ...]:
+    """So that an ellipse is seen on the elements of its own colour."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(0.6 * part for part in to_rgb(color))
+
+
+def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64], half: float) -> None:
+    from matplotlib.patches import Ellipse
+
+    from pointset.tasks.mixtures import assign
+
+    chosen = colors[assign(X[None], mixture)[0].numpy()]
+    x, y = X.T.numpy()
+    axes.scatter(x, y, s=3, c=[COLORS[color] for color in chosen], alpha=0.4, linewidths=0, rasterized=True)
+    proportions = mixture.log_proportions[0].exp().tolist()
+    for j, (mean, scale) in enumerate(zip(mixture.means[0].tolist(), mixture.scales[0].tolist(), strict=True)):
+        width = 0.4 if proportions[j] < NEGLIGIBLE else 1.0
+        for deviations in DEVIATIONS:
+            size = [2 * deviations * sigma for sigma in scale]
+            axes.add_patch(Ellipse(mean, *size, fill=False, edgecolor=_darker(COLORS[colors[j]]), linewidth=width))
+    axes.set_xlim(-half, half)
+    axes.set_ylim(-half, half)
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_color("#d0d0d0")
+        spine.set_linewidth(0.6)

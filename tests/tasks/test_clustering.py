@@ -1,0 +1,212 @@
+"""The clustering task: its models by the paper's table, its sets, and figures that are what they are said to be."""
+
+import inspect
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from pointset.configuration import ModelOptions
+from pointset.errors import PointsetError
+from pointset.nn.packing import Packed
+from pointset.symmetry import check_symmetry
+from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_of, oracle_figures, truth_of
+from pointset.tasks.equivariant import PositionedEquivariantLayer
+from pointset.tasks.expectation_maximisation import em_step
+from pointset.tasks.mixtures import LEAST_SCALE, Mixture, log_likelihood
+from pointset.tasks.task import SetBatch, Task
+
+TASK = Clustering()
+PAPER = ModelOptions(dim=128, heads=4, dropout=0.0)
+SMALL = ModelOptions(dim=8, heads=2, dropout=0.0)
+
+
+def fc(*widths: int) -> int:
+    """Numbers in linear layers with biases."""
+    return sum((before + 1) * after for before, after in itertools.pairwise(widths))
+
+
+def mab(dim_query: int, dim_key: int, dim: int) -> int:
+    """Numbers in a MAB as the authors released it: Q, K, V and one layer after them."""
+    return fc(dim_query, dim) + 2 * fc(dim_key, dim) + fc(dim, dim)
+
+
+def isab(dim_in: int, dim: int, m: int) -> int:
+    return m * dim + mab(dim, dim_in, dim) + mab(dim_in, dim, dim)
+
+
+D = 128
+ENCODERS = {
+    "rFF": fc(2, D, D, D, D),
+    "rFFp-mean": fc(2, D, D, D, D) + 2 * D + 3 * D * D,
+    "rFFp-max": fc(2, D, D, D, D) + 2 * D + 3 * D * D,
+    "SAB": mab(2, 2, D) + mab(D, D, D),
+    "ISAB16": isab(2, D, 16) + isab(D, D, 16),
+}
+DECODERS = {
+    "mean": fc(D, D, D, D, 20),
+    "max": fc(D, D, D, D, 20),
+    "PMA4": 4 * D + mab(D, D, D) + mab(D, D, D) + fc(D, 5),
+}
+
+
+@pytest.mark.parametrize("row", TASK.rows)
+def test_models_are_those_of_the_papers_table(row):
+    encoder, pooling = row.split(" + ")
+    model = TASK.model(row, PAPER, seed=0)
+    assert sum(parameter.numel() for parameter in model.parameters()) == ENCODERS[encoder] + DECODERS[pooling]
+
+
+@pytest.mark.parametrize("row", TASK.rows)
+def test_models_are_functions_of_sets(row):
+    model = TASK.model(row, SMALL, seed=3)
+    assert model(torch.randn(3, 7, 2)).shape == (3, 20)
+    found = check_symmetry(model, sizes=(1, 9))
+    assert found.kind == "invariant"
+    assert found.worst < 1e-5
+    assert found.padding is not None
+
+
+@pytest.mark.parametrize("row", TASK.rows)
+def test_a_gradient_reaches_every_number(row):
+    model = TASK.model(row, SMALL, seed=0)
+    batch = TASK.draw(4, torch.Generator().manual_seed(0))
+    TASK.loss(model(batch.X, batch.mask), batch).backward()
+    without = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    # What all keys have in common adds the same to every logit of a row, which the softmax does not see.
+    assert [name for name in without if not name.endswith("key.bias")] == []
+
+
+def test_weights_come_from_the_seed():
+    for row in ("rFFp-mean + mean", "SAB + PMA4"):
+        models = [TASK.model(row, SMALL, seed) for seed in (1, 1, 2)]
+        first, same, other = (nn.utils.parameters_to_vector(model.parameters()) for model in models)
+        assert torch.equal(first, same)
+        assert not torch.equal(first, other)
+
+
+def test_an_unknown_row_is_refused():
+    with pytest.raises(PointsetError, match=r"no model is called 'rFF \+ PMA': choose from rFF \+ mean,"):
+        TASK.model("rFF + PMA", PAPER, 0)
+
+
+def test_equivariant_layers_see_where_a_set_is():
+    layer = PositionedEquivariantLayer(2, 6, "mean").double()
+    X = torch.randn(3, 4, 2, dtype=torch.float64)
+    expected = (layer.gamma(X) - X.mean(dim=1, keepdim=True) @ layer.lambda_.weight.T).clamp(min=0)
+    torch.testing.assert_close(layer(X), expected)
+    assert (layer(X + 1.0) - layer(X)).abs().max() > 0.01
+    assert check_symmetry(layer, dim=2).worst < 1e-9
+    packed = layer(X.flatten(0, 1), Packed((4, 4, 4)))
+    torch.testing.assert_close(packed, layer(X).flatten(0, 1))
+
+
+def test_a_batch_is_of_one_size_with_its_truth():
+    sizes = set()
+    for seed in range(40):
+        batch = TASK.draw(3, torch.Generator().manual_seed(seed))
+        sizes.add(batch.X.shape[1])
+        assert batch.X.shape == (3, batch.X.shape[1], 2)
+        assert batch.mask is None
+        assert {name: tuple(value.shape) for name, value in batch.target.items()} == {
+            "log_proportions": (3, 4),
+            "means": (3, 4, 2),
+            "scales": (3, 4, 2),
+            "labels": (3, batch.X.shape[1]),
+        }
+    assert 100 <= min(sizes) < 150
+    assert 450 < max(sizes) <= 500
+    assert len(sizes) > 30
+
+
+def test_elements_have_the_component_that_their_label_says():
+    batch = TASK.draw(2, torch.Generator().manual_seed(1))
+    truth, labels = truth_of(batch), batch.target["labels"]
+    own = truth.means.gather(1, labels.unsqueeze(2).expand(-1, -1, 2))
+    assert (batch.X - own).std().item() == pytest.approx(0.3, abs=0.02)
+
+
+def test_test_sets_are_always_the_same_and_others_than_the_watched_ones():
+    first, second, watched = TASK.test_sets(), TASK.test_sets(), TASK.watched_sets()
+    assert len(first) == 100
+    assert all(len(batch.X) == 10 for batch in first)
+    assert all(torch.equal(a.X, b.X) for a, b in zip(first, second, strict=True))
+    assert len(watched) == 10
+    assert watched[0].X.shape != first[0].X.shape or not torch.equal(watched[0].X, first[0].X)
+
+
+def test_the_loss_is_minus_the_first_figure():
+    batch = TASK.draw(5, torch.Generator().manual_seed(0))
+    output = torch.randn(5, 20, generator=torch.Generator().manual_seed(1))
+    found = TASK.figures([output], [batch])
+    assert TASK.loss(output, batch).item() == pytest.approx(-found["LL0"])
+    after = em_step(batch.X, mixture_of(output))
+    assert found["LL1"] == pytest.approx(log_likelihood(batch.X, after).mean().item())
+    assert found["LL1"] > found["LL0"]
+
+
+def output_of(mixture: Mixture) -> torch.Tensor:
+    """What a model would have to say to mean a mixture."""
+    raw = (mixture.scales - LEAST_SCALE).expm1().log()  # the inverse of softplus
+    return torch.cat([mixture.log_proportions.unsqueeze(2) + 1.5, mixture.means, raw], dim=2).flatten(1)
+
+
+def test_a_model_that_knew_the_truth_would_be_at_the_oracle():
+    batches = [TASK.draw(count, torch.Generator().manual_seed(count)) for count in (2, 5)]
+    found = TASK.figures([output_of(truth_of(batch)) for batch in batches], batches)
+    oracle = oracle_figures(batches)
+    assert found["LL0"] == pytest.approx(oracle["truth"], abs=1e-4)
+    assert found["LL1"] == pytest.approx(oracle["truth, one EM step"], abs=1e-4)
+    assert oracle["truth"] < oracle["truth, one EM step"] < oracle["truth, EM"]
+
+
+def test_figures_are_means_over_sets_not_over_batches():
+    batches = [TASK.draw(count, torch.Generator().manual_seed(count)) for count in (1, 3)]
+    truth = [truth_of(batch) for batch in batches]
+    each = [log_likelihood(batch.X, mixture) for batch, mixture in zip(batches, truth, strict=True)]
+    assert mean_log_likelihood(truth, batches) == pytest.approx(torch.cat(each).mean().item())
+
+
+def test_padding_changes_no_figure():
+    batch = TASK.draw(2, torch.Generator().manual_seed(0))
+    padded = torch.cat([batch.X, torch.zeros(2, 6, 2)], dim=1)
+    mask = torch.arange(padded.shape[1]).expand(2, -1) < batch.X.shape[1]
+    output = torch.randn(2, 20, generator=torch.Generator().manual_seed(1))
+    found = TASK.figures([output], [SetBatch(padded, mask, batch.target)])
+    assert found == pytest.approx(TASK.figures([output], [batch]), abs=1e-6)
+
+
+def test_the_published_oracle_is_the_likelihood_of_the_truth():
+    """-1.4726; EM from the truth is 0.04 above it, many errors away (one error of this mean is about 0.007)."""
+    batches = TASK.test_sets()
+    assert mean_log_likelihood([truth_of(batch) for batch in batches], batches) == pytest.approx(-1.4726, abs=0.02)
+    oracle = oracle_figures(batches[:8])
+    assert oracle["truth, EM"] > oracle["truth"] + 0.03
+
+
+def test_it_is_a_task():
+    for name, member in vars(Task).items():
+        if inspect.isfunction(member) and not name.startswith("_"):
+            assert list(inspect.signature(getattr(Clustering, name)).parameters) == list(
+                inspect.signature(member).parameters
+            )
+    assert [metric.name for metric in TASK.metrics] == ["LL0", "LL1"]
+    assert all(metric.higher_is_better for metric in TASK.metrics)
+    assert "heads" in TASK.used_options("SAB + mean")
+    assert TASK.used_options("rFFp-max + max") == {"dim", "layers", "dropout"}
+
+
+def test_a_few_steps_of_training_help():
+    generator = torch.Generator().manual_seed(0)
+    model = TASK.model("ISAB16 + PMA4", ModelOptions(dim=16, heads=2, dropout=0.0), seed=0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    losses = []
+    for _ in range(40):
+        batch = TASK.draw(4, generator)
+        loss = TASK.loss(model(batch.X, batch.mask), batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert sum(losses[-10:]) / 10 < 0.6 * sum(losses[:5]) / 5

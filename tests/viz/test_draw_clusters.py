@@ -1,0 +1,105 @@
+"""Mixtures drawn: the panels asked for, ellipses where components are, and the same colour for the same cluster."""
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Ellipse
+
+from pointset.errors import PointsetError
+from pointset.tasks.mixtures import Mixture, draw_elements, log_likelihood
+from pointset.viz.clusters import COLORS, draw_clusters
+
+TRUTH = Mixture(
+    torch.tensor([[0.5, 0.3, 0.2]]).log().expand(2, 3),
+    torch.tensor([[[-3.0, 0.0], [3.0, 0.0], [0.0, 3.0]], [[0.0, -3.0], [1.0, 2.0], [-2.0, 1.0]]]),
+    torch.tensor([[0.2, 0.4], [0.3, 0.3], [0.1, 0.5]]).expand(2, 3, 2),
+)
+X = draw_elements(TRUTH, 50, torch.Generator().manual_seed(0))[0]
+ORDER = [2, 0, 1]
+MOVED = Mixture(TRUTH.log_proportions[:, ORDER], TRUTH.means[:, ORDER] + 0.1, TRUTH.scales[:, ORDER])
+
+
+def ellipses(axes):
+    return [patch for patch in axes.patches if isinstance(patch, Ellipse)]
+
+
+def test_a_line_of_panels_for_each_mixture_in_one_frame():
+    picture = draw_clusters(X, {"truth": TRUTH, "model": MOVED}, title="A title")
+    assert len(picture.axes) == 4
+    assert len({axes.get_xlim() + axes.get_ylim() for axes in picture.axes}) == 1
+    texts = [text.get_text() for text in picture.texts]
+    assert "A title" in texts
+    assert "truth" in texts
+    assert "model" in texts
+    for mixture in (TRUTH, MOVED):
+        for value in log_likelihood(X, mixture).tolist():
+            assert f"{value:.2f}" in texts
+
+
+def test_ellipses_lie_at_one_and_two_deviations():
+    axes = draw_clusters(X, {"truth": TRUTH}).axes[1]
+    found = [(*patch.get_center(), patch.get_width(), patch.get_height()) for patch in ellipses(axes)]
+    expected = [
+        (*mean, 2 * deviations * scale[0], 2 * deviations * scale[1])
+        for mean, scale in zip(TRUTH.means[1].tolist(), TRUTH.scales[1].tolist(), strict=True)
+        for deviations in (1, 2)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_every_element_is_drawn_in_the_colour_of_its_component():
+    axes = draw_clusters(X, {"truth": TRUTH}).axes[0]
+    places, colors = axes.collections[0].get_offsets(), axes.collections[0].get_facecolors()
+    np.testing.assert_allclose(places, X[0])
+    nearest = torch.cdist(X[0], TRUTH.means[0]).argmin(dim=1)
+    np.testing.assert_allclose(colors[:, :3], [to_rgb(COLORS[j]) for j in nearest])
+
+
+def test_the_same_cluster_has_the_same_colour_whatever_its_number():
+    first, second = (draw_clusters(X, {"truth": TRUTH, "model": MOVED}).axes[place] for place in (0, 2))
+    np.testing.assert_allclose(first.collections[0].get_facecolors(), second.collections[0].get_facecolors())
+    centers = {patch.get_edgecolor(): np.round(patch.get_center(), 5) for patch in ellipses(first)}
+    for patch in ellipses(second):
+        np.testing.assert_allclose(patch.get_center(), centers[patch.get_edgecolor()] + 0.1, atol=1e-5)
+
+
+def test_mixtures_of_other_sizes_than_the_first_get_colours_of_their_own():
+    more = Mixture(
+        torch.full((2, 5), 0.2).log(),
+        torch.cat([MOVED.means, torch.zeros(2, 2, 2)], dim=1),
+        torch.cat([MOVED.scales, torch.ones(2, 2, 2)], dim=1),
+    )
+    axes = draw_clusters(X, {"truth": TRUTH, "more": more}).axes[2]
+    assert len({patch.get_edgecolor() for patch in ellipses(axes)}) == 5
+    axes = draw_clusters(X, {"more": more, "truth": TRUTH}).axes[2]
+    assert len({patch.get_edgecolor() for patch in ellipses(axes)}) == 3
+
+
+def test_padding_is_not_drawn():
+    mask = torch.arange(50).expand(2, -1) < torch.tensor([[50], [20]])
+    drawn = [len(axes.collections[0].get_offsets()) for axes in draw_clusters(X, {"truth": TRUTH}, mask=mask).axes]
+    assert drawn == [50, 20]
+
+
+def test_a_component_with_next_to_nothing_has_a_thin_line():
+    log_proportions = torch.tensor([[0.5, 0.499, 0.001]]).log().expand(2, 3)
+    axes = draw_clusters(X, {"truth": Mixture(log_proportions, TRUTH.means, TRUTH.scales)}).axes[0]
+    widths = [patch.get_linewidth() for patch in ellipses(axes)]
+    assert len(set(widths[:4])) == 1
+    assert widths[4] < widths[0]
+
+
+WRONG = {
+    r"sets in the plane are \[B, n, 2\], got \[2, 50, 3\]": (torch.zeros(2, 50, 3), {"truth": TRUTH}),
+    r"sets in the plane are \[B, n, 2\], got \[0, 50, 2\]": (X[:0], {"truth": TRUTH[:0]}),
+    "there is no mixture to draw: give at least one": (X, {}),
+    r"mixture 'one' has means \[1, 3, 2\]: give one in the plane for each of the 2 sets": (X, {"one": TRUTH[:1]}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_cannot_be_drawn_is_refused(message):
+    sets, mixtures = WRONG[message]
+    with pytest.raises(PointsetError, match=message):
+        draw_clusters(sets, mixtures)
