@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pointset.data.cards import list_cards, load_card
+from pointset.tasks import list_tasks
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -66,6 +67,13 @@ def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: P
     assert cards == {name: load_card(name).citation for name in list_cards()}
     listed = json.loads(run(environment / "bin" / "pointset", "data", "list", "--json", cwd=tmp_path))
     assert [card["name"] for card in listed] == list_cards()
+
+
+def test_an_installed_package_has_the_experiments_of_its_tasks(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for task in list_tasks():
+            shipped = archive.read(f"pointset/tasks/experiments/{task}.toml")
+            assert shipped == (CHECKOUT / "scripts" / "experiments" / "tasks" / f"{task}.toml").read_bytes()
 
 
 # The name under which a distribution is imported, where it is another.
