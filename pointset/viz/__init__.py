@@ -12,6 +12,7 @@ would give", on a logarithmic scale.
         draw_pooling_comparison(points, critical=..., pools=..., influence=...)    ways of pooling on one shape
         draw_specialisation(trained, control)       measures of inducing points, the untrained model beside them
         draw_clusters(sets, mixtures)               sets in the plane and the mixtures of Gaussians they stand for
+        draw_predictions(truth, said)               what models say of a number, against the number
     interactive (one HTML file, no network)
         make_page(maps, points)                     all maps of a layer turn together; a `Page`
     3D tools
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pointset.viz.export import export_cloud, export_surface
     from pointset.viz.page import Page, inline, make_page
     from pointset.viz.panels import draw_instances, draw_map, draw_maps, draw_reads_and_writes
+    from pointset.viz.predictions import draw_predictions
     from pointset.viz.shapes import draw_clouds
     from pointset.viz.surface import carry_to_vertices
     from pointset.viz.window import show_window
@@ -45,6 +47,7 @@ _HOMES = {
     "export": ("export_cloud", "export_surface"),
     "page": ("Page", "inline", "make_page"),
     "panels": ("draw_instances", "draw_map", "draw_maps", "draw_reads_and_writes"),
+    "predictions": ("draw_predictions",),
     "shapes": ("draw_clouds",),
     "surface": ("carry_to_vertices",),
     "window": ("show_window",),
@@ -62,6 +65,7 @@ __all__ = [
     "draw_map",
     "draw_maps",
     "draw_pooling_comparison",
+    "draw_predictions",
     "draw_reads_and_writes",
     "draw_specialisation",
     "export_cloud",

@@ -1,0 +1,64 @@
+"""What models say of a number, against the number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointset.errors import PointsetError
+from pointset.viz.compare_panel import HEAD_COLORS
+from pointset.viz.sheet import FAINT, INK, MARGIN, Sheet
+
+if TYPE_CHECKING:
+    from pointset.viz.sheet import Picture
+
+WIDTH, LARGEST_PANEL, TOP, HEADER, LEFT, BELOW, GAP = 8.6, 2.4, 0.68, 0.2, 0.45, 0.42, 0.08
+
+
+def draw_predictions(
+    truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Said against true"
+) -> Picture:
+    """One panel per model, side by side on the same axes: a dot for each set, and the line where saying is right.
+
+    Args:
+        truth: [N], the number of each set.
+        said: [N] of each model, by its name.
+        quantity: what the number is, for the axes.
+        title: of the whole picture.
+
+    Raises:
+        PointsetError: there is no model or no set, or a model says another number of numbers than there are sets.
+    """
+    true = np.asarray(truth, dtype=float).ravel()
+    models = {name: np.asarray(values, dtype=float).ravel() for name, values in said.items()}
+    if not models or not len(true):
+        raise PointsetError("there is nothing to draw: give at least one set, and one model by its name")
+    for name, values in models.items():
+        if len(values) != len(true):
+            raise PointsetError(f"{name!r} says {len(values)} numbers of {len(true)} sets: give one for each")
+    side = min((WIDTH - 2 * MARGIN - LEFT) / len(models) - GAP, LARGEST_PANEL)
+    sheet = Sheet(2 * MARGIN + LEFT + len(models) * (side + GAP), TOP + HEADER + side + BELOW + MARGIN / 2)
+    sheet.heading(title, f"a dot for each of {len(true):,} sets; line: said is true")
+    everything = np.concatenate([true, *models.values()])
+    low, high = float(everything.min()), float(everything.max())
+    room = 0.04 * (high - low) or 1.0
+    for place, (name, values) in enumerate(models.items()):
+        left = MARGIN + LEFT + place * (side + GAP)
+        error = f"{name}: mean error {np.abs(values - true).mean():.3g}"
+        sheet.text(left + side / 2, TOP, error, 8.0, ha="center")
+        axes = sheet.axes(left, TOP + HEADER, side, side)
+        axes.plot([low, high], [low, high], color=INK, linewidth=0.6, zorder=1)
+        color = HEAD_COLORS[place % len(HEAD_COLORS)]
+        axes.scatter(true, values, s=4, color=color, alpha=0.35, linewidths=0, rasterized=True, zorder=2)
+        axes.set_xlim(low - room, high + room)
+        axes.set_ylim(low - room, high + room)
+        axes.tick_params(labelsize=7, length=2, labelcolor=FAINT, labelleft=place == 0)
+        axes.set_xlabel(f"true {quantity}", fontsize=7.5, color=FAINT)
+        for spine in axes.spines.values():
+            spine.set_color("#d0d0d0")
+            spine.set_linewidth(0.6)
+        if place == 0:
+            axes.set_ylabel(f"said {quantity}", fontsize=7.5, color=FAINT)
+    return sheet.picture

@@ -1,0 +1,44 @@
+"""What models say, drawn: a panel each on the same axes, every set a dot, the mean error in words."""
+
+import numpy as np
+import pytest
+
+from pointset.errors import PointsetError
+from pointset.viz.predictions import draw_predictions
+
+TRUTH = np.array([1.0, 4.0, 9.0])
+SAID = {"good": [1.0, 4.0, 9.5], "bad": [3.0, 3.0, 30.0], "third": [[0.0], [0.0], [0.0]]}
+
+
+def test_a_panel_for_each_model_on_the_same_axes():
+    picture = draw_predictions(TRUTH, SAID, quantity="maximum", title="A title")
+    assert len(picture.axes) == 3
+    assert {axes.get_xlim() for axes in picture.axes} == {axes.get_ylim() for axes in picture.axes}
+    assert len({axes.get_xlim() for axes in picture.axes}) == 1
+    low, high = picture.axes[0].get_xlim()
+    assert low < 0 < 30 < high
+    for axes, values in zip(picture.axes, SAID.values(), strict=True):
+        expected = np.column_stack([TRUTH, np.ravel(values)])
+        np.testing.assert_allclose(axes.collections[0].get_offsets(), expected)
+        assert axes.get_xlabel() == "true maximum"
+    texts = [text.get_text() for text in picture.texts]
+    assert texts[:2] == ["A title", "a dot for each of 3 sets; line: said is true"]
+    assert texts[2:] == ["good: mean error 0.167", "bad: mean error 8", "third: mean error 4.67"]
+
+
+def test_one_number_alone_can_be_drawn():
+    low, high = draw_predictions([2.0], {"right": [2.0]}).axes[0].get_xlim()
+    assert low < 2 < high
+
+
+@pytest.mark.parametrize(
+    ("truth", "said", "message"),
+    [
+        (TRUTH, {}, "nothing to draw: give at least one set, and one model by its name"),
+        ([], {"one": []}, "nothing to draw"),
+        (TRUTH, {"one": [1.0, 2.0]}, "'one' says 2 numbers of 3 sets: give one for each"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(truth, said, message):
+    with pytest.raises(PointsetError, match=message):
+        draw_predictions(truth, said)
