@@ -70,8 +70,9 @@ class Checked:
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON."""
-        return dataclasses.asdict(self)  # type: ignore[call-overload]
+        """The fields as plain data, for JSON: lists for tuples."""
+        fields = dataclasses.asdict(self)  # type: ignore[call-overload]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
 def check_seed(seed: int, name: str = "seed") -> None:

@@ -391,7 +391,8 @@ class AttentionPool(nn.Module):
         block = _block_options(options)
         self.dropout = Dropout(options.dropout)
         pooling = block.copy()
-        pooling.update(coverage=options.coverage, weights=options.pool_weights or options.weights)
+        pooling["coverage"] = options.coverage
+        pooling["weights"] = options.pool_weights or options.weights
         self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **pooling)
         self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
 

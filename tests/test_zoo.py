@@ -130,7 +130,7 @@ def test_every_parameter_gets_a_gradient(name, form):
         {"scale": 0.7, "trained_temperature": True, "score": "bilinear"},
         {"score": "additive", "score_layers": 2},
         {"weights": "sparsemax", "norm": "group"},
-        {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance"},
+        {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance", "prenorm": True},
         {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
         {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
         {"seeds": "pooled"},

@@ -3,7 +3,7 @@
 Sets of several sizes may also lie end to end, with a `Packed` in place of the mask.
 """
 
-from pointset.nn.attention import Multihead, attention
+from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
@@ -27,6 +27,6 @@ __all__ = [
     "SetNorm",
     "SumPool",
     "Weights",
-    "attention",
+    "attend",
     "rff",
 ]

@@ -45,7 +45,7 @@ class AttentionOptions(TypedDict, total=False):
     attention_dropout: float
 
 
-def attention(
+def attend(
     Q: Float[Tensor, "_ h n c"],
     K: Float[Tensor, "B h m c"],
     V: Float[Tensor, "B h m e"],
@@ -249,7 +249,7 @@ class Multihead(nn.Module):
 
     def _explicit(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
         queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
-        attended, weights = attention(queries, keys, values, self.score, self.weights, mask)
+        attended, weights = attend(queries, keys, values, self.score, self.weights, mask)
         self._recorded(weights)
         return self._join(attended)
 

@@ -37,6 +37,10 @@ class HeightScale:
         """All points count the same."""
         return np.full(values.shape, 0.4)
 
+    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """None: 0 is a height."""
+        return np.zeros(values.shape, bool)
+
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""
         return ramp(self.name)

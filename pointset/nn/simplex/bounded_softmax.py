@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.bounds import upper_bounds
+from pointset.nn.simplex.bounds import no_more_than_1, upper_bounds
 from pointset.nn.simplex.gradients import below_bounds
-from pointset.nn.simplex.rows import is_watched, real_scores
+from pointset.nn.simplex.rows import is_watched, single_or_double
 
 STEPS = 30
 """Of Newton's method, before sorting takes over."""
@@ -39,51 +39,56 @@ def constrained_softmax(
     """
     if z.shape[-1] == 0:
         return z.clone()
-    scores = real_scores(z, mask, 0.0)
+    scores = single_or_double(z)
+    if mask is not None:
+        scores = torch.where(mask, scores, 0)
     u = upper_bounds(upper, scores, mask)
     if is_watched():
-        return _by_sorting(scores, u).to(z.dtype)
-
-    def solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        p = _by_newton(z, u)
-        return p, p >= u
-
-    return below_bounds(scores, u, solve, _free).to(z.dtype)
+        return _closed_form(scores, u).to(z.dtype)
+    return below_bounds(scores, u, _solve, _free).to(z.dtype)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:
-    return torch.where(p < u, p, 0)
+    """p where p < u, else 0."""
+    return (u - p).sign() * p
+
+
+def _solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    p = _by_newton(z, u)
+    return p, torch.ge(p, u, out=torch.empty_like(p))
 
 
 def _by_newton(z: Tensor, u: Tensor) -> Tensor:
     """By Newton's method, z and u [n, r] keys first.
 
     The sum of min(a exp(z), u) is concave and piecewise linear in the factor a: from the left every step stays left,
-    the keys that are held stay held, and once none joins them the last step was exact.
+    and once two steps see as many free keys, the last was exact.
     """
     exponentials = (z - z.amax(dim=0, keepdim=True)).exp_()
-    p = exponentials / exponentials.sum(dim=0, keepdim=True)
-    count = z.new_zeros(1, z.shape[1])
+    factor, free = 1 / exponentials.sum(dim=0, keepdim=True), torch.empty_like(z)
+    enough, count = 8 * torch.finfo(z.dtype).eps, None
     for _ in range(STEPS):
-        held, before = p >= u, count
-        count = held.sum(dim=0, keepdim=True, dtype=z.dtype)
-        if torch.equal(count, before):
-            return p
-        left = (1 - torch.where(held, u, 0).sum(dim=0, keepdim=True)).clamp_(min=0)
-        rest = torch.where(held, 0, exponentials).sum(dim=0, keepdim=True)
-        if ((rest < VANISHING) & (count < len(z))).any():
+        p = exponentials * factor
+        torch.lt(p, u, out=free)
+        before, count = count, free.sum(dim=0, keepdim=True)
+        missing = 1 - torch.minimum(p, u).sum(dim=0, keepdim=True)
+        missing *= (missing > enough) & (count > 0)
+        if before is not None and torch.equal(before, count):
+            return p.minimum(u)
+        share = free.mul_(p).sum(dim=0, keepdim=True)
+        if (share < VANISHING * factor * missing).any():
             break
-        p = torch.where(held, u, exponentials * (left / rest))
-    return _by_sorting(z.T, u.T).T
+        factor *= 1 + missing / share.clamp(min=torch.finfo(z.dtype).tiny)
+    return _closed_form(z.T, u.T).T
 
 
-def _by_sorting(z: Tensor, u: Tensor) -> Tensor:
-    """By sorting, z [..., n]; differentiable in z and u."""
+def _closed_form(z: Tensor, u: Tensor) -> Tensor:
+    """By sorting, z and u [..., n]; differentiable in both."""
     with torch.no_grad():
         held = _held(z, u)
     left = (1 - torch.where(held, u, 0).sum(dim=-1, keepdim=True)).clamp(min=0)
-    lowest = torch.finfo(z.dtype).min
-    return torch.where(held, u, torch.minimum(left * torch.softmax(z.masked_fill(held, lowest), dim=-1), u))
+    shares = torch.softmax(z.masked_fill(held, torch.finfo(z.dtype).min), dim=-1)
+    return no_more_than_1(torch.where(held, u, (left * shares).minimum(u)), ~held)
 
 
 def _held(z: Tensor, u: Tensor) -> Tensor:

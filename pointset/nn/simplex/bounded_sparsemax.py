@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.bounds import upper_bounds
+from pointset.nn.simplex.bounds import no_more_than_1, upper_bounds
 from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.pardalos_kovoor import split_point
-from pointset.nn.simplex.rows import is_watched, real_scores
+from pointset.nn.simplex.rows import is_watched, single_or_double
 
 Solver = Literal["newton", "sort", "pardalos-kovoor"]
 
@@ -45,33 +45,47 @@ def constrained_sparsemax(
     """
     if z.shape[-1] == 0:
         return z.clone()
-    scores = real_scores(z, mask, 0.0)
+    scores = single_or_double(z)
+    if mask is not None:
+        scores = torch.where(mask, scores, 0)
     u = upper_bounds(upper, scores, mask)
     if is_watched():
-        return _closed_form(scores, u, _sorted_threshold(scores, u))[0].to(z.dtype)
+        return _closed_form(scores, u, _sorted_threshold(scores, u)).to(z.dtype)
     threshold = {"newton": _newton_threshold, "sort": _sorted_threshold, "pardalos-kovoor": split_point}[solver]
 
     def solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        p, held = _closed_form(z.T, u.T, threshold(z.T, u.T))
-        return p.T, held.T
+        return _weights(z, u, threshold(z.T, u.T).T)
 
     return below_bounds(scores, u, solve, _free).to(z.dtype)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:
-    return ((p > 0) & (p < u)).to(p.dtype)
+    """1 where 0 < p < u, else 0."""
+    return (u - p).sign() * p.sign()
 
 
-def _closed_form(z: Tensor, u: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
-    """The weights and where they are held at u, given the threshold to rounding; differentiable in z and u."""
+def _weights(z: Tensor, u: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights and 1 where they are held at u, else 0, given the threshold to rounding; keys first.
+
+    The threshold is computed once more on the keys that are free: a step from the one that is known loses no digits.
+    """
+    above = (z - tau).relu_()
+    held = torch.ge(above, u, out=torch.empty_like(above)).mul_(above.sign())
+    p = above.minimum(u)
+    free = _free(p, u)
+    step = (p.sum(dim=0, keepdim=True) - 1) / free.sum(dim=0, keepdim=True).clamp(min=1)
+    return p.sub_(free.mul_(step)).relu_().minimum(u), held
+
+
+def _closed_form(z: Tensor, u: Tensor, tau: Tensor) -> Tensor:
+    """The weights, given the threshold to rounding; z and u [..., n], differentiable in both."""
     above = z - tau
     held = (above >= u) & (above > 0)
     free = (above > 0) & ~held
-    # The threshold once more, on these sets: a step from the one that is known already loses no digits.
     total = torch.where(free, above, torch.where(held, u, 0)).sum(dim=-1, keepdim=True)
     step = (total - 1) / free.sum(dim=-1, keepdim=True).clamp(min=1)
-    kept = torch.where(free, above - step, 0).clamp(min=0)
-    return torch.where(held, u, torch.minimum(kept, u)), held
+    p = torch.where(held, u, torch.where(free, above - step, 0).clamp(min=0).minimum(u))
+    return no_more_than_1(p, free)
 
 
 @torch.no_grad()
@@ -100,22 +114,22 @@ def _newton_threshold(z: Tensor, u: Tensor) -> Tensor:
     middle. As tau falls, more keys grow and more are held, never fewer. So a step that ends with as many of both as it
     began with never left its piece, and was exact.
     """
-    u = u.clamp(min=torch.finfo(u.dtype).tiny)  # a key that is held has grown, then
-    highest = z.amax(dim=-1, keepdim=True)
-    lowest = (z - u.clamp(max=1)).amin(dim=-1, keepdim=True)  # here every weight has its bound, or 1
-    tau = (highest - 1).maximum(lowest)
+    z, u = z.T, u.T.clamp(min=torch.finfo(u.dtype).tiny)  # keys first; a key that is held has grown, then
+    highest, lowest = z.amax(dim=0, keepdim=True), (z - u.clamp(max=1)).amin(dim=0, keepdim=True)
+    enough, room = 8 * torch.finfo(z.dtype).eps, u.sum(dim=0, keepdim=True).clamp(max=1)
+    tau, work = (highest - 1).maximum(lowest), torch.empty_like(z)
     stepped, held, grown = torch.zeros_like(tau, dtype=torch.bool), torch.zeros_like(tau), torch.zeros_like(tau)
     for _ in range(STEPS):
         held_before, grown_before = held, grown
         above = z - tau
-        held = (above >= u).sum(dim=-1, keepdim=True, dtype=z.dtype)
-        excess = above.relu_().minimum(u).sum(dim=-1, keepdim=True) - 1
-        grown = above.sign_().sum(dim=-1, keepdim=True)
-        exact = excess.abs() <= 8 * torch.finfo(z.dtype).eps
+        held = torch.ge(above, u, out=work).sum(dim=0, keepdim=True)
+        excess = torch.minimum(above.relu_(), u, out=work).sum(dim=0, keepdim=True) - room
+        grown = above.sign_().sum(dim=0, keepdim=True)
+        exact = excess.abs() <= enough
         if (exact | stepped & (held == held_before) & (grown == grown_before)).all():
-            return tau
+            return tau.T
         lowest, highest = torch.where(excess >= 0, tau, lowest), torch.where(excess < 0, tau, highest)
         step = tau + excess / (grown - held)
         stepped = (step >= lowest) & (step <= highest)
         tau = torch.where(exact, tau, torch.where(stepped, step, (lowest + highest) / 2))
-    return _sorted_threshold(z, u)
+    return _sorted_threshold(z.T, u.T)

@@ -1,7 +1,5 @@
 """Upper bounds of weights: what they must be, and what is made of them."""
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -17,7 +15,7 @@ class BoundsError(PointsetError, ValueError):
 
 
 def upper_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
-    """The bounds in the shape and type of z: 0 at padded keys, and infinity for 1 and more, which bounds nothing.
+    """The bounds in the shape and type of z, 0 at padded keys.
 
     Args:
         upper: bounds of at least 0, broadcastable to z.
@@ -31,10 +29,17 @@ def upper_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tenso
     given = torch.as_tensor(upper, device=z.device)
     u = given.to(z.dtype).expand(z.shape)
     if mask is not None:
-        u = u.masked_fill(~mask, 0)
+        u = torch.where(mask, u, 0)
     if z.numel() and not is_watched():
         _refuse_too_little(u.detach(), mask, SLACK.get(given.dtype, 1e-2))
-    return u.masked_fill(u >= 1, math.inf)
+    return u
+
+
+def no_more_than_1(p: Tensor, free: Tensor) -> Tensor:
+    """The weights p [..., n] themselves, with the gradient of p / sum(p) in rows where none is free (see `gradients`)."""
+    total = p.sum(dim=-1, keepdim=True)
+    scale = total.detach() / total.clamp(min=torch.finfo(p.dtype).tiny)
+    return torch.where(free.any(dim=-1, keepdim=True), p, p * scale)
 
 
 def _refuse_too_little(u: Tensor, mask: Tensor | None, slack: float) -> None:

@@ -6,7 +6,8 @@ summing to 1. So, for a gradient g with respect to p and m = sum(r g) / sum(r),
     dL/dz_i = r_i (g_i - m),    dL/du_i = g_i - m where p_i is held at its upper bound u_i, else 0.
 
 Only the rate r differs: p_i for softmax, 1 for sparsemax and sqrt(p_i) for entmax-1.5 (Peters, Niculae and Martins,
-arXiv 1905.05702, Jacobian of section 3), and 0 where p_i is held at 0 or at u_i.
+arXiv 1905.05702, proposition 1), and 0 where p_i is held at 0 or at u_i. Where no weight is free, as in a row whose
+bounds sum to 1, m is sum(p g): the gradient of u / sum(u), in which a constant added to g cancels as it does elsewhere.
 """
 
 from collections.abc import Callable
@@ -17,16 +18,21 @@ from torch import Tensor
 
 from pointset.nn.simplex.rows import by_rows
 
+Rows = tuple[Tensor, ...]
 
-def on_simplex(z: Tensor, solve: Callable[[Tensor], Tensor], rate: Callable[[Tensor], Tensor]) -> Tensor:
-    """Weights p [..., n] of scores z [..., n].
+
+def on_simplex(
+    z: Tensor, mask: Tensor | None, solve: Callable[[Tensor], Tensor], rate: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Weights p [..., n] of scores z [..., n], for torch to differentiate.
 
     Args:
         z: scores in float32 or float64.
+        mask: True at real keys, broadcastable to z; None if all are real.
         solve: what makes weights of scores, both [n, r], keys first.
         rate: r as a differentiable function of p.
     """
-    return _OnSimplex.apply(z, solve, rate)
+    return _OnSimplex.apply(z, mask, solve, rate)
 
 
 def below_bounds(
@@ -35,59 +41,71 @@ def below_bounds(
     solve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
     rate: Callable[[Tensor, Tensor], Tensor],
 ) -> Tensor:
-    """Weights p [..., n] of scores z [..., n] with upper bounds u [..., n].
+    """Weights p [..., n] of scores z [..., n] with upper bounds u [..., n], for torch to differentiate.
 
     Args:
         z: scores in float32 or float64.
         u: bounds of the same type.
-        solve: what makes weights of scores and bounds, and tells where they are held at their bound; all [n, r], keys
+        solve: what makes weights of scores and bounds, and 1 where a weight is held at its bound; all [n, r], keys
             first.
         rate: r as a differentiable function of p and u.
     """
-    return _BelowBounds.apply(z, u, solve, rate)
+    return _BelowBounds.apply(z, u, solve, rate, u.requires_grad)
 
 
 class _OnSimplex(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, solve: Any, rate: Any) -> Tensor:
+    def forward(ctx: Any, z: Tensor, mask: Tensor | None, solve: Any, rate: Any) -> Tensor:
+        if mask is not None:
+            z = torch.where(mask, z, torch.finfo(torch.float32).min)
         (p,) = by_rows(lambda z: (solve(z),), z)
+        if mask is not None:
+            p *= mask  # for rows without a real key
         ctx.save_for_backward(p)
         ctx.rate = rate
         return p
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (p,) = ctx.saved_tensors
-        (gz,) = _by_rows(lambda p, g: (_centred(ctx.rate(p), g)[0],), p, gradients[0])
-        return gz, None, None
+        def scores(p: Tensor, g: Tensor) -> Rows:
+            r = ctx.rate(p)
+            return ((g - _mean(r, g)) * r,)
+
+        (gz,) = _by_rows(scores, *ctx.saved_tensors, gradients[0])
+        return gz, None, None, None
 
 
 class _BelowBounds(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, u: Tensor, solve: Any, rate: Any) -> Tensor:
-        p, held = by_rows(solve, z, u)
-        ctx.save_for_backward(p, u, held)
+    def forward(ctx: Any, z: Tensor, u: Tensor, solve: Any, rate: Any, keeps: bool) -> Tensor:
+        p, *held = by_rows(lambda z, u: solve(z, u) if keeps else solve(z, u)[:1], z, u)
+        ctx.save_for_backward(p, u, *(part.bool() for part in held))
         ctx.rate = rate
         return p
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        def both(p: Tensor, u: Tensor, held: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-            gz, centred = _centred(ctx.rate(p, u), g)
-            return gz, centred * held
+        def scores_and_bounds(p: Tensor, u: Tensor, g: Tensor, held: Tensor | None = None) -> Rows:
+            r = ctx.rate(p, u)
+            centred = g - _mean(_or_weights(r, p), g)
+            return (r * centred,) if held is None else (r * centred, held * centred)
 
-        gz, gu = _by_rows(both, *ctx.saved_tensors, gradients[0])
-        return gz, gu if ctx.needs_input_grad[1] else None, None, None
-
-
-def _centred(r: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """What z and what bounds get, r (g - m) and g - m, keys first; m is 0 where no key is free."""
-    smallest = torch.finfo(r.dtype).tiny
-    centred = g - (r * g).sum(dim=0, keepdim=True) / r.sum(dim=0, keepdim=True).clamp(min=smallest)
-    return r * centred, centred
+        p, u, *held = ctx.saved_tensors
+        gz, *gu = _by_rows(scores_and_bounds, p, u, gradients[0], *held)
+        return gz, *(gu or [None]), None, None, None
 
 
-def _by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[Tensor, ...]:
+def _mean(r: Tensor, g: Tensor) -> Tensor:
+    """The mean m of g [n, r], weighted by r; 0 where all of r is 0."""
+    return (r * g).sum(dim=0, keepdim=True) / r.sum(dim=0, keepdim=True).clamp(min=torch.finfo(r.dtype).tiny)
+
+
+def _or_weights(r: Tensor, p: Tensor) -> Tensor:
+    """The rates, or the weights themselves where none is free."""
+    return r + p * (r.amax(dim=0, keepdim=True) == 0)
+
+
+def _by_rows(kernel: Callable[..., Rows], *rows: Tensor) -> Rows:
     """The same piece by piece, or at once if somebody wants to differentiate again."""
     if not torch.is_grad_enabled():
         return by_rows(kernel, *rows)

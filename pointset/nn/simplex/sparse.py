@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pointset.nn.simplex.gradients import on_simplex
-from pointset.nn.simplex.rows import is_watched, real_scores
+from pointset.nn.simplex.rows import is_watched, single_or_double
 
 STEPS = 30
 """Of Newton's method, before sorting takes over: scores that take more are made up for the purpose."""
@@ -24,45 +24,49 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
     """
     if z.shape[-1] == 0:
         return z.clone()
-    scores = real_scores(z, mask, torch.finfo(torch.float32).min)
-    p = _by_sorting(scores) if is_watched() else on_simplex(scores, _by_newton, _support)
-    return (p if mask is None else p * mask).to(z.dtype)
+    scores = single_or_double(z)
+    if is_watched():
+        return _closed_form(scores, mask).to(z.dtype)
+    return on_simplex(scores, mask, _by_newton, torch.sign).to(z.dtype)
 
 
-def _support(p: Tensor) -> Tensor:
-    return (p > 0).to(p.dtype)
+def _closed_form(z: Tensor, mask: Tensor | None = None) -> Tensor:
+    """By sorting, z [..., n]; differentiable."""
+    if mask is not None:
+        z = z.masked_fill(~mask, torch.finfo(torch.float32).min)
+    shifted = z - z.detach().amax(dim=-1, keepdim=True)
+    with torch.no_grad():
+        tau = _sorted_threshold(shifted)
+        support = shifted > tau
+    # Once more on this support: a step from the threshold that is known already loses no digits.
+    above = torch.where(support, shifted - tau, 0)
+    step = (above.sum(dim=-1, keepdim=True) - 1) / support.sum(dim=-1, keepdim=True)
+    p = torch.where(support, above - step, 0).clamp(min=0)
+    return p if mask is None else p * mask
+
+
+def _sorted_threshold(z: Tensor) -> Tensor:
+    """The threshold [..., 1] of z [..., n]: the k largest are the support while the last has a weight among them."""
+    descending = z.sort(dim=-1, descending=True).values
+    sums = descending.cumsum(dim=-1)
+    ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+    size = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)
+    return (sums.gather(-1, size - 1) - 1) / size
 
 
 def _by_newton(z: Tensor) -> Tensor:
     """By Newton's method, z [n, r] keys first.
 
     The sum of max(z - tau, 0) is convex and piecewise linear in tau: from the left every step stays left, and once two
-    steps see the same support, the last was exact. Some five steps, where sorting would cost sixty times a softmax.
+    steps see the same support, the last was exact. Some five steps, where sorting costs sixty times a softmax.
     """
     shifted = z - z.amax(dim=0, keepdim=True)
     tau, size = shifted.new_full((1, z.shape[1]), -1.0), None
     for _ in range(STEPS):
         above = (shifted - tau).relu_()
         total = above.sum(dim=0, keepdim=True)
-        smaller = above.sign_().sum(dim=0, keepdim=True)
-        tau += (total - 1) / smaller
-        if size is not None and torch.equal(size, smaller):
+        before, size = size, above.sign_().sum(dim=0, keepdim=True)
+        tau += (total - 1) / size
+        if before is not None and torch.equal(before, size):
             return shifted.sub_(tau).relu_()
-        size = smaller
-    return _by_sorting(z.T).T
-
-
-def _by_sorting(z: Tensor) -> Tensor:
-    """By sorting, z [..., n]; differentiable."""
-    shifted = z - z.detach().amax(dim=-1, keepdim=True)
-    with torch.no_grad():
-        descending = shifted.sort(dim=-1, descending=True).values
-        sums = descending.cumsum(dim=-1)
-        ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
-        size = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)  # of the support
-        tau = (sums.gather(-1, size - 1) - 1) / size
-        support = shifted > tau
-    # The closed form on this support. From the threshold that is known already, so that the sum loses no digits.
-    above = torch.where(support, shifted - tau, 0)
-    step = (above.sum(dim=-1, keepdim=True) - 1) / support.sum(dim=-1, keepdim=True)
-    return torch.where(support, above - step, 0).clamp(min=0)
+    return _closed_form(z.T).T
