@@ -171,7 +171,7 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
 
     maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
     if not maps:
-        raise PointsetError("the model has no inducing points that read, and no seeds: give an isab model, or a pma one")
+        raise PointsetError("the model has no inducing points that read, and no seeds: give an isab or a pma model")
     return maps[0] if layer is None else find_map(maps, layer=layer)
 
 

@@ -84,8 +84,8 @@ def draw_cloud(
         places[order, 1],
         s=diameters[order] ** 2,
         c=faces[order],
-        edgecolors=edges[order],
-        linewidths=np.where(hollow[order], 0.4, 0.0),
+        edgecolors=edges[order].tolist(),
+        linewidths=np.where(hollow[order], 0.4, 0.0).tolist(),
         rasterized=True,
     )
     if marked is not None:
