@@ -23,7 +23,7 @@ class Fit:
     """What EM came to."""
 
     mixture: Mixture
-    trace: Float[Tensor, "steps+1 B"]
+    trace: Float[Tensor, "rows B"]
     """Log-likelihood per datum of each set, at the start and after every step."""
     converged: bool
     """Whether the last step gained less than the tolerance in every set."""

@@ -7,7 +7,6 @@ Letters: B sets, n elements in each, d numbers per element, k components. Masks 
 
 import math
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -40,8 +39,8 @@ class Mixture:
     """sigma, positive: standard deviations."""
 
     @classmethod
-    def from_output(cls, output: Float[Tensor, "B k 1+2*d"]) -> Self:
-        """Read what a model says of each component: the logit of its proportion, its mean, its scale before softplus.
+    def from_output(cls, output: Tensor) -> "Mixture":
+        """Read what a model says of each component, [B, k, 1 + 2 d]: a logit, d means, and d scales before softplus.
 
         Raises:
             PointsetError: the last axis is not 1 + 2 d.
@@ -54,9 +53,9 @@ class Mixture:
         logits, means, raw = output.split([1, d, d], dim=2)
         return cls(logits.squeeze(2).log_softmax(dim=1), means, F.softplus(raw) + LEAST_SCALE)
 
-    def __getitem__(self, sets: slice | Tensor) -> Self:
+    def __getitem__(self, sets: slice | Tensor) -> "Mixture":
         """The mixtures of some of the sets."""
-        return type(self)(self.log_proportions[sets], self.means[sets], self.scales[sets])
+        return Mixture(self.log_proportions[sets], self.means[sets], self.scales[sets])
 
 
 def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> Mixture:
