@@ -7,6 +7,7 @@ inducing points). Poolings: mean, sum, max, PMA (PMA4 has four seeds).
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +19,9 @@ from pointset.nn.dropout import Dropout
 from pointset.zoo import SetClassifier, create_model
 from pointset.zoo import used_options as zoo_options
 
+T = TypeVar("T", bound=nn.Module)
+HEAD, EMBEDDING = 0x4EAD, 0xE3BED
+"""Numbers of the parts of a model that the zoo does not make; see `seeded`."""
 ROW = re.compile(r"(rFF|rFFp-max|rFFp-mean|SAB|ISAB[1-9]\d*) \+ (mean|sum|max|PMA(?:[1-9]\d*)?)", re.ASCII)
 
 
@@ -68,9 +72,9 @@ def row_model(
     return SetClassifier(list(found.encoder), found.pool, rest, inputs)
 
 
-def seeded(seed: int, build: Callable[[], nn.Module]) -> nn.Module:
-    """Build a part of a model with initial weights of its own stream, other than that of the zoo's part."""
-    stream = int(np.random.SeedSequence((seed, 0x4EAD)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
+    """Build a part of a model with initial weights that come from (seed, part), whatever the other parts are."""
+    stream = int(np.random.SeedSequence((seed, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream)
         return build()

@@ -1,0 +1,182 @@
+"""Which of eight images is the stranger (Set Transformer, arXiv 1810.00825, section 5.5)?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.configuration import ModelOptions
+from pointset.data.batches import epoch_generator
+from pointset.tasks.celeba import CELEBA, FaceSets
+from pointset.tasks.images import Embedding, Images, Split, digits, find_folder
+from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
+from pointset.tasks.task import Metric, SetBatch
+
+MEMBERS = 7
+"""Images of a set that belong together; one more does not."""
+TEST_SEED = 0xA0
+TEST_BATCHES, TEST_BATCH = 8, 250
+
+
+class SetsOfEight(Protocol):
+    """Where sets come from."""
+
+    channels: int
+    side: int
+
+    def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
+        """So many sets of MEMBERS + 1; the target has the place of the stranger, and what it is about for pictures."""
+
+    def describe(self) -> dict[str, int]:
+        """How many images there are."""
+
+
+class ElementScorer(nn.Module):
+    """One logit for each element, which knows the whole set: head([z_i, pool(Z)]), Z = encoder(X). Equivariant.
+
+    Args:
+        embedding: of elements, [B, n, inputs] -> [B, n, d].
+        encoder: equivariant modules, called in turn as `module(Z, mask)`.
+        pool: [B, n, d] -> [B, k, width].
+        head: of rows [.., d + k * width] to [.., 1].
+        inputs: numbers per element.
+    """
+
+    def __init__(
+        self, embedding: nn.Module, encoder: Sequence[nn.Module], pool: nn.Module, head: nn.Module, inputs: int
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.encoder = nn.ModuleList([embedding, *encoder])
+        self.pool = pool
+        self.head = head
+
+    def forward(
+        self, X: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "B n 1"]:
+        """Return logits [B, n, 1]; those of padding are minus infinity."""
+        Z = X
+        for module in self.encoder:
+            Z = module(Z, mask)
+        pooled = self.pool(Z, mask).flatten(1)[:, None].expand(-1, Z.shape[1], -1)
+        logits = self.head(torch.cat([Z, pooled], dim=2))
+        return logits if mask is None else logits.masked_fill(~mask[:, :, None], float("-inf"))
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """Seven images that have something in common and one that does not; say which.
+
+    `data` is "digits" (scikit-learn's: seven of one class, one of another; the images of the tests are not those of
+    the training), "celeba" (in POINTSET_HOME) or a folder with CelebA, by the paper's construction: seven faces that
+    have both of two attributes, one that has neither.
+
+    Models are "encoder + pooling" under a row-wise head FC(d, ReLU), FC(1) of each element beside the pooled row; the
+    loss is the cross entropy of the eight logits. Area under the ROC curve and average precision are taken over all
+    elements of the test sets, whose score is their probability within their set; chance is 0.5 and 0.125.
+    """
+
+    data: str = "digits"
+
+    name: ClassVar[str] = "anomaly"
+    title: ClassVar[str] = "Set anomaly detection"
+    metrics: ClassVar[Sequence[Metric]] = (
+        Metric("AUROC", higher_is_better=True),
+        Metric("AUPR", higher_is_better=True),
+        Metric("accuracy", higher_is_better=True),
+    )
+    rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + max", "rFFp-max + max", "rFF + PMA", "SAB + max", "SAB + PMA")
+
+    def __post_init__(self) -> None:
+        if self.data != "digits":
+            find_folder(self.data, "celeba", CELEBA)
+
+    def sets(self, split: Split) -> SetsOfEight:
+        """Where sets come from."""
+        if self.data == "digits":
+            return StrangerSets(digits(split))
+        return FaceSets(find_folder(self.data, "celeba", CELEBA), split, MEMBERS)
+
+    @cached_property
+    def train_sets(self) -> SetsOfEight:
+        """Of the images for training."""
+        return self.sets("train")
+
+    def describe(self) -> dict[str, Any]:
+        """How many images there are."""
+        return {"train": self.train_sets.describe(), "test": self.sets("test").describe()}
+
+    def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
+        """The model of a row: [B, 8, pixels] -> [B, 8, 1]."""
+        check_row(row, self.rows)
+        sets, dim = self.train_sets, options.dim
+        body = row_model(row, dim, options, seed, lambda width: scoring_head(dim + width, options))
+        embedding = seeded(seed, lambda: Embedding(sets.channels, sets.side, dim), EMBEDDING)
+        assert isinstance(body.head, nn.Sequential)
+        head = body.head[1:]  # the first layer lays the rows of a batch flat
+        return ElementScorer(embedding, list(body.encoder), body.pool, head, sets.channels * sets.side**2)
+
+    def used_options(self, row: str) -> set[str]:
+        """Options that a row's model is built from."""
+        return used_options(row)
+
+    def draw(self, count: int, generator: torch.Generator) -> SetBatch:
+        """Sets of images for training."""
+        return self.train_sets(count, generator)
+
+    def test_sets(self) -> Sequence[SetBatch]:
+        """2,000 sets of images for tests."""
+        make = self.sets("test")
+        return [make(TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
+
+    def loss(self, output: Float[Tensor, "B n 1"], batch: SetBatch) -> Float[Tensor, ""]:
+        """Cross entropy over the elements of each set."""
+        return F.cross_entropy(output[:, :, 0], batch.target["stranger"])
+
+    def figures(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+        """Over elements: area under the ROC curve, average precision; over sets: how often the stranger is found."""
+        from sklearn.metrics import average_precision_score, roc_auc_score
+
+        logits = torch.cat([output[:, :, 0] for output in outputs])
+        strangers = torch.cat([batch.target["stranger"] for batch in batches])
+        is_stranger = F.one_hot(strangers, logits.shape[1]).flatten().numpy()
+        scores = logits.double().softmax(dim=1).flatten().numpy()
+        return {
+            "AUROC": float(roc_auc_score(is_stranger, scores)),
+            "AUPR": float(average_precision_score(is_stranger, scores)),
+            "accuracy": float((logits.argmax(dim=1) == strangers).double().mean()),
+        }
+
+
+def scoring_head(width: int, options: ModelOptions) -> nn.Module:
+    """From an element beside the pooled row to one logit."""
+    return nn.Sequential(fully_connected(width, options.dim), nn.ReLU(), nn.Linear(options.dim, 1))
+
+
+class StrangerSets:
+    """Seven images of one class and one of another, the stranger at any place."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        self.channels, self.side = images.channels, images.side
+        self.places, self.counts = images.by_class()
+
+    def describe(self) -> dict[str, int]:
+        """How many images of how many classes there are."""
+        return self.images.describe()
+
+    def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
+        """So many sets; the target has the stranger's place and, for pictures, the labels."""
+        common, other = torch.rand(count, self.images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
+        strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
+        is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]
+        labels = torch.where(is_stranger, other[:, None], common[:, None])
+        among = self.counts[labels]
+        picked = (torch.rand(labels.shape, generator=generator, dtype=torch.float64) * among).long()
+        X = self.images.pixels[self.places[labels, picked]]
+        return SetBatch(X, None, {"stranger": strangers, "labels": labels})

@@ -1,0 +1,174 @@
+"""Images as elements of sets: scikit-learn's digits, which are always there, and a folder of the user's own."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.tasks.models import fully_connected
+
+Split = Literal["train", "test"]
+TEST_SHARE = 5
+"""One image in so many, or one class in so many, is for tests."""
+SPLIT_SEED = 0x1D
+SIDE = 28
+"""Images of a folder are scaled to SIDE x SIDE."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images with classes; none is in two splits."""
+
+    pixels: Float[Tensor, "N pixels"]
+    """From 0 to 1, channel by channel, row by row."""
+    labels: Int[Tensor, " N"]
+    channels: int
+    side: int
+
+    @property
+    def classes(self) -> int:
+        """How many there are; labels run from 0."""
+        return int(self.labels.max()) + 1
+
+    def describe(self) -> dict[str, int]:
+        """How many there are."""
+        return {"images": len(self.labels), "classes": self.classes}
+
+    def by_class(self) -> tuple[Int[Tensor, "classes most"], Int[Tensor, " classes"]]:
+        """Places of the images of each class, filled up with zeros, and how many there are of each."""
+        places = [(self.labels == label).nonzero()[:, 0] for label in range(self.classes)]
+        counts = torch.tensor([len(found) for found in places])
+        return nn.utils.rnn.pad_sequence(places, batch_first=True), counts
+
+    def part(self, chosen: Bool[Tensor, " N"]) -> "Images":
+        """Some of the images; classes without any are left out, the others counted anew from 0."""
+        labels = self.labels[chosen].unique(return_inverse=True)[1]
+        return Images(self.pixels[chosen], labels, self.channels, self.side)
+
+
+@lru_cache(maxsize=2)
+def digits(split: Split) -> Images:
+    """Handwritten digits, 8 x 8, that come with scikit-learn (1,797 images of ten classes).
+
+    A fifth of each class is for tests. Source: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI.
+    """
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    pixels = torch.from_numpy(found.data / 16.0).float()
+    whole = Images(pixels, torch.from_numpy(found.target).long(), channels=1, side=8)
+    return whole.part(held_out(len(pixels), whole.labels) == (split == "test"))
+
+
+def held_out(count: int, labels: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
+    """Which images are for tests: of each class the same share, at random but always the same."""
+    chosen = torch.zeros(count, dtype=torch.bool)
+    random = np.random.default_rng(SPLIT_SEED)
+    for label in labels.unique().tolist():
+        places = (labels == label).nonzero()[:, 0]
+        chosen[places[random.permutation(len(places))[: len(places) // TEST_SHARE]]] = True
+    return chosen
+
+
+@lru_cache(maxsize=2)
+def characters(folder: Path, split: Split) -> Images:
+    """Drawn characters of a folder alphabet/character/*.png, such as Omniglot's images_background or a folder of such.
+
+    A fifth of the characters is for tests: no character of the tests is seen in training. Images are dark on light, as
+    Omniglot's are, and become light on dark.
+
+    Raises:
+        PointsetError: there are too few characters, or a file is no image.
+    """
+    found = sorted({path.parent for path in folder.rglob("*.png")})
+    if len(found) < 2 * TEST_SHARE:
+        raise PointsetError(
+            f"{folder} has {len(found)} characters with images, too few to count: give a folder that has "
+            "alphabet/character/*.png, such as Omniglot's images_background, unpacked"
+        )
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(found))
+    tests = {found[place] for place in order[: len(found) // TEST_SHARE]}
+    kept = [character for character in found if (character in tests) == (split == "test")]
+    files = [(path, label) for label, character in enumerate(kept) for path in sorted(character.glob("*.png"))]
+    pixels = torch.stack([1.0 - read_image(path, SIDE, channels=1) for path, _ in files])
+    return Images(pixels, torch.tensor([label for _, label in files]), channels=1, side=SIDE)
+
+
+def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]:
+    """An image of one or three channels, its middle square scaled to side x side, from 0 to 1.
+
+    Raises:
+        PointsetError: the file is missing or no image.
+    """
+    from matplotlib.image import imread
+
+    try:
+        read = np.asarray(imread(path))
+    except (OSError, ValueError, SyntaxError) as error:
+        raise PointsetError(f"{path} is no image that can be read ({error}): restore it or remove it") from error
+    values = torch.from_numpy(read.astype(np.float32) / (255.0 if read.dtype == np.uint8 else 1.0))
+    values = values[..., None] if values.dim() == 2 else values[..., :3]  # [height, width, 1 or 3], without alpha
+    height, width = values.shape[:2]
+    square = min(height, width)
+    top, left = (height - square) // 2, (width - square) // 2
+    image = values[top : top + square, left : left + square].permute(2, 0, 1)[None]
+    image = F.interpolate(image, size=(side, side), mode="bilinear", antialias=True)[0].clamp(0.0, 1.0)
+    return (image.mean(dim=0, keepdim=True) if channels == 1 else image.expand(3, -1, -1)).flatten()
+
+
+class Embedding(nn.Module):
+    """Each image of a set on its own to a row of numbers: [B, n, pixels] -> [B, n, d].
+
+    Up to 8 x 8 pixels FC(d, ReLU), FC(d); larger ones Conv(d, 3 x 3, stride 2, ReLU) x 3, FC(d).
+    """
+
+    def __init__(self, channels: int, side: int, dim: int) -> None:
+        super().__init__()
+        small = side <= 8
+        self.rowwise = fully_connected(channels * side**2, dim, dim) if small else _convolutions(channels, side, dim)
+
+    def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
+        """Return the rows; padding is embedded as a dark image, and nobody looks at it."""
+        return self.rowwise(X)
+
+
+def _convolutions(channels: int, side: int, dim: int) -> nn.Sequential:
+    layers: list[nn.Module] = [nn.Unflatten(1, (channels, side, side))]
+    for before in (channels, dim, dim):
+        layers += [nn.Conv2d(before, dim, 3, stride=2, padding=1), nn.ReLU()]
+        side = (side + 1) // 2
+    layers += [nn.Flatten(), nn.Linear(dim * side**2, dim)]
+    return nn.Sequential(EachElement(nn.Sequential(*layers)))
+
+
+class EachElement(nn.Module):
+    """A module for batches [N, .] on the elements of sets [B, n, .]."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, X: Float[Tensor, "B n _"]) -> Float[Tensor, "B n d"]:
+        """Return a row for each element."""
+        return self.module(X.flatten(0, 1)).unflatten(0, X.shape[:2])
+
+
+def find_folder(data: str, name: str, help_text: str) -> Path:
+    """The folder of a data set of images: a path, or the data set's name for its place under POINTSET_HOME.
+
+    Raises:
+        PointsetError: it is not there; the text says how to get it.
+    """
+    from pointset.data.home import home
+
+    folder = home() / name if data == name else Path(data).expanduser()
+    if not folder.is_dir():
+        raise PointsetError(f"there is no folder {folder}: {help_text}")
+    return folder

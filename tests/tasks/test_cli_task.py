@@ -1,0 +1,96 @@
+"""`pointset task` and `pointset compare FILE` on a set problem, as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pointset.cli import main
+
+FILE = """
+title = "Two of them"
+task = "max-regression"
+seeds = [0, 1]
+models = ["rFF + max", { name = "SAB + PMA", label = "attention", weights = "sparsemax" }]
+[model]
+dim = 8
+heads = 2
+[recipe]
+steps = 3
+batch_size = 4
+"""
+SHORT = ("max-regression", "--steps", "3", "--seeds", "0", "--workers", "1")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pointset.tasks.max_regression.TEST_SETS", 20)
+    (tmp_path / "two.toml").write_text(FILE)
+
+
+def succeed(capsys, *arguments: str) -> str:
+    main(arguments)
+    return capsys.readouterr().out
+
+
+def test_a_task_by_name(capsys, tmp_path):
+    out = succeed(capsys, "task", *SHORT, "--models", "SAB + PMA", "rFF + max")
+    assert "Max regression, 1 seed, 3 steps of 128 sets, width 64" in out
+    assert "0.1355 ± 0.0074" in out
+    assert "rFF + mean" not in out
+    assert "saved in runs/max-regression: table.md, results.csv, results.json" in out
+    states = json.loads(succeed(capsys, "task", *SHORT[:-2], "--status", "--json"))
+    assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
+    assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]
+    whole = json.loads(succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--json"))
+    assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
+
+
+def test_a_plan(capsys, tmp_path):
+    out = succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run")
+    assert "1 at once; tests extra" in out
+    plan = json.loads(succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run", "--json"))
+    assert [(one["model"], one["cells"]) for one in plan["cells"]] == [("rFF + max", 1)]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_compare_knows_a_file_on_a_task(capsys, tmp_path):
+    out = succeed(capsys, "compare", "two.toml", "--seeds", "1", "--workers", "1")
+    assert "attention" in out
+    assert "saved in runs/two: table.md" in out
+    shown = succeed(capsys, "compare", "two.toml", "--status")
+    assert shown.count("finished") == 2
+    assert shown.count("waiting") == 2
+    assert (tmp_path / "runs" / "two" / "cells" / "attention-seed1" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["task", "max-reg"], "no task is called 'max-reg': did you mean max-regression"),
+        (["task", "max-regression", "--models", "SAB"], "'SAB' is no row of the experiment: choose from rFF + mean"),
+        (["task", "max-regression", "--steps", "0"], "steps=0 is out of range"),
+        (["task", "max-regression", "--data", "images"], "max-regression has no use for data: it has no options"),
+        (["task", "max-regression", "--seeds", "1", "1"], "a seed is given twice"),
+        (["compare", "two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
+        (["compare", "two.toml", "--dim", "4"], "two.toml decides dim"),
+        (
+            ["compare", "two.toml", "--models", "SAB + PMA"],
+            "is no row of the experiment: choose from rFF + max, attention",
+        ),
+        (["compare", "two.toml", "--data", "x"], "max-regression has no use for data"),
+        (["compare", "none.toml"], "there is no experiment none.toml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, tmp_path):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.err.startswith("pointset: ")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert [path.name for path in Path(tmp_path).iterdir()] == ["two.toml"]

@@ -1,0 +1,166 @@
+"""Counting: the sets, the heads, the figures."""
+
+import math
+
+import pytest
+import torch
+from scipy.stats import poisson
+
+from pointset.configuration import ModelOptions
+from pointset.data.batches import epoch_generator
+from pointset.errors import PointsetError
+from pointset.symmetry import check_symmetry
+from pointset.tasks import SetBatch, create_task
+from pointset.tasks.counting import HEADS, MODELS, SetMaker, head_of, poisson_loss, poisson_mode, poisson_prediction
+from pointset.tasks.images import Images, digits
+
+SMALL = ModelOptions(dim=8, heads=2, dropout=0.0)
+TASK = create_task("counting")
+
+
+def sets(count: int = 4000) -> SetBatch:
+    return TASK.draw(count, epoch_generator(0, 0))
+
+
+def test_every_set_has_as_many_classes_as_it_says():
+    batch = sets(300)
+    assert batch.X.shape == (300, 10, 64)
+    found = [len(set(row[keep].tolist())) for row, keep in zip(batch.target["labels"], batch.mask, strict=True)]
+    assert found == batch.target["count"].tolist()
+    assert (batch.X[~batch.mask] == 0).all()
+    assert (batch.target["labels"] == -1).equal(~batch.mask)
+
+
+def test_images_are_those_of_their_labels_and_of_their_split():
+    batch, test = sets(20), TASK.test_sets()
+    images = {
+        row.numpy().tobytes(): label for row, label in zip(digits("train").pixels, digits("train").labels, strict=True)
+    }
+    for image, label in zip(batch.X[batch.mask], batch.target["labels"][batch.mask], strict=True):
+        assert images[image.numpy().tobytes()] == label
+    assert not any(image.numpy().tobytes() in images for image in test[0].X[test[0].mask])
+    assert [tuple(one.X.shape) for one in test] == [(250, 10, 64)] * 8
+    assert torch.equal(test[3].X, create_task("counting").test_sets()[3].X)
+
+
+def test_sizes_are_uniform_and_counts_uniform_below_them():
+    batch = sets()
+    sizes, counts = batch.mask.sum(dim=1), batch.target["count"]
+    assert torch.bincount(sizes, minlength=11)[6:].tolist() == pytest.approx([800] * 5, abs=5 * 26)
+    assert torch.bincount(sizes)[:6].sum() == 0
+    for size in range(6, 11):
+        of_size = counts[sizes == size]
+        shares = torch.bincount(of_size, minlength=11)[1 : size + 1] / len(of_size)
+        assert shares.tolist() == pytest.approx([1 / size] * size, abs=5 * math.sqrt(1 / size / 700))
+        assert of_size.max() == size
+
+
+def test_all_classes_and_images_are_drawn():
+    batch = sets()
+    labels = batch.target["labels"][batch.mask]
+    assert torch.bincount(labels).tolist() == pytest.approx([len(labels) / 10] * 10, rel=0.1)
+    seen = {image.numpy().tobytes() for image in batch.X[batch.mask]}
+    assert len(seen) == len(digits("train").labels)
+
+
+def test_where_there_are_few_classes_no_more_are_counted():
+    few = Images(torch.rand(9, 4), torch.tensor([0, 1, 2] * 3), channels=1, side=2)
+    batch = SetMaker(few)(500, epoch_generator(1, 0))
+    assert set(batch.target["count"].tolist()) == {1, 2, 3}
+    found = [len(set(row[keep].tolist())) for row, keep in zip(batch.target["labels"], batch.mask, strict=True)]
+    assert found == batch.target["count"].tolist()
+
+
+def test_poisson_is_scipys():
+    output = torch.linspace(-3, 12, 40)[:, None].double()
+    counts = torch.arange(40) % 11
+    rates = torch.nn.functional.softplus(output[:, 0]).numpy()
+    expected = -poisson.logpmf(counts.numpy(), rates).mean()
+    assert float(poisson_loss(output, counts)) == pytest.approx(expected, rel=1e-6)
+    best = [max(range(30), key=lambda count: poisson.pmf(count, rate)) for rate in rates]
+    assert poisson_mode(output).tolist() == best
+    assert poisson_prediction(output).tolist() == [round(rate) for rate in rates]
+
+
+def test_a_head_is_known_by_its_outputs():
+    assert len({head.outputs for head in HEADS.values()}) == len(HEADS)
+    for head in HEADS.values():
+        output = head.layer(8)(torch.randn(5, 8))
+        assert output.shape == (5, head.outputs)
+        assert head_of(output) is head
+
+
+def test_ordered_heads_say_one_to_ten():
+    """Far below all thresholds the count is 1, far above 10."""
+    assert HEADS["thresholds"].predict(torch.tensor([[-9.0] * 9, [9.0] * 9])).tolist() == [1, 10]
+    assert HEADS["thresholds"].mode(torch.tensor([[-9.0] * 9, [9.0] * 9])).tolist() == [1, 10]
+    assert HEADS["soft labels"].predict(torch.eye(10)).tolist() == list(range(1, 11))
+    for name in ("thresholds", "soft labels"):
+        head = HEADS[name]
+        output = (torch.zeros(3, head.outputs)).requires_grad_()
+        head.loss(output, torch.tensor([1, 5, 10])).backward()
+        assert output.grad.abs().sum(dim=1).min() > 0
+
+
+def test_figures_by_hand():
+    """Rates 1.2, 2.7, 5.4: rounded 1, 3, 5, modes 1, 2, 5; true 1, 3, 7. Then thresholds that say 4 of 4."""
+    rates = torch.tensor([1.2, 2.7, 5.4])
+    outputs = [rates.expm1().log()[:, None], torch.tensor([[2.0] * 3 + [-2.0] * 6])]
+    batches = [
+        SetBatch(torch.zeros(3, 10, 64), target={"count": torch.tensor([1, 3, 7])}),
+        SetBatch(torch.zeros(1, 10, 64), target={"count": torch.tensor([4])}),
+    ]
+    assert TASK.figures(outputs, batches) == {"accuracy": 0.75, "accuracy of the mode": 0.5, "MAE": 0.5}
+
+
+@pytest.mark.parametrize("row", TASK.rows)
+def test_every_row_is_a_function_of_sets_with_its_head(row):
+    model = TASK.model(row, SMALL, seed=0)
+    batch = sets(3)
+    output = model(batch.X, batch.mask)
+    assert output.shape == (3, HEADS[row.partition(", ")[2] or "Poisson"].outputs)
+    TASK.loss(output, batch).backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert [name for name in idle if not name.endswith("key.bias")] == [], "a key's bias cancels where queries are few"
+    assert check_symmetry(model, sizes=(6, 10)).worst < 1e-4
+    assert model.pool.__class__.__name__ in {"MeanPool", "SumPool", "AttentionPool"}
+
+
+def test_rows_and_options():
+    assert len(TASK.rows) == len(MODELS) * len(HEADS)
+    assert "weights" in TASK.used_options("SAB + PMA, soft labels")
+    assert "weights" not in TASK.used_options("rFF + sum, thresholds")
+    with pytest.raises(PointsetError, match="no model is called 'SAB, thresholds'"):
+        TASK.model("SAB, thresholds", SMALL, seed=0)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_batch_can_be_learned_by_heart(head):
+    """The loss of a few sets, seen over and over, falls: the best constant is off by 2.2."""
+    model = TASK.model("SAB + PMA" if head == "Poisson" else f"SAB + PMA, {head}", ModelOptions(dim=32, dropout=0.0), 0)
+    optimizer, batch = torch.optim.Adam(model.parameters(), lr=3e-3), sets(16)
+    for _ in range(150):
+        optimizer.zero_grad()
+        TASK.loss(model(batch.X, batch.mask), batch).backward()
+        optimizer.step()
+    assert TASK.figures([model(batch.X, batch.mask)], [batch])["MAE"] < 0.6
+
+
+def test_what_is_missing_is_told_with_a_way_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
+    for data in ("omniglot", str(tmp_path / "nowhere")):
+        with pytest.raises(PointsetError, match=r"there is no folder .*: give a folder that has alphabet/character"):
+            create_task("counting", data=data)
+    with pytest.raises(PointsetError, match="counting has no use for images: its options are data"):
+        create_task("counting", images="x")
+
+
+def test_a_folder_of_ones_own(tmp_path):
+    from test_images import drawn
+
+    task = create_task("counting", data=str(drawn(tmp_path / "own")))
+    assert task.describe() == {"train": {"images": 48, "classes": 16}, "test": {"images": 12, "classes": 4}}
+    batch = task.draw(3, epoch_generator(0, 0))
+    assert batch.X.shape == (3, 10, 784)
+    assert task.model("SAB + PMA", SMALL, seed=0)(batch.X, batch.mask).shape == (3, 1)
+    assert max(one.target["count"].max() for one in task.test_sets()) == 4

@@ -1,0 +1,108 @@
+"""Images for sets: splits, folders, scaling, and what is said of broken ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imsave
+
+from pointset.errors import PointsetError
+from pointset.tasks.images import Embedding, characters, digits, find_folder, read_image
+
+
+def drawn(folder: Path, alphabets: int = 2, each: int = 10, images: int = 3) -> Path:
+    """Dark strokes on light, as Omniglot's, of 20 x 20 pixels; the place of the stroke tells the character."""
+    for number in range(alphabets * each):
+        place = folder / f"alphabet{number % alphabets}" / f"character{number:02d}"
+        place.mkdir(parents=True)
+        for image in range(images):
+            pixels = np.ones((20, 20), dtype=np.float32)
+            pixels[number % 20, image:] = 0.0
+            imsave(place / f"{image}.png", pixels, cmap="gray", vmin=0, vmax=1)
+    return folder
+
+
+def test_digits_are_split_by_image_class_by_class():
+    from sklearn.datasets import load_digits
+
+    train, test = digits("train"), digits("test")
+    assert len(train.labels) + len(test.labels) == 1797
+    assert (train.channels, train.side, train.pixels.shape[1]) == (1, 8, 64)
+    assert train.pixels.min() == 0
+    assert train.pixels.max() == 1
+    whole = {row.tobytes(): label for row, label in zip(*load_digits(return_X_y=True), strict=True)}
+    assert len(whole) == 1797, "no two images are the same, so that they can be told apart"
+    for part in (train, test):
+        for row, label in zip((part.pixels * 16).double().numpy(), part.labels.tolist(), strict=True):
+            assert whole.pop(row.tobytes()) == label, "in one split, with its own label"
+    assert torch.bincount(test.labels).tolist() == [int(n) // 5 for n in np.bincount(load_digits().target)]
+
+
+def test_places_by_class():
+    places, counts = digits("test").by_class()
+    assert places.shape == (10, int(counts.max()))
+    for label in range(10):
+        assert (digits("test").labels[places[label, : counts[label]]] == label).all()
+
+
+def test_a_folder_of_characters_is_split_by_character(tmp_path):
+    folder = drawn(tmp_path / "characters")
+    train, test = characters(folder, "train"), characters(folder, "test")
+    assert (train.classes, test.classes) == (16, 4)
+    assert (len(train.labels), len(test.labels)) == (48, 12)
+    assert train.describe() == {"images": 48, "classes": 16}
+    assert train.pixels.shape == (48, 28 * 28)
+    rows = {tuple(image.view(28, 28).sum(dim=1).argmax().item() for image in part.pixels) for part in (train, test)}
+    assert len(rows) == 2
+    assert not set.intersection(*map(set, rows)), "no character is in both"
+    assert train.pixels.mean() < 0.2, "light on dark"
+
+
+def test_too_few_characters_are_refused(tmp_path):
+    with pytest.raises(PointsetError, match="has 4 characters with images, too few to count: give a folder that has"):
+        characters(drawn(tmp_path, 2, 2), "train")
+
+
+def test_an_image_is_its_middle_square_scaled(tmp_path):
+    pixels = np.zeros((4, 8, 3), dtype=np.uint8)
+    pixels[:, 2:6, 0] = 255  # red in the middle square
+    imsave(tmp_path / "image.png", pixels)
+    image = read_image(tmp_path / "image.png", 2, channels=3).view(3, 2, 2)
+    assert image[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert image[1:].abs().max() == 0
+    assert read_image(tmp_path / "image.png", 2, channels=1).tolist() == pytest.approx([1 / 3] * 4)
+
+
+def test_a_file_that_is_no_image_is_named(tmp_path):
+    (tmp_path / "image.png").write_bytes(b"no image")
+    with pytest.raises(PointsetError, match=r"image\.png is no image that can be read"):
+        read_image(tmp_path / "image.png", 2, channels=1)
+    with pytest.raises(PointsetError, match=r"gone\.png is no image that can be read"):
+        read_image(tmp_path / "gone.png", 2, channels=1)
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "parameters"),
+    [
+        (1, 8, (64 * 5 + 5) + (5 * 5 + 5)),
+        (3, 12, (27 * 5 + 5) + 2 * (45 * 5 + 5) + (5 * 2 * 2 * 5 + 5)),  # 12 -> 6 -> 3 -> 2
+    ],
+)
+def test_embeddings_see_one_image_at_a_time(channels, side, parameters):
+    torch.manual_seed(0)
+    module = Embedding(channels, side, 5)
+    assert sum(parameter.numel() for parameter in module.parameters()) == parameters
+    X = torch.rand(2, 3, channels * side**2)
+    Z = module(X)
+    assert Z.shape == (2, 3, 5)
+    assert torch.allclose(Z[1, 2], module(X[1:, 2:])[0, 0], atol=1e-6)
+
+
+def test_a_folder_is_a_path_or_a_place_under_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
+    with pytest.raises(PointsetError, match=rf"there is no folder {tmp_path}/omniglot: get it there"):
+        find_folder("omniglot", "omniglot", "get it there")
+    (tmp_path / "omniglot").mkdir()
+    assert find_folder("omniglot", "omniglot", "") == tmp_path / "omniglot"
+    assert find_folder(str(tmp_path), "omniglot", "") == tmp_path

@@ -1,0 +1,66 @@
+"""Rows of the tables as models of the zoo under other heads."""
+
+import pytest
+import torch
+from torch import nn
+
+from pointset.configuration import ModelOptions
+from pointset.errors import PointsetError
+from pointset.tasks.models import fully_connected, row_model, used_options, zoo_name
+from pointset.zoo import create_model
+
+SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("rFF + mean", "rff-mean"),
+        ("rFF + PMA", "rff-pma"),
+        ("rFFp-mean + mean", "rffp-mean"),
+        ("rFFp-max + max", "rffp-max"),
+        ("SAB + sum", "sab-sum"),
+        ("ISAB16 + PMA4", "isab16-pma4"),
+    ],
+)
+def test_names_of_the_papers_are_names_of_the_zoo(row, name):
+    assert zoo_name(row) == name
+    create_model(name, dim=16)
+
+
+@pytest.mark.parametrize("row", ["rFF", "rff-mean", "rFFp-max + mean", "SAB + median", "ISAB0 + PMA", "rFF + mean "])
+def test_other_names_are_refused(row):
+    with pytest.raises(PointsetError, match="is no model: name an encoder and a pooling"):
+        zoo_name(row)
+
+
+@pytest.mark.parametrize("row", ["rFF + max", "SAB + PMA", "ISAB4 + PMA3"])
+def test_a_row_is_the_zoos_model_under_the_head(row):
+    """With the zoo's own head in place of ours, the answers are the zoo's."""
+    ours = row_model(row, 5, SMALL, 3, lambda width: fully_connected(width, 11, 7)).eval()
+    zoo = create_model(zoo_name(row), 1, inputs=5, seed=3, **SMALL.as_dict()).eval()
+    X, mask = torch.randn(2, 6, 5), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    assert ours(X, mask).shape == (2, 7)
+    pooled = ours.pool(ours.encode(X, mask), mask)
+    assert torch.equal(zoo.head(pooled), zoo(X, mask))
+
+
+def test_the_head_has_weights_of_its_own():
+    """Not those that the zoo's head would have had: its stream is another."""
+    ours = row_model("rFF + max", 3, SMALL, 0, lambda width: nn.Linear(width, 16))
+    zoo = create_model("rff-max", 1, inputs=3, seed=0, **SMALL.as_dict())
+    first = next(module for module in zoo.head.modules() if isinstance(module, nn.Linear))
+    assert ours.head[-1].weight.shape == first.weight.shape
+    assert not torch.equal(ours.head[-1].weight, first.weight)
+
+
+def test_fully_connected_is_linear_with_a_relu_between():
+    layers = fully_connected(2, 3, 4)
+    assert [type(layer).__name__ for layer in layers] == ["Linear", "ReLU", "Linear"]
+    assert [tuple(layer.weight.shape) for layer in layers[::2]] == [(3, 2), (4, 3)]
+    assert len(fully_connected(2, 3)) == 1
+
+
+def test_options_without_use_are_known():
+    assert "heads" not in used_options("rFF + max")
+    assert {"heads", "weights", "score", "seeds"} <= used_options("SAB + PMA")
