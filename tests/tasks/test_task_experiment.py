@@ -1,5 +1,6 @@
 """Experiments on set problems from files: what is read, and what is refused with which words."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,14 +106,24 @@ def test_published_figures_may_be_negative(tmp_path):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_shipped_experiment_is_that_of_a_task_and_its_models_can_be_built(file):
+def test_every_model_of_every_shipped_experiment_can_be_built(file):
     experiment = read_task_experiment(file)
     assert experiment.title
-    assert experiment.task == file.stem
-    assert shipped_experiment(file.stem) == file
     for entry in experiment.models:
         small = ModelOptions.from_dict({**entry.options(experiment.model).as_dict(), "dim": 8})
         experiment.problem.model(entry.name, small, seed=0)
+
+
+@pytest.mark.parametrize("name", list_tasks())
+def test_every_task_has_an_experiment_of_its_name(name):
+    file = shipped_experiment(name)
+    assert file == FOLDER / f"{name}.toml"
+    assert read_task_experiment(file).task == name
+
+
+def test_the_falling_learning_rate_is_the_only_change():
+    usual, falling = (read_task_experiment(FOLDER / f"max-regression{end}.toml") for end in ("", "-decay"))
+    assert replace(falling, recipe=replace(falling.recipe, schedule="constant"), title=usual.title) == usual
 
 
 def test_max_regression_as_shipped_is_as_published():
