@@ -52,7 +52,7 @@ class Comparison:
         """What the table's figures are, in a few sentences."""
         experiment, recipe = self.experiment, self.experiment.recipe
         epoch = "last epoch" if recipe.patience is None else "best validation epoch"
-        length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epochs"
+        length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
         seeds, sizes = len(experiment.seeds), " / ".join(map(str, experiment.points))
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"

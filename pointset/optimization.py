@@ -8,7 +8,7 @@ from torch import nn
 from pointset.configuration import Recipe
 
 # Vectors that are trained as data, not as maps: pulling them to zero has no reason.
-UNDECAYED = ("inducing_points", "seeds")
+UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

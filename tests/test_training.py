@@ -250,6 +250,21 @@ def test_decay_leaves_vectors_inducing_points_and_seeds_alone():
     assert (decayed["weight_decay"], rest["weight_decay"]) == (0.1, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "vectors"),
+    [
+        ("rff-aggr.settransformer", {}, {"seed"}),
+        ("isab4-pma", {"trained_temperature": True, "score": "additive"}, {"log_temperature", "seeds"}),
+    ],
+)
+def test_no_vector_is_decayed_whoever_made_it(name, options, vectors):
+    model = pointset.create_model(name, dim=16, **options)
+    decayed, rest = make_optimizer(model, Recipe(weight_decay=0.1)).param_groups
+    names = {id(parameter): name.split(".")[-1] for name, parameter in model.named_parameters()}
+    assert vectors <= {names[id(parameter)] for parameter in rest["params"]}
+    assert not vectors & {names[id(parameter)] for parameter in decayed["params"]}
+
+
 def rates(**changes) -> list[float]:
     recipe = Recipe(learning_rate=1.0, **changes)
     return [learning_rate(recipe, step, 100) for step in range(100)]
