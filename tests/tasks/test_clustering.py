@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from pointset.symmetry import check_symmetry
 from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_of, oracle_figures, truth_of
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step
+from pointset.tasks.experiment import read_task_experiment, shipped_experiment
 from pointset.tasks.mixtures import LEAST_SCALE, Mixture, log_likelihood
 from pointset.tasks.task import SetBatch, Task
 
@@ -195,6 +197,31 @@ def test_it_is_a_task():
     assert all(metric.higher_is_better for metric in TASK.metrics)
     assert "heads" in TASK.used_options("SAB + mean")
     assert TASK.used_options("rFFp-max + max") == {"dim", "layers", "dropout"}
+
+
+def test_the_experiment_is_the_papers_and_the_short_one_differs_in_what_it_says():
+    long = read_task_experiment(shipped_experiment("clustering"))
+    short = read_task_experiment(shipped_experiment("clustering").with_name("clustering_short.toml"))
+    assert long.labels == list(TASK.rows)
+    assert (long.recipe.steps, long.recipe.batch_size, long.recipe.learning_rate) == (50_000, 10, 1e-3)
+    assert (long.recipe.optimizer, long.recipe.schedule, long.recipe.clip_norm) == ("adam", "constant", None)
+    assert (long.model.dim, long.model.heads, long.model.form, long.model.dropout) == (128, 4, "reference", 0.0)
+    means = {row: tuple(figures[name].mean for name in ("LL0", "LL1")) for row, figures in long.published.items()}
+    assert means == {
+        "rFF + mean": (-2.0006, -1.6186),
+        "rFFp-mean + mean": (-1.7606, -1.5191),
+        "rFFp-max + max": (-1.7692, -1.5103),
+        "SAB + mean": (-1.6772, -1.5070),
+        "ISAB16 + mean": (-1.6955, -1.4742),
+        "rFF + PMA4": (-1.6680, -1.5409),
+        "SAB + PMA4": (-1.5145, -1.4619),
+        "ISAB16 + PMA4": (-1.5009, -1.4530),
+    }
+    assert (short.labels, short.published, short.seeds) == (long.labels, long.published, (0,))
+    assert short.model == replace(long.model, initial="normal")
+    assert short.recipe == replace(
+        long.recipe, steps=2000, learning_rate=3e-3, schedule="cosine", warmup=0.1, clip_norm=1.0
+    )
 
 
 def test_a_few_steps_of_training_help():
