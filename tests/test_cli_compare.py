@@ -68,7 +68,7 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert not (tmp_path / "runs").exists()
 
     half = succeed(capsys, file, "--seeds", "0", "--workers", "1")
-    assert "24 / 9 points, 1 seed, 1 epochs, width 16" in half
+    assert "24 / 9 points, 1 seed, 1 epoch, width 16" in half
     assert "saved in runs/two: report.html" in half
     states = rows_of(succeed(capsys, file, "--status", "--json"))
     assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4

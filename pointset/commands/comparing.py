@@ -85,8 +85,9 @@ def _is_task(file: Path) -> bool:
 def _check_flags(file: Path, data_options: QuickData, model_options: QuickModel, recipe: QuickRecipe) -> None:
     """Raise a PointsetError for a flag that says something else than what the file decides."""
     for given, usual in ((data_options, QuickData()), (model_options, QuickModel()), (recipe, QuickRecipe())):
+        normal = usual.as_dict()
         for name, value in given.as_dict().items():
-            if value != getattr(usual, name):
+            if value != normal[name]:
                 raise PointsetError(f"{file} decides {name}: change it there, in a copy of the file, or leave it out")
 
 
