@@ -26,8 +26,8 @@ class Figure:
     published: Published | None
 
     def verdict(self, digits: int) -> str:
-        """Whether the published figure lies within two standard errors of the difference; empty without one."""
-        if self.published is None or self.deviation is None:
+        """Whether the published figure lies within two standard errors of the difference; empty if either has none."""
+        if self.published is None or self.deviation is None or self.published.runs < 2:
             return ""
         return verdict(self.mean, self.deviation, self.seeds, self.published, lambda apart: f"{apart:.{digits}f}")
 
@@ -133,9 +133,13 @@ def _metric_columns(rows: Sequence[TaskRow], metric: Metric, brief: bool) -> dic
     if not brief:
         columns[f"{name} 95 % interval"] = [interval(figure.interval, digits) for figure in figures]
     published = [figure.published for figure in figures]
-    columns[f"{name} published"] = [spread(one.mean, one.deviation, digits) if one else "" for one in published]
+    columns[f"{name} published"] = [_spread_of(one, digits) if one else "" for one in published]
     columns[f"{name} verdict"] = [figure.verdict(digits) for figure in figures]
     return columns
+
+
+def _spread_of(published: Published, digits: int) -> str:
+    return spread(published.mean, published.deviation if published.runs > 1 else None, digits)
 
 
 def spread(value: float, deviation: float | None, digits: int) -> str:

@@ -104,6 +104,12 @@ def test_a_verdict_is_two_standard_errors_of_the_difference(published, words):
     assert "MAE 95 % interval" not in make_table(found, metrics, brief=True)
 
 
+def test_a_published_mean_without_a_deviation_has_no_verdict():
+    found, metrics = rows(TABLE, **{"rFF + mean": Published(2.5, 0.0, 1)})
+    assert found[0].figures["MAE"].verdict(4) == ""
+    assert " 2.5000 |" in make_table(found, metrics, "github")
+
+
 def test_a_table_of_one_seed_has_no_spread_no_verdict_and_no_test():
     found, metrics = rows(
         {label: {0: values[0]} for label, values in TABLE.items()}, **{"rFF + mean": Published(2, 1, 5)}
