@@ -73,13 +73,25 @@ def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: T
         torch.bmm(Q, K.mT, out=A)
     torch.softmax(weights, dim=-1, out=weights)
     for A, (Q, _, V) in zip(weights, parts, strict=True):
-        Q.baddbmm_(A, V)
+        _add_product(Q, A, V)
 
 
 def _feed(H: Tensor, maps: Maps, T: Tensor, O: Tensor) -> None:  # noqa: E741
     """Fill O [rows, d]; T [rows, d] is for a moment."""
     torch.addmm(maps.feed_bias, H, maps.feed.mT, out=T)
     torch.add(H, T.relu_(), out=O)
+
+
+def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
+    """out += A B, batch by batch.
+
+    `baddbmm_` into columns of a wider tensor is one call of the product for each set: a fifth of a training step when
+    sets have ten rows. A product of its own, added after it, is a pass over memory more, which large sets would feel.
+    """
+    if len(out) > 2:
+        out += torch.bmm(A, B)
+    else:
+        out.baddbmm_(A, B)
 
 
 def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
@@ -170,4 +182,4 @@ def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forw
     gL = torch._softmax_backward_data(gA, A, -1, A.dtype, grad_input=gA)
     for a, gl, (gh, h, K, V, gk, _) in zip(A, gL, parts, strict=True):
         gk += torch.bmm(gl.mT, h) - torch.bmm(torch.bmm(gl.mT, a), V)  # Q = H - A V
-        gh.baddbmm_(gl, K)
+        _add_product(gh, gl, K)
