@@ -17,7 +17,13 @@ from jaxtyping import install_import_hook
 from numpy.typing import NDArray
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
-install_import_hook(["pointset.nn", "pointset.zoo"], "beartype.beartype")
+TYPED = (
+    "pointset.nn",
+    "pointset.tasks.expectation_maximisation",
+    "pointset.tasks.mixtures",
+    "pointset.zoo",
+)
+install_import_hook(TYPED, "beartype.beartype")
 
 CHECKOUT = Path(__file__).parent.parent
 
