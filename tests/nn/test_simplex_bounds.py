@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from simplex_cases import case, reference, weights_of
 
 from pointset.errors import PointsetError
-from pointset.nn.simplex import BOUNDED, BoundsError, bounded_softmax, bounded_sparsemax, constrained_sparsemax
+from pointset.nn.simplex import BOUNDED, BoundsError, bounded_softmax, bracketing, constrained_sparsemax
 
 SOLVERS = ["newton", "sort", "pardalos-kovoor"]
 
@@ -30,8 +30,8 @@ def test_every_solver_finds_the_projection(solver, seed, keys, scale, masked, ro
 def test_solvers_agree_to_rounding_on_many_rows_of_single_precision():
     generator = torch.Generator().manual_seed(0)
     for keys, scale in ((16, 1.0), (16, 0.01), (300, 1.0), (300, 20.0)):
-        z = torch.randn(200, keys, generator=generator) * scale
-        u = torch.rand(200, keys, generator=generator) * 6 / keys
+        z = torch.randn(50, keys, generator=generator) * scale
+        u = torch.rand(50, keys, generator=generator) * 6 / keys
         expected = constrained_sparsemax(z.double(), u.double(), solver="pardalos-kovoor").float()
         for solver in SOLVERS:
             found = constrained_sparsemax(z, u, solver=solver)
@@ -39,7 +39,7 @@ def test_solvers_agree_to_rounding_on_many_rows_of_single_precision():
             assert (found <= u).all()
 
 
-@pytest.mark.parametrize("module", [bounded_softmax, bounded_sparsemax])
+@pytest.mark.parametrize("module", [bounded_softmax, bracketing])
 def test_sorting_takes_over_where_newton_gives_up(module, monkeypatch):
     name = "csoftmax" if module is bounded_softmax else "csparsemax"
     z, u, mask = case(1, 20)
@@ -55,10 +55,7 @@ def test_bounds_that_sum_to_1_are_the_weights(name, keys, dtype):
     """To rounding, on either side of 1."""
     z, u, mask = case(2, keys, room=1.0, dtype=dtype)
     for bounds in (u, u * (1 - 4 * torch.finfo(dtype).eps), u * (1 + 4 * torch.finfo(dtype).eps)):
-        expected = bounds if mask is None else bounds * mask
-        torch.testing.assert_close(
-            weights_of(name, bounds)(z, mask), expected, atol=1e-5 if keys == 300 else 1e-6, rtol=0
-        )
+        assert torch.equal(weights_of(name, bounds)(z, mask), bounds if mask is None else bounds * mask)
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))

@@ -1,5 +1,7 @@
 """Gradients of weights, against finite differences, by every road that torch has to them."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from jaxtyping import config
@@ -66,6 +68,34 @@ def test_gradients_of_held_weights_by_hand():
     weigh("csparsemax", z, u)[1].backward()
     assert z.grad.tolist() == [0, 0.5, -0.5]
     assert u.grad.tolist() == [-0.5, 0, 0]
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("watched", [False, True], ids=["eager", "torch.func"])
+def test_bounds_that_leave_no_choice_have_the_gradient_of_their_shares(name, watched):
+    """Of u / sum(u): adding a constant to what a row is asked for changes nothing, here as elsewhere."""
+    z = torch.randn(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    u = torch.tensor([0.1, 0.4, 0.2, 0.3, 0.0], dtype=torch.float64).expand(3, 5)
+    g = torch.randn(3, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def loss(z: Tensor, u: Tensor) -> Tensor:
+        return (weigh(name, z, u) * g).sum()
+
+    gradient = torch.func.grad if watched else grad_of
+    gz, gu = gradient(loss, argnums=(0, 1))(z, u)
+    assert torch.equal(gz, torch.zeros_like(z))
+    expected = torch.func.grad(lambda u: (u / u.sum(dim=-1, keepdim=True) * g).sum())(u)
+    torch.testing.assert_close(gu, expected)
+
+
+def grad_of(loss: Callable[..., Tensor], argnums: tuple[int, ...]) -> Callable[..., tuple[Tensor, ...]]:
+    """As torch.func.grad, by the tape."""
+
+    def gradients(*inputs: Tensor) -> tuple[Tensor, ...]:
+        leaves = [part.clone().requires_grad_() for part in inputs]
+        return torch.autograd.grad(loss(*leaves), [leaves[number] for number in argnums])
+
+    return gradients
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.bounds import no_more_than_1, upper_bounds
+from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
 from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.rows import is_watched, single_or_double
 
@@ -49,12 +49,14 @@ def constrained_softmax(
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:
-    """p where p < u, else 0."""
+    """What is free: p where p < u, else 0."""
     return (u - p).sign() * p
 
 
 def _solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    p = _by_newton(z, u)
+    p, no_choice = _by_newton(z, u), leave_no_choice(u, dim=0)
+    if no_choice.any():
+        p = torch.where(no_choice, u, p)
     return p, torch.ge(p, u, out=torch.empty_like(p))
 
 
@@ -85,10 +87,10 @@ def _by_newton(z: Tensor, u: Tensor) -> Tensor:
 def _closed_form(z: Tensor, u: Tensor) -> Tensor:
     """By sorting, z and u [..., n]; differentiable in both."""
     with torch.no_grad():
-        held = _held(z, u)
+        held = _held(z, u) | leave_no_choice(u)
     left = (1 - torch.where(held, u, 0).sum(dim=-1, keepdim=True)).clamp(min=0)
     shares = torch.softmax(z.masked_fill(held, torch.finfo(z.dtype).min), dim=-1)
-    return no_more_than_1(torch.where(held, u, (left * shares).minimum(u)), ~held)
+    return gradient_of_shares(torch.where(held, u, (left * shares).minimum(u)), ~held)
 
 
 def _held(z: Tensor, u: Tensor) -> Tensor:

@@ -1,20 +1,27 @@
 """Constrained sparsemax: the point of the simplex below upper bounds that is nearest to the scores."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.simplex.bounds import no_more_than_1, upper_bounds
+from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
+from pointset.nn.simplex.bracketing import bracketed_threshold
+from pointset.nn.simplex.breakpoints import sorted_threshold
 from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.pardalos_kovoor import split_point
 from pointset.nn.simplex.rows import is_watched, single_or_double
 
 Solver = Literal["newton", "sort", "pardalos-kovoor"]
 
-STEPS = 30
-"""Of Newton's method, before sorting takes over."""
+THRESHOLDS: dict[Solver, Callable[[Tensor, Tensor], Tensor]] = {
+    "newton": bracketed_threshold,
+    "sort": lambda z, u: sorted_threshold(z.T, u.T).T,
+    "pardalos-kovoor": lambda z, u: split_point(z.T, u.T).T,
+}
+"""How the thresholds [1, r] of scores and bounds [n, r] are found, keys first."""
 
 
 def constrained_sparsemax(
@@ -50,11 +57,11 @@ def constrained_sparsemax(
         scores = torch.where(mask, scores, 0)
     u = upper_bounds(upper, scores, mask)
     if is_watched():
-        return _closed_form(scores, u, _sorted_threshold(scores, u)).to(z.dtype)
-    threshold = {"newton": _newton_threshold, "sort": _sorted_threshold, "pardalos-kovoor": split_point}[solver]
+        return _closed_form(scores, u).to(z.dtype)
 
     def solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        return _weights(z, u, threshold(z.T, u.T).T)
+        tau = THRESHOLDS[solver](z, u)
+        return _weights(z, u, tau.masked_fill(leave_no_choice(u, dim=0), -torch.inf))
 
     return below_bounds(scores, u, solve, _free).to(z.dtype)
 
@@ -77,59 +84,13 @@ def _weights(z: Tensor, u: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
     return p.sub_(free.mul_(step)).relu_().minimum(u), held
 
 
-def _closed_form(z: Tensor, u: Tensor, tau: Tensor) -> Tensor:
-    """The weights, given the threshold to rounding; z and u [..., n], differentiable in both."""
+def _closed_form(z: Tensor, u: Tensor) -> Tensor:
+    """By sorting, z and u [..., n]; differentiable in both."""
+    tau = sorted_threshold(z, u).masked_fill(leave_no_choice(u), -torch.inf)
     above = z - tau
     held = (above >= u) & (above > 0)
     free = (above > 0) & ~held
     total = torch.where(free, above, torch.where(held, u, 0)).sum(dim=-1, keepdim=True)
     step = (total - 1) / free.sum(dim=-1, keepdim=True).clamp(min=1)
     p = torch.where(held, u, torch.where(free, above - step, 0).clamp(min=0).minimum(u))
-    return no_more_than_1(p, free)
-
-
-@torch.no_grad()
-def _sorted_threshold(z: Tensor, u: Tensor) -> Tensor:
-    """The threshold [..., 1], by walking down the sorted points where the sum of p changes its slope.
-
-    Coming down, tau meets z_i, where a weight starts to grow, and z_i - u_i, where it stops.
-    """
-    n = z.shape[-1]
-    points, order = torch.cat((z, z - u), dim=-1).sort(dim=-1, descending=True)
-    slopes = torch.where(order < n, 1, -1).cumsum(dim=-1)
-    rises = slopes[..., :-1] * (points[..., :-1] - points[..., 1:])
-    sums = torch.cat((torch.zeros_like(z[..., :1]), rises.cumsum(dim=-1)), dim=-1)
-    below = (sums < 1).sum(dim=-1, keepdim=True)
-    last = below - 1
-    tau = points.gather(-1, last) - (1 - sums.gather(-1, last)) / slopes.gather(-1, last).clamp(min=1)
-    # All points below: the bounds sum to 1 but for rounding, and every weight is at its bound.
-    return tau.masked_fill(below == 2 * n, -torch.inf)
-
-
-@torch.no_grad()
-def _newton_threshold(z: Tensor, u: Tensor) -> Tensor:
-    """The same by Newton's method, kept in the interval in which the threshold is known to lie.
-
-    The sum of p is piecewise linear in tau, but bends both ways: a step that leaves the interval is replaced by its
-    middle. As tau falls, more keys grow and more are held, never fewer. So a step that ends with as many of both as it
-    began with never left its piece, and was exact.
-    """
-    z, u = z.T, u.T.clamp(min=torch.finfo(u.dtype).tiny)  # keys first; a key that is held has grown, then
-    highest, lowest = z.amax(dim=0, keepdim=True), (z - u.clamp(max=1)).amin(dim=0, keepdim=True)
-    enough, room = 8 * torch.finfo(z.dtype).eps, u.sum(dim=0, keepdim=True).clamp(max=1)
-    tau, work = (highest - 1).maximum(lowest), torch.empty_like(z)
-    stepped, held, grown = torch.zeros_like(tau, dtype=torch.bool), torch.zeros_like(tau), torch.zeros_like(tau)
-    for _ in range(STEPS):
-        held_before, grown_before = held, grown
-        above = z - tau
-        held = torch.ge(above, u, out=work).sum(dim=0, keepdim=True)
-        excess = torch.minimum(above.relu_(), u, out=work).sum(dim=0, keepdim=True) - room
-        grown = above.sign_().sum(dim=0, keepdim=True)
-        exact = excess.abs() <= enough
-        if (exact | stepped & (held == held_before) & (grown == grown_before)).all():
-            return tau.T
-        lowest, highest = torch.where(excess >= 0, tau, lowest), torch.where(excess < 0, tau, highest)
-        step = tau + excess / (grown - held)
-        stepped = (step >= lowest) & (step <= highest)
-        tau = torch.where(exact, tau, torch.where(stepped, step, (lowest + highest) / 2))
-    return _sorted_threshold(z.T, u.T)
+    return gradient_of_shares(p, free)

@@ -35,8 +35,13 @@ def upper_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tenso
     return u
 
 
-def no_more_than_1(p: Tensor, free: Tensor) -> Tensor:
-    """The weights p [..., n] themselves, with the gradient of p / sum(p) in rows where none is free (see `gradients`)."""
+def leave_no_choice(u: Tensor, dim: int = -1) -> Tensor:
+    """The rows whose bounds sum to 1, but for rounding, or to less; what they hold is all held."""
+    return u.detach().sum(dim=dim, keepdim=True) <= 1 + 8 * torch.finfo(u.dtype).eps
+
+
+def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
+    """The weights p [..., n] themselves, but where none is free with the gradient of p / sum(p) (see `gradients`)."""
     total = p.sum(dim=-1, keepdim=True)
     scale = total.detach() / total.clamp(min=torch.finfo(p.dtype).tiny)
     return torch.where(free.any(dim=-1, keepdim=True), p, p * scale)

@@ -43,7 +43,7 @@ def _by_newton(z: Tensor) -> Tensor:
     some five steps reach its root, 1, to rounding.
     """
     shifted = (z - z.amax(dim=0, keepdim=True)) / 2
-    tau = shifted.new_full((1, z.shape[1]), -1.0)
+    tau = shifted.mean(dim=0, keepdim=True).sub_(len(z) ** -0.5).clamp_(min=-1)
     enough = 8 * torch.finfo(z.dtype).eps
     for _ in range(STEPS):
         above = (shifted - tau).relu_()

@@ -91,8 +91,8 @@ class _BelowBounds(torch.autograd.Function):
             return (r * centred,) if held is None else (r * centred, held * centred)
 
         p, u, *held = ctx.saved_tensors
-        gz, *gu = _by_rows(scores_and_bounds, p, u, gradients[0], *held)
-        return gz, *(gu or [None]), None, None, None
+        found = _by_rows(scores_and_bounds, p, u, gradients[0], *held)
+        return found[0], found[1] if held else None, None, None, None
 
 
 def _mean(r: Tensor, g: Tensor) -> Tensor:
@@ -102,7 +102,8 @@ def _mean(r: Tensor, g: Tensor) -> Tensor:
 
 def _or_weights(r: Tensor, p: Tensor) -> Tensor:
     """The rates, or the weights themselves where none is free."""
-    return r + p * (r.amax(dim=0, keepdim=True) == 0)
+    none = r.amax(dim=0, keepdim=True) == 0
+    return r + p * none if none.any() else r
 
 
 def _by_rows(kernel: Callable[..., Rows], *rows: Tensor) -> Rows:

@@ -61,7 +61,7 @@ def _by_newton(z: Tensor) -> Tensor:
     steps see the same support, the last was exact. Some five steps, where sorting costs sixty times a softmax.
     """
     shifted = z - z.amax(dim=0, keepdim=True)
-    tau, size = shifted.new_full((1, z.shape[1]), -1.0), None
+    tau, size = shifted.mean(dim=0, keepdim=True).sub_(1 / len(z)).clamp_(min=-1), None
     for _ in range(STEPS):
         above = (shifted - tau).relu_()
         total = above.sum(dim=0, keepdim=True)
