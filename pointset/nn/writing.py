@@ -83,7 +83,7 @@ def _feed(H: Tensor, maps: Maps, T: Tensor, O: Tensor) -> None:  # noqa: E741
 
 
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
-    """out += A B, batch by batch.
+    """Add A B to out, batch by batch.
 
     `baddbmm_` into columns of a wider tensor is one call of the product for each set: a fifth of a training step when
     sets have ten rows. A product of its own, added after it, is a pass over memory more, which large sets would feel.
