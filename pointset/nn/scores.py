@@ -118,9 +118,7 @@ class AdditiveScore(Score):
         """What keys and queries add to the first hidden layer of each pair, before its ReLU."""
         return torch.matmul(K, self.of_key).unsqueeze(2), torch.matmul(Q, self.of_query).unsqueeze(3)
 
-    def logits(
-        self, first: Float[Tensor, "B h 1 m c"], second: Float[Tensor, "_ h n 1 c"]
-    ) -> Float[Tensor, "B h n m"]:
+    def logits(self, first: Float[Tensor, "B h 1 m c"], second: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
         """The logits of all pairs at once, of `first_layer`."""
         hidden = torch.relu(first + second)
         for weight in self.hidden:
