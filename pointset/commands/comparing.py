@@ -1,14 +1,14 @@
 """`pointset compare`: many models, one protocol, one table."""
 
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from pointset.commands.grids import chosen_rows, print_estimate, print_result
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
-from pointset.commands.printing import in_hours, print_json, print_rows
+from pointset.commands.printing import print_rows
 from pointset.commands.tasks import run_or_look, task_experiment
 from pointset.configuration import QuickData, QuickModel, QuickRecipe
 from pointset.errors import PointsetError
@@ -70,9 +70,15 @@ def compare(
     if status:
         _print_status(experiment, out, as_json)
     elif dry_run:
-        _print_estimate(experiment, out, workers, as_json)
+        from pointset.progress import estimate
+
+        print_estimate(estimate(experiment, out), experiment.threads, workers, as_json)
     else:
-        _run(experiment, out, workers, backend, scheduler, as_json)
+        from pointset.comparison import run_experiment
+        from pointset.processes import Workers
+        from pointset.results import FILES
+
+        print_result(run_experiment(experiment, out, Workers(workers, backend, scheduler)), out, FILES, as_json)
 
 
 def _is_task(file: Path) -> bool:
@@ -113,37 +119,7 @@ def _experiment(
     experiment = read_experiment(file)
     if seeds is not None:
         changes["robustness_seeds"] = tuple(seed for seed in experiment.robustness_seeds if seed in seeds)
-    return replace(experiment, **changes, **_chosen(experiment, models))
-
-
-def _chosen(experiment: "Experiment", labels: tuple[str, ...] | None) -> dict[str, Any]:
-    """The rows of a file's experiment that are asked for, in its order."""
-    if labels is None:
-        return {}
-    if unknown := set(labels) - set(experiment.labels):
-        known = ", ".join(experiment.labels)
-        raise PointsetError(f"{sorted(unknown)[0]!r} is no row of the experiment: choose from {known}")
-    kept = tuple(entry for entry in experiment.models if entry.label in labels)
-    return {"models": kept, "published": {k: v for k, v in experiment.published.items() if k in labels}}
-
-
-def _run(
-    experiment: "Experiment", out: Path, workers: int | None, backend: str, scheduler: str | None, as_json: bool
-) -> None:
-    from pointset.comparison import run_experiment
-    from pointset.processes import Workers
-
-    result = run_experiment(experiment, out, Workers(workers, backend, scheduler))
-    if as_json:
-        print((out / "results.json").read_text(encoding="utf-8"))
-    else:
-        print(result.caption())
-        print(result.table(brief=True))
-        print(f"saved in {out}: report.html, report.md, table.md, results.csv, results.json")
-    if result.failures:
-        reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)
-        total = len(result.failures) + len(result.cells)
-        raise PointsetError(f"{len(result.failures)} of {total} runs failed ({reasons}): the same command tries again")
+    return replace(experiment, **changes, **chosen_rows(experiment, models))
 
 
 def _print_status(experiment: "Experiment", out: Path, as_json: bool) -> None:
@@ -156,27 +132,3 @@ def _print_status(experiment: "Experiment", out: Path, as_json: bool) -> None:
             row["accuracy"] = "" if one.accuracy is None else f"{one.accuracy:.1%}"
         rows.append(row)
     print_rows(rows, as_json)
-
-
-def _print_estimate(experiment: "Experiment", out: Path, workers: int | None, as_json: bool) -> None:
-    from pointset.progress import estimate
-
-    found = estimate(experiment, out)
-    seconds = sum(one.seconds for one in found)
-    count = workers or max(1, (os.cpu_count() or 1) // experiment.threads)
-    if as_json:
-        print_json({"cells": [asdict(one) for one in found], "seconds": seconds, "workers": count})
-        return
-    print_rows(
-        [
-            {
-                "model": one.model,
-                "points": one.points,
-                "cells left": one.cells,
-                "ms a step": f"{1000 * one.step_seconds:.1f}",
-                "time": in_hours(one.seconds),
-            }
-            for one in found
-        ]
-    )
-    print(f"{in_hours(seconds)} of training, about {in_hours(seconds / count)} with {count} at once; tests extra")

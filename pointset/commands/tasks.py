@@ -1,15 +1,14 @@
 """`pointset task`: a set problem of the papers, its models beside their published figures."""
 
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from pointset.commands.grids import chosen_rows, print_estimate, print_result
 from pointset.commands.options import Json
-from pointset.commands.printing import in_hours, print_json, print_rows
-from pointset.errors import PointsetError
+from pointset.commands.printing import print_rows
 
 if TYPE_CHECKING:
     from pointset.processes import Workers
@@ -75,18 +74,7 @@ def task_experiment(
         changes["recipe"] = replace(experiment.recipe, steps=steps)
     if data is not None:
         changes["options"] = {**experiment.options, "data": data}
-    return replace(experiment, **changes, **_chosen(experiment, models))
-
-
-def _chosen(experiment: "TaskExperiment", labels: tuple[str, ...] | None) -> dict[str, Any]:
-    """The rows that are asked for, in the experiment's order."""
-    if labels is None:
-        return {}
-    if unknown := set(labels) - set(experiment.labels):
-        known = ", ".join(experiment.labels)
-        raise PointsetError(f"{sorted(unknown)[0]!r} is no row of the experiment: choose from {known}")
-    kept = tuple(entry for entry in experiment.models if entry.label in labels)
-    return {"models": kept, "published": {k: v for k, v in experiment.published.items() if k in labels}}
+    return replace(experiment, **changes, **chosen_rows(experiment, models))
 
 
 def run_or_look(
@@ -96,25 +84,14 @@ def run_or_look(
     if status:
         _print_status(experiment, out, as_json)
     elif dry_run:
-        _print_estimate(experiment, out, workers.count, as_json)
+        from pointset.tasks.progress import estimate
+
+        print_estimate(estimate(experiment, out), experiment.threads, workers.count, as_json)
     else:
-        _run(experiment, out, workers, as_json)
+        from pointset.tasks.comparison import run_task_experiment
+        from pointset.tasks.results import FILES
 
-
-def _run(experiment: "TaskExperiment", out: Path, workers: "Workers", as_json: bool) -> None:
-    from pointset.tasks.comparison import run_task_experiment
-
-    result = run_task_experiment(experiment, out, workers)
-    if as_json:
-        print((out / "results.json").read_text(encoding="utf-8"))
-    else:
-        print(result.caption())
-        print(result.table(brief=True))
-        print(f"saved in {out}: table.md, results.csv, results.json")
-    if result.failures:
-        reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)
-        total = len(result.failures) + len(result.cells)
-        raise PointsetError(f"{len(result.failures)} of {total} runs failed ({reasons}): the same command tries again")
+        print_result(run_task_experiment(experiment, out, workers), out, FILES, as_json)
 
 
 def _print_status(experiment: "TaskExperiment", out: Path, as_json: bool) -> None:
@@ -128,26 +105,3 @@ def _print_status(experiment: "TaskExperiment", out: Path, as_json: bool) -> Non
             row |= {metric.name: figures.get(metric.name, "") for metric in experiment.problem.metrics}
         rows.append(row)
     print_rows(rows, as_json)
-
-
-def _print_estimate(experiment: "TaskExperiment", out: Path, workers: int | None, as_json: bool) -> None:
-    from pointset.tasks.progress import estimate
-
-    found = estimate(experiment, out)
-    seconds = sum(one.seconds for one in found)
-    count = workers or max(1, (os.cpu_count() or 1) // experiment.threads)
-    if as_json:
-        print_json({"cells": [asdict(one) for one in found], "seconds": seconds, "workers": count})
-        return
-    print_rows(
-        [
-            {
-                "model": one.model,
-                "cells left": one.cells,
-                "ms a step": f"{1000 * one.step_seconds:.1f}",
-                "time": in_hours(one.seconds),
-            }
-            for one in found
-        ]
-    )
-    print(f"{in_hours(seconds)} of training, about {in_hours(seconds / count)} with {count} at once; tests extra")
