@@ -58,7 +58,7 @@ def _by_newton(z: Tensor) -> Tensor:
     """By Newton's method, z [n, r] keys first.
 
     The sum of max(z - tau, 0) is convex and piecewise linear in tau: from the left every step stays left, and once two
-    steps see the same support, the last was exact. Some five steps, where sorting costs sixty times a softmax.
+    steps see the same support, the last was exact. Some five steps cost a fraction of what sorting does.
     """
     shifted = z - z.amax(dim=0, keepdim=True)
     tau, size = shifted.mean(dim=0, keepdim=True).sub_(1 / len(z)).clamp_(min=-1), None
