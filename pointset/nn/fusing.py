@@ -11,18 +11,20 @@ def may_fuse(module: nn.Module, *rows: Tensor) -> bool:
     On a GPU the plain order has kernels of its own; a compiler, an exporter or a transform of `torch.func` wants to see
     the plain order, autocast decides types operator by operator, and hooks want their modules called.
     """
-    return all(_fits(part) for part in rows) and not (_is_watched() or _has_hooks(module))
+    return all(_fits(part) for part in rows) and not (
+        is_watched() or torch.is_autocast_enabled("cpu") or _has_hooks(module)
+    )
 
 
 def _fits(rows: Tensor) -> bool:
     return rows.device.type == "cpu" and rows.dtype in (torch.float32, torch.float64)
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
+    """Whether a compiler, an exporter or a transform of `torch.func` looks on, which cannot follow values."""
     return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
-        or torch.is_autocast_enabled("cpu")
         or torch._C._functorch.maybe_current_level() is not None
         or forward_ad._current_level >= 0
     )

@@ -7,12 +7,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pointset.nn.fusing import is_watched
 from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
 from pointset.nn.simplex.bracketing import bracketed_threshold
 from pointset.nn.simplex.breakpoints import sorted_threshold
 from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.pardalos_kovoor import split_point
-from pointset.nn.simplex.rows import is_watched, single_or_double
+from pointset.nn.simplex.rows import single_or_double
 
 Solver = Literal["newton", "sort", "pardalos-kovoor"]
 

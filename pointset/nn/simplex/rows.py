@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 SHORT = 64
 """Rows up to here are laid out keys first before they are worked on: a sum over 16 neighbours costs 10 times as much
@@ -12,16 +11,6 @@ as one over 16 rows of a matrix."""
 
 PIECE = 2**17
 """Numbers in a piece for one thread: with two copies of it, they stay in a second-level cache of 2 MiB."""
-
-
-def is_watched() -> bool:
-    """Whether a compiler, an exporter or a transform of `torch.func` looks on, which cannot follow values."""
-    return (
-        torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
-        or torch._C._functorch.maybe_current_level() is not None
-        or forward_ad._current_level >= 0
-    )
 
 
 def single_or_double(z: Tensor) -> Tensor:

@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pointset.nn.fusing import is_watched
 from pointset.nn.simplex.gradients import on_simplex
-from pointset.nn.simplex.rows import is_watched, single_or_double
+from pointset.nn.simplex.rows import single_or_double
 
 STEPS = 30
 """Of Newton's method, before sorting takes over: scores that take more are made up for the purpose."""
