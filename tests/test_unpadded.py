@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import pointset
-from pointset import training
+from pointset import objectives
 from pointset.checkpoints import RunFolder
 from pointset.configuration import Recipe
 from pointset.data.batches import Batch, pad_sets
@@ -63,7 +63,7 @@ def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
     assert calls
     logits = pointset.evaluate(found.model, train).logits
     taken = len(calls)
-    for module in (training, predictions):
+    for module in (objectives, predictions):
         monkeypatch.setattr(module, "logits_of", padded)
     expected = pointset.fit(small(name, dropout), train, RECIPE, progress=False)
     assert len(calls) == taken
