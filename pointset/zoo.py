@@ -334,7 +334,12 @@ def _encoder(encoder: str, pooling: str, inducing: int, spec: Spec) -> list[nn.M
         layers = _attentive(encoder, inducing, spec)
     if options.row_dropout == 0.0:
         return layers
-    return [module for layer in layers for module in (layer, Masked(Dropout(options.row_dropout)))]
+    found: list[nn.Module] = []
+    for layer in layers:
+        found.append(layer)
+        if isinstance(layer, Masked | EquivariantLayer | SAB | ISAB):  # a norm is a part of the layer before it
+            found.append(Masked(Dropout(options.row_dropout)))
+    return found
 
 
 def _equivariant(pooling: str, spec: Spec) -> list[nn.Module]:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 import pointset
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
+from pointset.nn.dropout import Dropout
 from pointset.zoo import NAMES, SetClassifier, build_model, used_options
 
 ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma", "isab3-aggr.softmax", "rffp-aggr.set2set"]
@@ -292,6 +293,14 @@ CHANGED = {
     "pool_weights": "entmax15",
     "score": "bilinear",
 }
+
+
+@pytest.mark.parametrize(("name", "layers"), [("rff-max", 4), ("rffp-max", 3), ("isab3-max", 2), ("sab-max", 2)])
+def test_rows_are_dropped_once_after_each_layer(name, layers):
+    encoder = model_of(name, row_dropout=0.3).encoder
+    dropped = [one.rowwise[0] for one in encoder if hasattr(one, "rowwise") and isinstance(one.rowwise[0], Dropout)]
+    assert [one.rate for one in dropped] == [0.3] * layers
+    assert encoder[-1].rowwise[0] is dropped[-1]
 
 
 CHANGED_WITH = [

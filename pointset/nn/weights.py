@@ -26,7 +26,7 @@ class Weights(nn.Module):
         u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
 
     and share one *fertility* per key: together they give a key at most `bound` times what it would get if all of them
-    were uniform (after Malaviya et al., arXiv 1805.08241, section 4, where fertilities are whole words). What is left
+    were uniform (after Malaviya et al., arXiv 1805.08241, where fertilities are whole words). What is left
     always suffices, as bound >= 1.
 
     Args:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from pointset.configuration import CONSTRAINED
 from pointset.nn.simplex.bounded_softmax import constrained_softmax
 from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
 from pointset.nn.simplex.bounds import BoundsError
@@ -36,5 +37,5 @@ WEIGHTS: dict[str, Callable[..., Tensor]] = {
 }
 """By the name that models and experiments use: f(z, mask=mask), and f(z, upper, mask=mask) for those in `BOUNDED`."""
 
-BOUNDED = frozenset({"csoftmax", "csparsemax"})
+BOUNDED = frozenset(CONSTRAINED)
 """The names whose weights have upper bounds."""

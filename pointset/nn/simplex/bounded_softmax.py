@@ -24,8 +24,8 @@ def constrained_softmax(
     """argmin_p KL(p | softmax(z)) over the simplex with p <= u: p_i = min(a exp(z_i), u_i), the row summing to 1.
 
     So the keys in U get their bounds, and the others share what is left, 1 - sum_U u, as in a softmax of their own.
-    Martins and Kreutzer, "Learning what's easy: fully differentiable neural easy-first taggers" (EMNLP 2017, section 3
-    and appendix A). With m the mean of a gradient g over the keys that are not in U, weighted by p, dL/dz = p (g - m)
+    Martins and Kreutzer, "Learning what's easy: fully differentiable neural easy-first taggers" (EMNLP
+    2017). With m the mean of a gradient g over the keys that are not in U, weighted by p, dL/dz = p (g - m)
     there and dL/du = g - m on U, both 0 elsewhere.
 
     Args:

@@ -34,7 +34,7 @@ def constrained_sparsemax(
     """argmin_p |p - z|^2 over the simplex with p <= u: p_i = min(max(z_i - tau, 0), u_i), the row summing to 1.
 
     Malaviya, Ferreira and Martins, "Sparse and constrained attention for neural machine translation" (arXiv
-    1805.08241, section 3 and appendix A). With A the keys strictly between their bounds, U those held at u and m the
+    1805.08241). With A the keys strictly between their bounds, U those held at u and m the
     mean of a gradient g over A (0 if A is empty), dL/dz = g - m on A and dL/du = g - m on U, both 0 elsewhere.
 
     Args:

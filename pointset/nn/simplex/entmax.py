@@ -17,7 +17,7 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
 
     The solution is p_i = max(z_i / 2 - tau, 0)^2, with the threshold tau for which the row sums to 1: the smaller root
     of a quadratic equation on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Peters, Niculae
-    and Martins, "Sparse sequence-to-sequence models" (arXiv 1905.05702): equation 10, algorithm 2, proposition 1.
+    and Martins, "Sparse sequence-to-sequence models" (arXiv 1905.05702).
 
     Args:
         z: scores, finite at real keys. Half precision is computed in float32.

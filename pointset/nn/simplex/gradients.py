@@ -6,7 +6,7 @@ summing to 1. So, for a gradient g with respect to p and m = sum(r g) / sum(r),
     dL/dz_i = r_i (g_i - m),    dL/du_i = g_i - m where p_i is held at its upper bound u_i, else 0.
 
 Only the rate r differs: p_i for softmax, 1 for sparsemax and sqrt(p_i) for entmax-1.5 (Peters, Niculae and Martins,
-arXiv 1905.05702, proposition 1), and 0 where p_i is held at 0 or at u_i. Where no weight is free, as in a row whose
+arXiv 1905.05702), and 0 where p_i is held at 0 or at u_i. Where no weight is free, as in a row whose
 bounds sum to 1, m is sum(p g): the gradient of u / sum(u), in which a constant added to g cancels as it does elsewhere.
 """
 

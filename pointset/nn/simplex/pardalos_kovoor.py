@@ -1,8 +1,7 @@
 """The split-point algorithm with medians, for thresholds of constrained sparsemax: linear time, one row after another.
 
 Pardalos and Kovoor, "An algorithm for a singly constrained class of quadratic programs subject to upper and lower
-bounds", Mathematical Programming 46 (1990) 321-328; for attention, Malaviya, Ferreira and Martins (arXiv 1805.08241,
-algorithm 1).
+bounds", Mathematical Programming 46 (1990) 321-328; for attention, Malaviya, Ferreira and Martins (arXiv 1805.08241).
 """
 
 import math

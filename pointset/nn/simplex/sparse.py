@@ -15,8 +15,8 @@ STEPS = 30
 def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
     """argmin_p |p - z|^2 over the simplex: p_i = max(z_i - tau, 0), with the threshold tau for which the row sums to 1.
 
-    Martins and Astudillo, "From softmax to sparsemax" (arXiv 1602.02068): equation 2, proposition 1, algorithm 1; the
-    Jacobian Diag(s) - s s^T / |S| of section 2.5, s being 1 on the support S and 0 elsewhere.
+    Martins and Astudillo, "From softmax to sparsemax" (arXiv 1602.02068), with the
+    Jacobian Diag(s) - s s^T / |S|, s being 1 on the support S and 0 elsewhere.
 
     Args:
         z: scores, finite at real keys. Half precision is computed in float32.
