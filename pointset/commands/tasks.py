@@ -32,17 +32,19 @@ def task(
     status: Annotated[bool, Parameter(help="Print where every cell stands, and run nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a set problem: its shipped experiment, with the published figures beside ours.
+    """Run a set problem: its shipped experiment, or a file of your own, with the published figures beside ours.
 
     A run that was cut off goes on when the same command is given again.
 
     Args:
-        name: max-regression, clustering, counting or anomaly.
+        name: max-regression, clustering, counting or anomaly; or an experiment (TOML) on one of them, such as those in
+            scripts/experiments/tasks.
         models: rows of its table to run; all when not given.
         seeds: one run per model and seed; those of the experiment when not given.
         steps: of training; those of the experiment when not given.
         data: a folder of images, for counting (Omniglot) and anomaly (CelebA); embedded digits when not given.
-        out: folder for the runs, table.md, results.csv and results.json; runs/NAME when not given.
+        out: folder for the runs, table.md, results.csv and results.json; runs/NAME when not
+            given.
         workers: runs at once; one per core, divided by the threads, when not given. Does not change the figures.
         backend: processes on this machine (loky), or a dask or ray cluster that sees the same folders.
         scheduler: the cluster's address, such as tcp://host:8786.
@@ -52,8 +54,10 @@ def task(
     from pointset.processes import Workers
     from pointset.tasks.experiment import shipped_experiment
 
-    experiment = task_experiment(shipped_experiment(name), models, seeds, steps, data, threads)
-    run_or_look(experiment, out or Path("runs") / name, Workers(workers, backend, scheduler), dry_run, status, as_json)
+    file = Path(name) if name.endswith(".toml") else shipped_experiment(name)
+    experiment = task_experiment(file, models, seeds, steps, data, threads)
+    out = out or Path("runs") / file.stem
+    run_or_look(experiment, out, Workers(workers, backend, scheduler), dry_run, status, as_json)
 
 
 def task_experiment(

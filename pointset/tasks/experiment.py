@@ -204,9 +204,11 @@ KINDS: Mapping[str, tuple[type, str]] = {
 
 def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of `TaskExperiment` out of a file's content."""
-    check_keys(content, [entry.name for entry in fields(TaskExperiment)], KINDS)
     if "task" not in content:
-        raise PointsetError('it names no task: add task = "max-regression", say')
+        raise PointsetError(
+            'it names no task: add task = "max-regression", say (`pointset compare` runs a comparison of classifiers)'
+        )
+    check_keys(content, [entry.name for entry in fields(TaskExperiment)], KINDS)
     found = dict(content)
     if "models" in found:
         found["models"] = tuple(Entry.of(given) for given in content["models"])

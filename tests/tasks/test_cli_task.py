@@ -27,6 +27,7 @@ def elsewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pointset.tasks.max_regression.TEST_SETS", 20)
     (tmp_path / "two.toml").write_text(FILE)
+    (tmp_path / "classes.toml").write_text('data = "shapes10"')
 
 
 def succeed(capsys, *arguments: str) -> str:
@@ -55,11 +56,12 @@ def test_a_plan(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_compare_knows_a_file_on_a_task(capsys, tmp_path):
-    out = succeed(capsys, "compare", "two.toml", "--seeds", "1", "--workers", "1")
+@pytest.mark.parametrize("command", ["compare", "task"])
+def test_a_file_on_a_task(command, capsys, tmp_path):
+    out = succeed(capsys, command, "two.toml", "--seeds", "1", "--workers", "1")
     assert "attention" in out
     assert "saved in runs/two: table.md" in out
-    shown = succeed(capsys, "compare", "two.toml", "--status")
+    shown = succeed(capsys, command, "two.toml", "--status")
     assert shown.count("finished") == 2
     assert shown.count("waiting") == 2
     assert (tmp_path / "runs" / "two" / "cells" / "attention-seed1" / "model.safetensors").exists()
@@ -69,6 +71,8 @@ def test_compare_knows_a_file_on_a_task(capsys, tmp_path):
     ("arguments", "words"),
     [
         (["task", "max-reg"], "no task is called 'max-reg': did you mean max-regression"),
+        (["task", "none.toml"], "there is no experiment none.toml"),
+        (["task", "classes.toml"], "classes.toml: it names no task"),
         (["task", "max-regression", "--models", "SAB"], "'SAB' is no row of the experiment: choose from rFF + mean"),
         (["task", "max-regression", "--steps", "0"], "steps=0 is out of range"),
         (["task", "max-regression", "--data", "images"], "max-regression has no use for data: it has no options"),
@@ -93,4 +97,4 @@ def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, 
     assert words in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
-    assert [path.name for path in Path(tmp_path).iterdir()] == ["two.toml"]
+    assert {path.name for path in Path(tmp_path).iterdir()} == {"two.toml", "classes.toml"}
