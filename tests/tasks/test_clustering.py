@@ -220,7 +220,7 @@ def test_the_experiment_is_the_papers_and_the_short_one_differs_in_what_it_says(
     assert (short.labels, short.published, short.seeds) == (long.labels, long.published, (0,))
     assert short.model == replace(long.model, initial="normal")
     assert short.recipe == replace(
-        long.recipe, steps=2000, learning_rate=3e-3, schedule="cosine", warmup=0.1, clip_norm=1.0
+        long.recipe, steps=10_000, learning_rate=3e-3, schedule="cosine", warmup=0.1, clip_norm=1.0
     )
 
 
