@@ -14,6 +14,8 @@ from pointset.errors import PointsetError
 LEAST, MOST = 2.0, 64.0
 """Between these lies the largest factor that a scale tells apart: beyond it, colours say "more than"."""
 DEFAULT = "magma_r"
+HOLLOW = "ring: weight exactly 0"
+"""What a picture says of points without a colour."""
 
 
 class Scale(Protocol):

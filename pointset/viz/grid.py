@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.viz.camera import Camera
-from pointset.viz.color import Scale, colors_of
+from pointset.viz.color import HOLLOW, Scale, colors_of
 from pointset.viz.scatter import Frame, draw_cloud
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MARGIN, GAP, HEADER, TOP = 0.15, 0.06, 0.17, 0.68
 FAINT = "#6b6b6b"
 LARGEST_PANEL = 4.9
-HOLLOW = "ring: weight exactly 0"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, to_unit
-from pointset.viz.color import ramp, scale_for
+from pointset.viz.color import HOLLOW, ramp, scale_for
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.writing import checked_suffix, written
 
@@ -30,7 +30,7 @@ MOST_CHOSEN = 16
 LARGE = 700_000
 """Numbers on a page: up to here each takes two bytes, and the page stays under 2 MB; beyond, one."""
 LEAST_EXPONENT = -20
-"""Weights below 2^-20 of uniform are shown as that: an exact zero has no logarithm."""
+"""Weights below 2^-20 of uniform, but not exact zeros, are shown as that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +155,12 @@ class _Block:
         """What the page's script reads of one layer."""
         scale = scale_for(self.values, colors)
         only = f" ({self.rows.row_name} {self.chosen[0]})" if len(self.chosen) == 1 else ""
+        hollow = f"; {HOLLOW}" if scale.absent(self.values).any() else ""
         codes, low, high = quantise(self.values, bits)
         error = 2 ** ((high - low) / (2**bits - 1) / 2) - 1
         return {
             "name": self.rows.layer,
-            "meaning": f"{MEANINGS[self.rows.kind]}{only}; colour: attention, times its uniform value",
+            "meaning": f"{MEANINGS[self.rows.kind]}{only}; colour: attention, times its uniform value{hollow}",
             "keys": self.rows.keys,
             "heads": self.heads,
             "rows": self.chosen,
@@ -176,15 +177,17 @@ class _Block:
 
 
 def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsignedinteger], float, float]:
-    """Values [...] as whole numbers in equal steps of their binary logarithm.
+    """Values [...] from 0 as whole numbers in equal steps of their binary logarithm; 0 itself, and nothing else, is 0.
 
     Returns:
-        The codes, and the logarithms that the least code, 0, and the greatest stand for.
+        The codes, and the logarithms that the code 0, were it one of the steps, and the greatest stand for.
     """
+    steps = 2**bits - 1
     logs = np.log2(np.maximum(values, 2.0**LEAST_EXPONENT))
-    low, high = float(logs.min()), float(logs.max())
-    high = max(high, low + 1e-6)
-    codes = np.round((logs - low) / (high - low) * (2**bits - 1))
+    some = logs[values > 0]
+    least, high = (float(some.min()), float(some.max())) if some.size else (0.0, 0.0)
+    low = least - max(high - least, 1e-6) / (steps - 1)
+    codes = np.where(values > 0, np.round((logs - low) / (high - low) * steps), 0)
     return codes.astype("<u2" if bits == 16 else np.uint8), low, high
 
 

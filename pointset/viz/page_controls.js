@@ -87,10 +87,11 @@ function relative(panel, point) {
 }
 
 function describe({ panel, point }) {
+  if (code(panel, point) === 0) return `point ${point}: weight exactly 0`;
   let rank = 1;
   for (let i = 0; i < n; i++) if (code(panel, i) > code(panel, point)) rank++;
   const value = relative(panel, point);
-  const less = code(panel, point) === 0 ? "at most " : "";
+  const less = code(panel, point) === 1 ? "at most " : "";
   const [times, weight] = [value, value / layer.keys].map((number) => number.toPrecision(3));
   return `point ${point}: ${less}${times} times uniform\nweight ${less}${weight}, rank ${rank} of ${n}`;
 }

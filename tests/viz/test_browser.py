@@ -109,27 +109,50 @@ def test_every_map_is_drawn_without_complaint_or_request(opened: Callable[..., S
     assert len(seen.requests) == 1
 
 
-def test_dots_have_the_colours_of_the_scale(browser: Any, tmp_path: Path) -> None:
-    cloud = np.vstack([np.eye(3), -np.eye(3)])
-    values = np.array([0.05, 0.6, 0.9, 1.0, 1.5, 1.95])
-    reads = SimpleNamespace(layer="l", kind="reads", weights=values[None, None] / 6, points_are="keys")
+@pytest.fixture
+def six_points(browser: Any, tmp_path: Path) -> Iterator[Callable[[NDArray[np.float64]], tuple[Seen, NDArray[Any]]]]:
+    """Open a page of one map on six points; it, and where in the map the points are [6, 2]."""
     tab = browser.new_page(viewport={"width": 900, "height": 700})
-    tab.goto(make_page(reads, cloud).save(tmp_path / "page.html").as_uri())
-    panel = Seen(tab).panels()[0]
-    places = np.array(
-        tab.evaluate(
+
+    def open_page(values: NDArray[np.float64]) -> tuple[Seen, NDArray[Any]]:
+        reads = SimpleNamespace(layer="l", kind="reads", weights=values[None, None] / 6, points_are="keys")
+        cloud = np.vstack([np.eye(3), -np.eye(3)])
+        tab.goto(make_page(reads, cloud).save(tmp_path / "page.html").as_uri())
+        places = tab.evaluate(
             """() => Array.from({ length: n }, (_, i) => {
                 const [x, y, z] = axes().map((row) => [0, 1, 2].reduce(
                     (sum, k) => sum + row[k] * positions[3 * i + k] / 32767, 0));
                 const scale = camera.distance / (camera.distance - z) * data.fit * size / 2;
                 return [size / 2 + x * scale, tall / 2 - y * scale]; })"""
         )
-    )
-    seen = panel[places[:, 1].astype(int), places[:, 0].astype(int)]
+        return Seen(tab), np.array(places)
+
+    yield open_page
+    tab.close()
+
+
+def test_dots_have_the_colours_of_the_scale(six_points: Callable[..., Any]) -> None:
+    values = np.array([0.05, 0.6, 0.9, 1.0, 1.5, 1.95])
+    page, places = six_points(values)
+    seen = page.panels()[0][places[:, 1].astype(int), places[:, 0].astype(int)]
     expected = 255 * colors_of(scale_for(values), values)
     np.testing.assert_allclose(seen[2:], expected[2:], atol=4)
     assert (seen[:2] >= expected[:2] - 4).all()  # pale ones may fade with their depth
-    tab.close()
+
+
+def test_a_weight_of_exactly_zero_is_a_ring(six_points: Callable[..., Any]) -> None:
+    page, places = six_points(np.array([0.0, 0.6, 0.9, 1.0, 1.5, 2.0]))
+    panel, (x, y) = page.panels()[0], places[0]
+    around = panel[int(y) - 4 : int(y) + 5, int(x) - 4 : int(x) + 5]
+    assert panel[int(y), int(x)].min() > 230  # paper
+    assert 170 < around.min() < 200  # grey
+    assert np.ptp(around, axis=2).max() < 4
+    left, top, *_ = page.tab.evaluate(
+        """() => { const box = canvas.getBoundingClientRect();
+            return [box.left + panels[0].left, box.top + panels[0].top]; }"""
+    )
+    page.tab.mouse.move(left + x, top + y)
+    assert page.tab.inner_text("#tip") == "point 0: weight exactly 0"
 
 
 def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:

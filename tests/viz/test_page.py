@@ -64,10 +64,25 @@ def test_quantising_keeps_order_and_bounds(bits: int) -> None:
     values = np.r_[0.0, np.sort(np.random.default_rng(0).lognormal(0, 2, size=500))]
     codes, low, high = quantise(values, bits)
     assert (np.diff(codes.astype(int)) >= 0).all()
-    assert (codes[0], codes[-1]) == (0, 2**bits - 1)
-    assert low == -20
+    assert (codes[0], codes[1], codes[-1]) == (0, 1, 2**bits - 1)
+    assert 2 ** (low + (high - low) / (2**bits - 1)) == pytest.approx(values[1])
     assert 2**high == pytest.approx(values[-1])
-    assert quantise(np.ones(5), bits)[0].tolist() == [0] * 5
+
+
+def test_only_an_exact_zero_is_nothing() -> None:
+    codes, low, high = quantise(np.array([0.0, 1e-30, 1.0]), 8)
+    assert codes.tolist() == [0, 1, 255]
+    assert low + (high - low) / 255 == pytest.approx(-20)
+    assert quantise(np.ones(5), 8)[0].min() > 0
+    assert quantise(np.zeros(5), 8)[0].tolist() == [0] * 5
+
+
+def test_rings_are_explained_where_there_are_any(cloud: NDArray[np.float64]) -> None:
+    weights = np.full((1, 1, len(cloud)), 1 / len(cloud))
+    plain = SimpleNamespace(layer="l", kind="reads", weights=weights, points_are="keys")
+    sparse = SimpleNamespace(**{**vars(plain), "weights": weights * (np.arange(len(cloud)) > 3)})
+    explained = ["exactly 0" in layer["meaning"] for layer in content(make_page([plain, sparse], cloud).html)["layers"]]
+    assert explained == [False, True]
 
 
 def test_text_of_the_user_stays_text(attention: Callable, cloud: NDArray[np.float64]) -> None:
