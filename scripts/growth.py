@@ -30,8 +30,8 @@ from pointset.costs import held_at_peak
 from pointset.nn.blocks import ISAB, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
 from pointset.provenance import machine, versions
-from pointset.report.figures import COLORS, MARKERS
 from pointset.threads import torch_threads
+from pointset.viz.charts import COLORS, MARKERS
 
 
 @dataclass(frozen=True)

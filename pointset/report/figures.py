@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -11,29 +10,22 @@ import numpy as np
 
 from pointset.report.evidence import Evidence
 from pointset.tables import Row
-from pointset.viz.sheet import FAINT, INK, Picture
+from pointset.viz.charts import label_axes, line_style, log_axis, make_panels, plain, with_legend
+from pointset.viz.sheet import FAINT, INK
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
-"""Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
-MARKERS = "osD^vPX*<>"
-WIDTH = 7.2
-"""Inches: as wide as the page's text."""
 
 
 def style(evidence: Evidence, model: str) -> dict[str, Any]:
-    """How a model is drawn: alike on every figure of the report, whatever else is on it."""
-    place = evidence.comparison.experiment.labels.index(model)
-    return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+    """How a model is drawn on every figure of the report."""
+    return line_style(evidence.comparison.experiment.labels.index(model))
 
 
 def learning_curves(evidence: Evidence) -> Figure | None:
     """Training and, where there is a split for it, validation accuracy by epoch, mean over seeds."""
     curves = [name for name in ("accuracy", "validation_accuracy") if any(evidence.curve(m, name) for m in evidence)]
-    figure, panels = _panels(len(curves), 2, 2.6)
+    figure, panels = make_panels(len(curves), 2, 2.6)
     for axes, name in zip(panels, curves, strict=True):
         for model in evidence:
             curve = evidence.curve(model, name)
@@ -43,7 +35,7 @@ def learning_curves(evidence: Evidence) -> Figure | None:
                 color=style(evidence, model)["color"],
                 lw=1.2,
             )
-        _label(axes, "epoch", f"{'validation' if 'valid' in name else 'training'} accuracy %")
+        label_axes(axes, "epoch", f"{'validation' if 'valid' in name else 'training'} accuracy %")
     return _with_legend(figure, evidence, list(evidence)) if curves else None
 
 
@@ -52,14 +44,14 @@ def accuracy_by_size(evidence: Evidence) -> Figure | None:
     curves = {model: evidence.by_size(model) for model in evidence}
     if not any(curves.values()):
         return None
-    figure, (axes,) = _panels(1, 1, 3.0)
+    figure, (axes,) = make_panels(1, 1, 3.0)
     for model, curve in curves.items():
         axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(evidence, model))
     axes.set_xscale("log", base=2)
     sizes = sorted({size for curve in curves.values() for size in curve})
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
-    _label(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
+    label_axes(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
     return _with_legend(figure, evidence, list(evidence))
 
 
@@ -67,7 +59,7 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure | None:
     """Accuracy of models trained and tested at each of several sizes, with 95 % intervals over seeds."""
     if len(evidences) < 2:
         return None
-    figure, (axes,) = _panels(1, 1, 3.0)
+    figure, (axes,) = make_panels(1, 1, 3.0)
     models = list(dict.fromkeys(model for evidence in evidences for model in evidence))
     for model in models:
         rows = [(evidence.points, evidence.rows[model]) for evidence in evidences if model in evidence.rows]
@@ -77,7 +69,7 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure | None:
     axes.set_xscale("log")
     axes.set_xticks([evidence.points for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences])
     axes.minorticks_off()
-    _label(axes, "points of a set, in training and test", "accuracy %")
+    label_axes(axes, "points of a set, in training and test", "accuracy %")
     return _with_legend(figure, evidences[0], models)
 
 
@@ -87,7 +79,7 @@ def robustness(evidence: Evidence) -> Figure | None:
     if not errors:
         return None
     names = list(next(iter(errors.values())))
-    figure, panels = _panels(len(names), 5, 1.3, sharey=True)
+    figure, panels = make_panels(len(names), 5, 1.3, sharey=True)
     for axes, name in zip(panels, names, strict=True):
         for model in evidence:
             if model in errors:
@@ -96,7 +88,7 @@ def robustness(evidence: Evidence) -> Figure | None:
                 axes.plot(range(len(curve)), curve, color=style(evidence, model)["color"], lw=1.1)
         axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
         axes.set_xticks(range(6))
-        _label(axes, "", "")
+        label_axes(axes, "", "")
     panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
     figure.supylabel("error %", fontsize=8, color=FAINT)
     return _with_legend(figure, evidence, list(evidence))
@@ -104,15 +96,15 @@ def robustness(evidence: Evidence) -> Figure | None:
 
 def reliability(evidence: Evidence) -> Figure | None:
     """Accuracy against confidence, a panel for each model (first seed), dots as large as their share."""
-    figure, panels = _panels(len(evidence), 4, 1.75, sharey=True)
+    figure, panels = make_panels(len(evidence), 4, 1.75, sharey=True)
     for axes, model in zip(panels, evidence, strict=True):
         found, color = evidence.reliability(model), style(evidence, model)["color"]
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
         axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0)
-        axes.set_title(f"{_plain(model)}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
+        axes.set_title(f"{plain(model)}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        _label(axes, "", "")
+        label_axes(axes, "", "")
     figure.supxlabel("confidence", fontsize=8, color=FAINT)
     figure.supylabel("share that is right", fontsize=8, color=FAINT)
     return figure
@@ -123,7 +115,7 @@ def pareto(evidence: Evidence) -> Figure | None:
     rows = [row for row in evidence.rows.values() if row.cost]
     if len(rows) < 2:
         return None
-    figure, panels = _panels(2, 2, 2.8, sharey=True)
+    figure, panels = make_panels(2, 2, 2.8, sharey=True)
     costs: tuple[tuple[str, list[float]], ...] = (
         ("M multiply-adds of a set", [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
         ("training seconds", [row.seconds for row in rows]),
@@ -134,8 +126,8 @@ def pareto(evidence: Evidence) -> Figure | None:
             axes.errorbar([x], [y], np.transpose([_reach(row)]), capsize=2, lw=1, ls="", **style(evidence, row.model))
         front = sorted((x, y) for x, y in zip(cost, heights, strict=True) if not _beaten(x, y, cost, heights))
         axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
-        _log_axis(axes)
-        _label(axes, label, "accuracy %" if axes is panels[0] else "")
+        log_axis(axes)
+        label_axes(axes, label, "accuracy %" if axes is panels[0] else "")
     return _with_legend(figure, evidence, [row.model for row in rows])
 
 
@@ -143,17 +135,17 @@ def confusions(evidence: Evidence) -> Figure | None:
     """Confusion matrices of the two most accurate models (first seed), as shares of each true class."""
     best = sorted(evidence, key=lambda model: -evidence.rows[model].accuracy)[:2]
     classes = len(evidence.comparison.classes)
-    figure, panels = _panels(len(best), 2, 3.8 if classes > 12 else 3.4)
+    figure, panels = make_panels(len(best), 2, 3.8 if classes > 12 else 3.4)
     size = max(3.0, min(8.0, 150 / max(classes, 1)))
     for axes, model in zip(panels, best, strict=True):
         counts = evidence.evaluation(model).confusion
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         axes.imshow(np.sqrt(shares), cmap="Greys", vmin=0, vmax=1)
-        names = [_plain(name.replace("_", " ")) for name in evidence.comparison.classes]
+        names = [plain(name.replace("_", " ")) for name in evidence.comparison.classes]
         axes.set_xticks(range(classes), names, rotation=90, fontsize=size)
         axes.set_yticks(range(classes), names if axes is panels[0] else [], fontsize=size)
         axes.tick_params(length=0)
-        axes.set_title(_plain(model), fontsize=9, color=INK)
+        axes.set_title(plain(model), fontsize=9, color=INK)
         axes.set_xlabel("taken for", fontsize=8, color=FAINT)
     panels[0].set_ylabel("true class", fontsize=8, color=FAINT)
     return figure
@@ -169,47 +161,5 @@ def _beaten(x: float, y: float, costs: Iterable[float], heights: Iterable[float]
     return any((a <= x and b >= y) and (a, b) != (x, y) for a, b in zip(costs, heights, strict=True))
 
 
-def _plain(label: str) -> str:
-    """A label whose dollar signs are dollar signs, not formulas."""
-    return label.replace("$", r"\$")
-
-
-def _panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    across = min(across, max(count, 1))
-    down = math.ceil(max(count, 1) / across)
-    figure = Picture(WIDTH, height * down + 0.5)
-    figure.set_layout_engine("constrained")
-    grid = figure.subplots(down, across, sharey=sharey, squeeze=False)
-    panels = list(grid.flat)
-    for axes in panels[count:]:
-        axes.set_axis_off()
-    return figure, panels[:count]
-
-
-def _log_axis(axes: Axes) -> None:
-    """A logarithmic horizontal axis with plain numbers: 1, 2, 5, 10, ..."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-
-
-def _label(axes: Axes, x: str, y: str) -> None:
-    axes.set_xlabel(x, fontsize=8, color=FAINT)
-    axes.set_ylabel(y, fontsize=8, color=FAINT)
-    axes.tick_params(labelsize=7, length=2, color=FAINT, labelcolor=INK)
-    axes.grid(color="#eeeeee", lw=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
 def _with_legend(figure: Figure, evidence: Evidence, models: Sequence[str]) -> Figure:
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], lw=1.2, **style(evidence, model)) for model in models]
-    figure.legend(
-        handles, [_plain(model) for model in models], loc="outside lower center", ncols=5, fontsize=7.5, frameon=False
-    )
-    return figure
+    return with_legend(figure, {model: style(evidence, model) for model in models})

@@ -1,0 +1,72 @@
+"""Charts in one style: panels, axes, and a colour and a marker for each of the things compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pointset.viz.sheet import FAINT, INK, Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
+"""Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
+MARKERS = "osD^vPX*<>"
+WIDTH = 7.2
+"""Inches: as wide as the page's text."""
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """How the n-th of the things compared is drawn: alike on every chart, whatever else is on it."""
+    return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+
+
+def plain(label: str) -> str:
+    """A label whose dollar signs are dollar signs, not formulas."""
+    return label.replace("$", r"\$")
+
+
+def make_panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
+    """A figure of so many panels, some of them in a line, each so many inches high."""
+    across = min(across, max(count, 1))
+    down = math.ceil(max(count, 1) / across)
+    figure = Picture(WIDTH, height * down + 0.5)
+    figure.set_layout_engine("constrained")
+    grid = figure.subplots(down, across, sharey=sharey, squeeze=False)
+    every = list(grid.flat)
+    for axes in every[count:]:
+        axes.set_axis_off()
+    return figure, every[:count]
+
+
+def log_axis(axes: Axes) -> None:
+    """A logarithmic horizontal axis with plain numbers: 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+
+
+def label_axes(axes: Axes, x: str, y: str) -> None:
+    """Name the axes, and draw them so that they stay behind the data."""
+    axes.set_xlabel(x, fontsize=8, color=FAINT)
+    axes.set_ylabel(y, fontsize=8, color=FAINT)
+    axes.tick_params(labelsize=7, length=2, color=FAINT, labelcolor=INK)
+    axes.grid(color="#eeeeee", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """The figure with a legend under it: a name for each style."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], lw=1.2, **style) for style in styles.values()]
+    names = [plain(name) for name in styles]
+    figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize=7.5, frameon=False)
+    return figure
