@@ -43,8 +43,8 @@ def task(
         seeds: one run per model and seed; those of the experiment when not given.
         steps: of training; those of the experiment when not given.
         data: a folder of images, for counting (Omniglot) and anomaly (CelebA); embedded digits when not given.
-        out: folder for the runs, table.md, results.csv and results.json; runs/NAME when not
-            given.
+        out: folder for the runs, table.md, curves.png, results.csv and results.json; runs/NAME when
+            not given.
         workers: runs at once; one per core, divided by the threads, when not given. Does not change the figures.
         backend: processes on this machine (loky), or a dask or ray cluster that sees the same folders.
         scheduler: the cluster's address, such as tcp://host:8786.

@@ -7,9 +7,11 @@ same numbers. The workers change no figure.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
+from pointset.checkpoints import RunFolder
 from pointset.claims import claim
 from pointset.errors import PointsetError
 from pointset.experiments import Entry
@@ -65,11 +67,18 @@ class TaskComparison:
 
     def model(self, label: str, seed: int) -> nn.Module:
         """The trained model of a finished cell, in evaluation mode."""
+        job = self._job(label, seed)
+        return job.train(self.experiment.problem, job.folder, job.recipe).model
+
+    def history(self, label: str, seed: int) -> list[dict[str, Any]]:
+        """What a finished cell left after each block of steps: its loss, and the figures that are watched."""
+        return RunFolder(self._job(label, seed).folder).history()
+
+    def _job(self, label: str, seed: int) -> TaskJob:
         entry = next((entry for entry in self.experiment.models if entry.label == label), None)
         if entry is None or not any((cell.model, cell.seed) == (label, seed) for cell in self.cells):
             raise PointsetError(f"there is no finished cell {label}, seed {seed}: see the cells of this comparison")
-        job = make_job(self.experiment, self.folder, entry, seed)
-        return job.train(self.experiment.problem, job.folder, job.recipe).model
+        return make_job(self.experiment, self.folder, entry, seed)
 
 
 def run_task_experiment(

@@ -11,12 +11,17 @@ from pointset.results import provenance
 from pointset.tasks.comparison import TaskComparison
 from pointset.tasks.jobs import TaskCell
 
-FILES = ("table.md", "results.csv", "results.json")
+FILES = ("table.md", "curves.png", "results.csv", "results.json")
 
 
 def save(comparison: TaskComparison, folder: Path) -> None:
     """Write `FILES` into the folder."""
+    # Imported here, because it imports matplotlib.
+    from pointset.tasks.curves import draw_curves
+
     metrics = [metric.name for metric in comparison.experiment.problem.metrics]
+    curves = draw_curves(comparison)
+    write_atomically(folder / "curves.png", lambda path: curves.savefig(path, dpi=200, format="png"))
     write_atomically(folder / "results.csv", lambda path: _write_csv(comparison.cells, metrics, path))
     write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
     write_json(folder / "results.json", as_dict(comparison))
