@@ -3,7 +3,8 @@
 Two things make an accuracy differ when nothing real differs: the seeds of the trainings, and the shapes that happen to
 be in the test set. A difference counts here as distinguishable when it outlasts both: the larger of the p-value over
 seeds and the p-value over shapes is below the level, after Holm's correction for the number of pairs. (The larger of
-two valid p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.)
+two valid p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.) One
+seed says nothing of other seeds: two runs may then differ, two models are never called distinguishable.
 
 scipy and statsmodels do the arithmetic.
 """
@@ -62,8 +63,13 @@ class Pair:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether p_holm is below 0.05."""
-        return self.p_holm < LEVEL
+        """Whether the models differ by more than other seeds and other shapes explain; never told by a single seed."""
+        return self.p_seeds is not None and self.p_holm < LEVEL
+
+    @property
+    def runs_differ(self) -> bool:
+        """Whether the only run of each differ by more than other shapes explain: no word on the models yet."""
+        return self.p_seeds is None and self.p_holm < LEVEL
 
     def reversed(self) -> "Pair":
         """The same pair seen from the second model."""

@@ -45,6 +45,8 @@ class Row:
             return "best" if self.best else "no shared seed"
         if self.below_best.distinguishable:
             return f"{-100 * self.below_best.difference:.1f}"
+        if self.below_best.runs_differ:
+            return f"{-100 * self.below_best.difference:.1f}, one seed"
         return NOT_DISTINGUISHABLE
 
     @property

@@ -209,7 +209,9 @@ def test_pairs_are_shown_with_their_evidence(reported):
     low = replace(pair, p_seeds=None, over_seeds=None, p_mcnemar=0.00004, p_holm=0.049)
     (shown,) = pair_table([low])
     assert (shown["p seeds"], shown["over seeds"], shown["McNemar"]) == ("", "", "< 0.001")
-    assert (shown["p Holm"], shown["verdict"]) == ("0.049", "distinguishable")
+    assert (shown["p Holm"], shown["verdict"]) == ("0.049", "the runs differ; one seed")
+    (shown,) = pair_table([replace(low, p_holm=0.051)])
+    assert shown["verdict"] == "not distinguishable"
 
 
 def content_of(comparison: Comparison, label: str, points: int, seed: int, name: str) -> Path:
@@ -230,7 +232,7 @@ def test_evidence_is_what_lies_in_the_folders(reported, evidence):
     assert evidence.by_size(ODD) == {16: tested["by_size"]["16"], 24: tested["by_size"]["24"]}
     found = evidence.corruption_errors(ODD)
     assert found == {name: pytest.approx(list(errors.values())) for name, errors in tested["errors"].items()}
-    assert len(evidence.robustness(ODD)) == 1, "seed 3 was not asked for"
+    assert list(evidence.robustness(ODD)) == [0], "seed 3 was not asked for"
 
 
 def test_tables_of_the_report(reported, evidence):
@@ -258,12 +260,13 @@ def test_the_verdict_in_a_sentence(reported):
     assert f"{at} {best.model} is the most accurate, at {100 * best.accuracy:.1f} %" in verdicts(reported)[0]
     assert len(verdicts(reported)) == 2
 
-    def said(p_holm: float) -> str:
-        pairs = {24: [replace(other.below_best, p_holm=p_holm)]}
+    def said(p_holm: float, **changes) -> str:
+        pairs = {24: [replace(other.below_best, p_holm=p_holm, **changes)]}
         return verdicts(replace(reported, pairs=pairs))[0]
 
     assert said(0.01).endswith("and can be told apart from every other row.")
     assert said(0.06).endswith(f"what chance alone could have put behind it: {other.model}.")
+    assert said(0.01, p_seeds=None).endswith(" %; it may owe that to its only seed.")
 
 
 def axes_of(figure) -> list:
@@ -295,7 +298,7 @@ def test_curves_and_points_are_at_their_figures(reported, evidence):
     panels = axes_of(figures.robustness(evidence))
     errors = evidence.corruption_errors(ODD)
     assert [panel.get_title() for panel in panels] == [name.replace("_", " ") for name in errors]
-    clean = evidence.robustness(ODD)[0].clean_error
+    clean = evidence.robustness(ODD)[0].clean_error  # of seed 0
     for panel, found in zip(panels, errors.values(), strict=True):
         assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in (clean, *found)])
 

@@ -145,12 +145,23 @@ def test_tests_keep_their_level(seeds):
     """Simulated: among four equally good models, whose seeds and shapes both vary, at most 5 % of tables claim a
     difference (at most four standard errors above it)."""
     rng = np.random.default_rng(seeds)
-    spread = 0.02 if seeds > 1 else 0.0  # one seed cannot tell luck from skill, and McNemar's test does not claim to
+    spread = 0.02 if seeds > 1 else 0.0  # that two runs differ is no claim about other seeds
+    tables = [compare_pairs(simulated(rng, models=4, seeds=seeds, spread=spread)) for _ in range(100)]
     false_claims = sum(
-        any(pair.distinguishable for pair in compare_pairs(simulated(rng, models=4, seeds=seeds, spread=spread)))
-        for _ in range(100)
+        any(pair.distinguishable if seeds > 1 else pair.runs_differ for pair in pairs) for pairs in tables
     )
     assert false_claims / 100 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 100)
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_one_seed_never_tells_models_apart():
+    """What differs by the luck of a training only is far apart on its shapes, and still nothing is claimed."""
+    rng = np.random.default_rng(4)
+    pairs = [
+        pair for _ in range(10) for pair in compare_pairs(simulated(rng, models=4, seeds=1, spread=0.05, shapes=2000))
+    ]
+    assert sum(pair.runs_differ for pair in pairs) > 10
+    assert not any(pair.distinguishable for pair in pairs)
 
 
 def test_a_real_difference_is_found():

@@ -139,6 +139,13 @@ def test_of_equals_the_first_is_the_best_and_the_other_is_not_distinguishable():
     assert [row.against_best for row in rows] == ["best", NOT_DISTINGUISHABLE]
 
 
+@pytest.mark.parametrize(("p_holm", "words"), [(0.049, "-20.0, one seed"), (0.051, NOT_DISTINGUISHABLE)])
+def test_one_seed_is_named(p_holm, words):
+    apart = dataclasses.replace(pair("a", "b", 0.2, p_holm), p_seeds=None, over_seeds=None)
+    rows = rows_of([cell("a", 0.7), cell("b", 0.5)], {24: [apart]})
+    assert [row.against_best for row in rows] == ["best", words]
+
+
 @pytest.mark.parametrize(
     ("ours", "published", "verdict"),
     [

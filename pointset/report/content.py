@@ -12,6 +12,7 @@ import numpy as np
 from pointset.comparison import Comparison
 from pointset.report import figures
 from pointset.report.evidence import Evidence
+from pointset.statistics import Pair
 from pointset.tables import NOT_DISTINGUISHABLE, interval, make_table
 
 if TYPE_CHECKING:
@@ -68,8 +69,9 @@ PAIRS_TEXT = (
     "Differences of accuracy in points of per cent. Over seeds: 95 % interval by Student's t, seeds being blocks and "
     "the chance of a run taken to be alike for all models. Over test shapes: 95 % interval of a paired bootstrap of "
     "the difference averaged over seeds. McNemar: exact test of the two runs of the first seed. A pair is "
-    "distinguishable when the larger of the p-values over seeds and over shapes (McNemar's, for one seed) is below "
-    "0.05 after Holm's correction for the number of pairs."
+    "distinguishable when the larger of the p-values over seeds and over shapes is below 0.05 after Holm's correction "
+    "for the number of pairs of a size. Of a single seed McNemar's test says whether the two runs differ; another seed "
+    "of the same models may differ as much."
 )
 PARETO_TEXT = (
     "Multiply-adds are counted, times are those of the machine below. The grey line joins the rows that no other row "
@@ -99,7 +101,9 @@ def verdicts(comparison: Comparison) -> list[str]:
         level = [row.model for row in others if row.against_best == NOT_DISTINGUISHABLE]
         sentence = f"At {points:,} points {best.model} is the most accurate, at {_percent(best.accuracy)} %"
         apart = [row.model for row in others if row.below_best is not None and row.below_best.distinguishable]
-        if others and len(apart) == len(others):
+        if any(row.below_best is not None and row.below_best.p_seeds is None for row in others):
+            sentence += "; it may owe that to its only seed"
+        elif others and len(apart) == len(others):
             sentence += ", and can be told apart from every other row"
         elif level:
             sentence += f"; what chance alone could have put behind it: {', '.join(level)}"
@@ -107,7 +111,7 @@ def verdicts(comparison: Comparison) -> list[str]:
     return sentences
 
 
-def pair_table(pairs: Sequence[Any]) -> Table:
+def pair_table(pairs: Sequence[Pair]) -> Table:
     """Every pair with its intervals and p-values."""
     return [
         {
@@ -119,22 +123,30 @@ def pair_table(pairs: Sequence[Any]) -> Table:
             "p shapes": _p(pair.p_shapes),
             "McNemar": _p(pair.p_mcnemar),
             "p Holm": _p(pair.p_holm),
-            "verdict": "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE,
+            "verdict": _verdict(pair),
         }
         for pair in pairs
     ]
 
 
+def _verdict(pair: Pair) -> str:
+    if pair.runs_differ:
+        return "the runs differ; one seed"
+    return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
+
+
 def robustness_table(evidence: Evidence) -> Table:
     """Clean and mean error, and the mean corruption error relative to the first row that was tested so."""
-    found = {model: runs for model in evidence if (runs := evidence.robustness(model))}
+    found = {model: by_seed for model in evidence if (by_seed := evidence.robustness(model))}
     baseline = next(iter(found.values()))
     table = []
-    for model, runs in found.items():
+    for model, by_seed in found.items():
+        runs = list(by_seed.values())
         relative = [
-            own.mean_corruption_error(other)
-            for own, other in zip(runs, baseline, strict=False)
-            if all(other.corruption_errors.values())  # nothing can be divided by no error
+            own.mean_corruption_error(baseline[seed])
+            for seed, own in by_seed.items()
+            # nothing can be divided by no error
+            if seed in baseline and all(baseline[seed].corruption_errors.values())
         ]
         table.append(
             {

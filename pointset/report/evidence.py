@@ -53,22 +53,23 @@ class Evidence:
 
     def by_size(self, model: str) -> dict[int, float]:
         """Accuracy on smaller test sets, mean over the seeds that were tested so; empty if none was."""
-        found = [content["by_size"] for content in self._robustness(model)]
+        found = [content["by_size"] for content in self._robustness(model).values()]
         return {int(size): fmean(curve[size] for curve in found) for size in found[0]} if found else {}
 
-    def robustness(self, model: str) -> list[Robustness]:
-        """Errors on corrupted test sets, one for each seed that was tested so."""
-        return [Robustness.from_dict(content) for content in self._robustness(model)]
+    def robustness(self, model: str) -> dict[int, Robustness]:
+        """Errors on corrupted test sets, for each seed that was tested so."""
+        return {seed: Robustness.from_dict(content) for seed, content in self._robustness(model).items()}
 
     def corruption_errors(self, model: str) -> dict[str, list[float]]:
         """Errors at each severity by corruption, mean over the seeds that were tested so; empty if none was."""
-        found = [[list(errors.values()) for errors in one.errors.values()] for one in self.robustness(model)]
-        names = list(self.robustness(model)[0].errors) if found else []
+        runs = list(self.robustness(model).values())
+        found = [[list(errors.values()) for errors in one.errors.values()] for one in runs]
+        names = list(runs[0].errors) if runs else []
         return dict(zip(names, np.mean(found, axis=0).tolist() if found else [], strict=True))
 
-    def _robustness(self, model: str) -> list[dict[str, Any]]:
-        files = [self._folder(cell) / "robustness.json" for cell in self.cells(model)]
-        return [read_json(file) for file in files if file.exists()]
+    def _robustness(self, model: str) -> dict[int, dict[str, Any]]:
+        files = {cell.seed: self._folder(cell) / "robustness.json" for cell in self.cells(model)}
+        return {seed: read_json(file) for seed, file in files.items() if file.exists()}
 
     def _history(self, cell: Cell) -> list[dict[str, Any]]:
         file = self._folder(cell) / "history.jsonl"

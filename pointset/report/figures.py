@@ -83,7 +83,7 @@ def robustness(evidence: Evidence) -> Figure | None:
     for axes, name in zip(panels, names, strict=True):
         for model in evidence:
             if model in errors:
-                clean = fmean(one.clean_error for one in evidence.robustness(model))
+                clean = fmean(one.clean_error for one in evidence.robustness(model).values())
                 curve = [100 * error for error in (clean, *errors[model][name])]
                 axes.plot(range(len(curve)), curve, color=style(evidence, model)["color"], lw=1.1)
         axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
