@@ -21,15 +21,26 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
     Raises:
         PointsetError: the folder holds other work; the first difference is named.
     """
-    mine = json.loads(json.dumps(description))  # as JSON gives it back: lists for tuples
+    if file.exists():
+        check_claim(file, description, parts, what)
+    else:
+        write_json(file, _as_json(description))
+
+
+def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
+    """The check of `claim` alone: a folder that nobody has claimed fits anything, and stays as it is."""
     if not file.exists():
-        write_json(file, mine)
         return
-    theirs = read_json(file)
+    mine, theirs = _as_json(description), read_json(file)
     for part in parts:
         if theirs.get(part) != mine.get(part):
             difference = _first_difference(theirs.get(part), mine.get(part), part)
             raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
+
+
+def _as_json(description: dict[str, Any]) -> Any:
+    """As JSON gives it back: lists for tuples."""
+    return json.loads(json.dumps(description))
 
 
 def _first_difference(theirs: Any, mine: Any, where: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.cells import Cell, Failure, Job, load_predictions
-from pointset.claims import claim
+from pointset.claims import check_claim, claim
 from pointset.configuration import DataOptions, ModelOptions, Recipe
 from pointset.costs import Cost
 from pointset.errors import PointsetError
@@ -133,10 +133,11 @@ def run_experiment(
 
     if world_size() > 1:
         raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")
-    out = Path(out)
+    out, workers = Path(out), workers or Workers()
+    _check_recipe(experiment.recipe, workers)
     claim_folder(experiment, out, progress)
     jobs = make_jobs(experiment, out)
-    outcomes = list(watched(run_jobs(jobs, workers or Workers()), len(jobs), progress))
+    outcomes = list(watched(run_jobs(jobs, workers), len(jobs), progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
         raise PointsetError(f"no run was finished; {failures[0].name}: {failures[0].reason}")
@@ -145,17 +146,32 @@ def run_experiment(
     return comparison
 
 
+def _check_recipe(recipe: Recipe, workers: Workers) -> None:
+    """Raise a PointsetError for what every cell would fail with, before the folder is claimed for it."""
+    from pointset.data.augment import augmentation_from_names
+    from pointset.training import find_device
+
+    augmentation_from_names(recipe.augment)
+    if workers.backend == "loky":  # a cluster's machines may have other devices than this one
+        find_device(recipe.device)
+
+
+def check_folder(experiment: Experiment, out: Path) -> None:
+    """Raise a PointsetError for a folder that is for something else; nothing is written or waited for."""
+    protocol = experiment.protocol()
+    check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
+
+
 def claim_folder(experiment: Experiment, out: Path, progress: bool = True) -> None:
     """Make the data ready and write down what the folder is for, or refuse a folder that is for something else."""
-    protocol, file = experiment.protocol(), out / "protocol.json"
-    if file.exists():
-        claim(file, protocol, list(protocol), "comparison")
+    check_folder(experiment, out)
     described = {}
     for points in experiment.points:
         # Builds pools that are missing once, before the workers start; data that is not there leaves no claim behind.
         sets = load_sets(experiment.data, experiment.sets_of(points), progress=progress)
         described[points] = {f"{one.split}_sets": one.describe() for one in sets}
-    claim(file, protocol, list(protocol), "comparison")
+    protocol = experiment.protocol()
+    claim(out / "protocol.json", protocol, list(protocol), "comparison")
     for points, description in described.items():
         claim(out / f"sets-n{points}.json", description, list(description), "comparison")
 

@@ -37,6 +37,10 @@ class Published(NamedTuple):
     runs: int
 
 
+LONGEST_LABEL = 150
+"""Characters; file systems end at 255 bytes, and points and seed come after it."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One row of a comparison: a model's name and what sets it apart from the options that all share."""
@@ -53,6 +57,11 @@ class Entry:
                 raise PointsetError(f"{what}={text!r} is no text: a model's {what} is")
         described = [self.name, *(f"{key}={value}" for key, value in self.changes.items())]
         object.__setattr__(self, "label", self.label or " ".join(described))
+        if len(self.label) > LONGEST_LABEL:
+            raise PointsetError(
+                f"{self.label[:30]!r}... is {len(self.label)} characters long, and names a folder: give the row a "
+                f"label of at most {LONGEST_LABEL}"
+            )
 
     @property
     def slug(self) -> str:

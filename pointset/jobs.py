@@ -5,14 +5,13 @@ What a job does, and what it leaves, is up to its kind: `pointset.cells.Job` tra
 failed, until it is run again.
 """
 
-import os
 import pickle
 import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -115,8 +114,9 @@ class FolderJob(ABC, Generic[Left]):
         return FileLock(self._lock_file, timeout=timeout)
 
     def failed(self, reason: str) -> Left:
-        """Write down why the job failed."""
-        write_text(self.failure, reason + "\n")
+        """Write down why the job failed, where that can be written."""
+        with suppress(OSError):  # a full disk, say: no reason to stop the other jobs
+            write_text(self.failure, reason + "\n")
         return self.as_failure(reason)
 
 
@@ -157,10 +157,9 @@ def _spread(jobs: Sequence[FolderJob[Left]], workers: Workers) -> Iterator[tuple
     from joblib import Parallel, delayed
 
     threads = jobs[0].threads
-    count = workers.count or max(1, (os.cpu_count() or 1) // threads)
     # The death of a cluster's worker would be the end of the job's neighbours, and joblib waits for dask's for ever.
     run = run_job if workers.backend == "loky" else run_apart
-    with joblib_backend(workers, min(count, len(jobs)), threads):
+    with joblib_backend(workers, workers.at_once(len(jobs), threads), threads):
         # Ray's backend gives back lists only.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
         with closed(Parallel(return_as=return_as)(delayed(_run_named)(run, job) for job in jobs)) as finished:
@@ -184,6 +183,8 @@ def run_apart(job: FolderJob[Left]) -> Left:
         return job.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
     if job.failure.exists():
         return job.as_failure(job.failure.read_text(encoding="utf-8").strip())
+    if not job.result.exists():
+        return job.as_failure(f"its process left neither a result nor a reason in {job.folder}: is the disk full?")
     return job.read()
 
 

@@ -33,6 +33,12 @@ class Workers:
         if self.scheduler and self.backend == "loky":
             raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
 
+    def at_once(self, jobs: int, threads: int = 1) -> int:
+        """How many of so many jobs, of so many threads each, run side by side on the cores this process may use."""
+        from joblib import cpu_count
+
+        return max(1, min(self.count or cpu_count() // threads, jobs))
+
 
 @contextmanager
 def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: Any) -> Iterator[None]:

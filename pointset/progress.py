@@ -8,7 +8,7 @@ from typing import Any
 
 from pointset.atomic import read_json
 from pointset.cells import Job
-from pointset.comparison import make_jobs
+from pointset.comparison import check_folder, make_jobs
 from pointset.data.dataset import PointSets
 from pointset.experiments import Experiment
 from pointset.jobs import FolderJob
@@ -38,7 +38,12 @@ class State:
 
 
 def status(experiment: Experiment, out: str | Path) -> list[State]:
-    """Look at every cell's folder; nothing is started, changed or waited for."""
+    """Look at every cell's folder; nothing is started, changed or waited for.
+
+    Raises:
+        PointsetError: the folder holds another comparison.
+    """
+    check_folder(experiment, Path(out))
     return [_state(job) for job in make_jobs(experiment, Path(out))]
 
 
@@ -84,7 +89,8 @@ class Estimate:
 
 
 def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
-    """Measure a few training steps of every model at every size, on this machine as it is now."""
+    """Measure a few training steps of every model at every size, on this machine as it is now; see `status`."""
+    check_folder(experiment, Path(out))
     jobs = [job for job in make_jobs(experiment, Path(out)) if not job.finished]
     with torch_threads(experiment.threads):
         return [

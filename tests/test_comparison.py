@@ -154,11 +154,27 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
         ([], [0], "at least one model, one size and one seed"),
         (["rff-max"], [-1], "seed=-1 is no seed"),
         ([{"name": "rff-max", "form": "paper"}], [0], "rff-max has no use for form"),
+        (
+            [{"name": "rff-max", "label": 151 * "x"}],
+            [0],
+            "151 characters long, and names a folder: give the row a label",
+        ),
     ],
 )
 def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clouds_folder, tmp_path):
     with pytest.raises(PointsetError, match=words):
         pointset.compare(models, clouds_folder, seeds=seeds, out=tmp_path / "out", **PROTOCOL)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"augment": ("scale", "jiter")}, "no augmentation is called 'jiter'"), ({"device": "cuda:77"}, "cuda:77")],
+)
+def test_a_recipe_that_no_cell_can_follow_leaves_the_folder_free(change, words, clouds_folder, tmp_path):
+    recipe = replace(PROTOCOL["recipe"], **change)
+    with pytest.raises(PointsetError, match=words):
+        pointset.compare(["rff-max"], clouds_folder, seeds=[0], out=tmp_path / "out", **{**PROTOCOL, "recipe": recipe})
     assert not (tmp_path / "out").exists()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from fatal import FatalJob
 from joblib import Parallel, delayed, parallel_config
 
+import pointset.cells
 import pointset.jobs
 from pointset.cells import Cell, Failure, run_apart, run_job, run_jobs
 from pointset.comparison import make_jobs
@@ -102,3 +103,15 @@ def test_a_failure_apart_is_told_as_it_would_be_here(clouds_folder, tmp_path):
     lost = replace(job, data="no-such-data")
     assert run_apart(lost) == run_job(lost)
     assert "no-such-data" in job.failure.read_text()
+
+
+def test_a_disk_that_takes_no_reason_stops_no_other_cell(clouds_folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pointset.jobs, "write_text", full)
+    monkeypatch.setattr(pointset.cells.Job, "perform", full)
+    (job,) = make_jobs(grid(clouds_folder, "rff-max"), tmp_path)
+    failure = run_job(job)
+    assert failure.reason == "OSError: [Errno 28] No space left on device"
+    assert not job.failure.exists()

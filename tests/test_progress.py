@@ -105,6 +105,16 @@ def test_looking_changes_nothing(experiment, tmp_path):
         assert everything(tmp_path) == before
 
 
+@pytest.mark.parametrize("look", [status, estimate])
+def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path):
+    protocol = experiment.protocol() | {"threads": 7}
+    (tmp_path / "protocol.json").write_text(json.dumps(protocol))
+    with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 7 there and 1 here\)"):
+        look(experiment, tmp_path)
+    (tmp_path / "protocol.json").write_text(json.dumps(experiment.protocol()))
+    assert status(experiment, tmp_path)
+
+
 def test_a_damaged_result_is_named(experiment, tmp_path):
     job = jobs_of(experiment, tmp_path)["rff-max", 24, 0]
     has_result(job, 0.5)

@@ -58,13 +58,13 @@ def compare(
         threads: threads of each run; 1 when not given.
         as_json: print JSON.
     """
-    out = out or Path("runs") / (file.stem if file else "compare")
-    if file is not None and _is_task(file):
-        from pointset.processes import Workers
+    from pointset.processes import Workers
 
+    out, spread = out or Path("runs") / (file.stem if file else "compare"), Workers(workers, backend, scheduler)
+    if file is not None and _is_task(file):
         _check_flags(file, data_options, model_options, recipe)
         found = task_experiment(file, models, seeds, None, data, threads)
-        run_or_look(found, out, Workers(workers, backend, scheduler), dry_run, status, as_json)
+        run_or_look(found, out, spread, dry_run, status, as_json)
         return
     experiment = _experiment(file, models, data, seeds, threads, data_options, model_options, recipe)
     if status:
@@ -72,13 +72,12 @@ def compare(
     elif dry_run:
         from pointset.progress import estimate
 
-        print_estimate(estimate(experiment, out), experiment.threads, workers, as_json)
+        print_estimate(estimate(experiment, out), experiment.threads, spread, as_json)
     else:
         from pointset.comparison import run_experiment
-        from pointset.processes import Workers
         from pointset.results import FILES
 
-        print_result(run_experiment(experiment, out, Workers(workers, backend, scheduler)), out, FILES, as_json)
+        print_result(run_experiment(experiment, out, spread), out, FILES, as_json)
 
 
 def _is_task(file: Path) -> bool:

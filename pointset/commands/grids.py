@@ -1,6 +1,5 @@
 """What `pointset compare` and `pointset task` do alike with a grid of runs: rows, results and estimates."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from pointset.errors import PointsetError
 if TYPE_CHECKING:
     from pointset.comparison import Comparison
     from pointset.experiments import Experiment
+    from pointset.processes import Workers
     from pointset.progress import Estimate
     from pointset.tasks.comparison import TaskComparison
     from pointset.tasks.experiment import TaskExperiment
@@ -52,16 +52,18 @@ def print_result(result: "Comparison | TaskComparison", out: Path, files: Sequen
 
 
 def print_estimate(
-    found: "Sequence[Estimate] | Sequence[TaskEstimate]", threads: int, workers: int | None, as_json: bool
+    found: "Sequence[Estimate] | Sequence[TaskEstimate]", threads: int, workers: "Workers", as_json: bool
 ) -> None:
     """Print what is left to do, and how long it will take."""
     seconds = sum(one.seconds for one in found)
-    count = workers or max(1, (os.cpu_count() or 1) // threads)
+    count = workers.at_once(sum(one.cells for one in found), threads)
+    # Not before its longest cell has ended.
+    together = max([seconds / count, *(one.seconds / one.cells for one in found)])
     if as_json:
         print_json({"cells": [asdict(one) for one in found], "seconds": seconds, "workers": count})
         return
     print_rows([_in_words(asdict(one)) for one in found])
-    print(f"{in_hours(seconds)} of training, about {in_hours(seconds / count)} with {count} at once; tests extra")
+    print(f"{in_hours(seconds)} of training, about {in_hours(together)} with {count} at once; tests extra")
 
 
 def _in_words(left: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def run_or_look(
     elif dry_run:
         from pointset.tasks.progress import estimate
 
-        print_estimate(estimate(experiment, out), experiment.threads, workers.count, as_json)
+        print_estimate(estimate(experiment, out), experiment.threads, workers, as_json)
     else:
         from pointset.tasks.comparison import run_task_experiment
         from pointset.tasks.results import FILES

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from pointset.checkpoints import RunFolder
-from pointset.claims import claim
+from pointset.claims import check_claim, claim
 from pointset.errors import PointsetError
 from pointset.experiments import Entry
 from pointset.jobs import run_jobs, watched
@@ -101,7 +101,7 @@ def run_task_experiment(
     if world_size() > 1:
         raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")
     out = Path(out)
-    protocol = {**experiment.protocol(), "data": describe(experiment.problem)}
+    protocol = _protocol(experiment)
     claim(out / "protocol.json", protocol, list(protocol), "comparison")
     jobs = make_jobs(experiment, out)
     outcomes = list(watched(run_jobs(jobs, workers or Workers()), len(jobs), progress))
@@ -116,6 +116,16 @@ def run_task_experiment(
     comparison = TaskComparison(experiment, cells, failures, out)
     save(comparison, out)
     return comparison
+
+
+def check_folder(experiment: TaskExperiment, out: Path) -> None:
+    """Raise a PointsetError for a folder that is for something else; nothing is written."""
+    protocol = _protocol(experiment)
+    check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
+
+
+def _protocol(experiment: TaskExperiment) -> dict[str, Any]:
+    return {**experiment.protocol(), "data": describe(experiment.problem)}
 
 
 def make_jobs(experiment: TaskExperiment, out: Path) -> list[TaskJob]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pointset.atomic import read_json
 from pointset.progress import MEASURED_STEPS, finished_epochs, state_of
-from pointset.tasks.comparison import make_jobs
+from pointset.tasks.comparison import check_folder, make_jobs
 from pointset.tasks.experiment import TaskExperiment
 from pointset.tasks.jobs import TaskJob
 from pointset.tasks.learning import BLOCK
@@ -30,7 +30,12 @@ class TaskState:
 
 
 def status(experiment: TaskExperiment, out: str | Path) -> list[TaskState]:
-    """Look at every cell's folder; nothing is started, changed or waited for."""
+    """Look at every cell's folder; nothing is started, changed or waited for.
+
+    Raises:
+        PointsetError: the folder holds another comparison.
+    """
+    check_folder(experiment, Path(out))
     return [_state(job) for job in make_jobs(experiment, Path(out))]
 
 
@@ -63,7 +68,8 @@ class TaskEstimate:
 
 
 def estimate(experiment: TaskExperiment, out: str | Path) -> list[TaskEstimate]:
-    """Measure a few training steps of every model, on this machine as it is now."""
+    """Measure a few training steps of every model, on this machine as it is now; see `status`."""
+    check_folder(experiment, Path(out))
     jobs = [job for job in make_jobs(experiment, Path(out)) if not job.finished]
     found = []
     with torch_threads(experiment.threads):

@@ -72,6 +72,13 @@ def test_a_run_leaves_a_table_and_its_files(tmp_path):
     assert text.splitlines()[0].split("|")[1].strip() == "model"
 
 
+@pytest.mark.parametrize("look", [status, estimate])
+def test_the_folder_of_another_comparison_is_not_looked_at(look, tmp_path):
+    run(tiny("rFF + max"), tmp_path)
+    with pytest.raises(PointsetError, match=r"holds another comparison \(recipe\.steps is 10 there and 11 here\)"):
+        look(tiny("rFF + max", steps=11), tmp_path)
+
+
 def test_history_has_a_row_for_each_block_with_loss_and_watched_figures(tmp_path):
     run(tiny("rFF + max"), tmp_path)
     rows = RunFolder(tmp_path / "cells" / "rFF_+_max-seed0").history()
