@@ -51,6 +51,10 @@ class Head(NamedTuple):
     """Counts [B] out of outputs: the most probable one."""
 
 
+SMALL = -16.0
+"""Outputs whose exponential is below the rounding of float32."""
+
+
 def rate_of(output: Float[Tensor, "B 1"]) -> Float[Tensor, " B"]:
     """The rate of a Poisson distribution, positive."""
     return F.softplus(output[:, 0])
@@ -58,8 +62,10 @@ def rate_of(output: Float[Tensor, "B 1"]) -> Float[Tensor, " B"]:
 
 def poisson_loss(output: Float[Tensor, "B 1"], counts: Int[Tensor, " B"]) -> Float[Tensor, ""]:
     """Negative log likelihood: rate - count log(rate) + log(count!)."""
-    rate = rate_of(output)
-    return (rate - counts * rate.log() + torch.lgamma(counts + 1.0)).mean()
+    x = output[:, 0]
+    # log(log(1 + e^x)) is x to rounding where e^x is small, and finite where e^x is not.
+    log_rate = torch.where(x < SMALL, x, F.softplus(x.clamp(min=SMALL)).log())
+    return (rate_of(output) - counts * log_rate + torch.lgamma(counts + 1.0)).mean()
 
 
 def poisson_prediction(output: Float[Tensor, "B 1"]) -> Int[Tensor, " B"]:

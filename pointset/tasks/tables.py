@@ -26,10 +26,16 @@ class Figure:
     published: Published | None
 
     def verdict(self, digits: int) -> str:
-        """Whether the published figure lies within two standard errors of the difference; empty if either has none."""
-        if self.published is None or self.deviation is None or self.published.runs < 2:
+        """Whether the published figure lies within two standard errors of the difference, in words.
+
+        Where either has no spread, merely how far apart they are; empty if nothing is published.
+        """
+        if self.published is None:
             return ""
-        return verdict(self.mean, self.deviation, self.seeds, self.published, lambda apart: f"{apart:.{digits}f}")
+        deviation, published = self.deviation, self.published
+        if deviation is None or published.runs < 2:
+            deviation, published = 0.0, published._replace(deviation=0.0)
+        return verdict(self.mean, deviation, self.seeds, published, lambda apart: f"{apart:.{digits}f}")
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,16 @@ def test_poisson_is_scipys():
     assert poisson_prediction(output).tolist() == [round(rate) for rate in rates]
 
 
+def test_poisson_stays_finite_where_the_rate_underflows():
+    """Of the rate e^x the loss is e^x - count x + log(count!)."""
+    output = torch.tensor([[-120.0], [-16.5], [-15.5]], requires_grad=True)
+    loss = poisson_loss(output, torch.tensor([3, 2, 1]))
+    expected = (3 * 120.0 + math.log(6) + 2 * 16.5 + math.log(2) + 15.5) / 3
+    assert loss.item() == pytest.approx(expected, rel=1e-6)
+    loss.backward()
+    torch.testing.assert_close(output.grad[:, 0] * 3, torch.tensor([-3.0, -2.0, -1.0]), rtol=1e-5, atol=1e-6)
+
+
 def test_a_head_is_known_by_its_outputs():
     assert len({head.outputs for head in HEADS.values()}) == len(HEADS)
     for head in HEADS.values():

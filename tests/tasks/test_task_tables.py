@@ -1,5 +1,7 @@
 """Figures over seeds: what is said of two rows, and of a row and what is published."""
 
+from statistics import fmean
+
 import pytest
 from scipy.stats import ttest_rel
 
@@ -104,23 +106,30 @@ def test_a_verdict_is_two_standard_errors_of_the_difference(published, words):
     assert "MAE 95 % interval" not in make_table(found, metrics, brief=True)
 
 
-def test_a_published_mean_without_a_deviation_has_no_verdict():
-    found, metrics = rows(TABLE, **{"rFF + mean": Published(2.5, 0.0, 1)})
-    assert found[0].figures["MAE"].verdict(4) == ""
-    assert " 2.5000 |" in make_table(found, metrics, "github")
+def test_without_a_spread_the_verdict_is_a_distance():
+    found, metrics = rows(TABLE, **{"rFF + mean": Published(found_mean() + 0.5, 0.0, 1)})
+    assert found[0].figures["MAE"].verdict(4) == "below by 0.5000 (no spread)"
+    assert f" {found_mean() + 0.5:.4f} |" in make_table(found, metrics, "github")
+    one_seed = {label: {0: values[0]} for label, values in TABLE.items()}
+    found, _ = rows(one_seed, **{"rFF + mean": Published(1.75, 0.5, 5)})
+    assert found[0].figures["MAE"].verdict(2) == "above by 0.25 (no spread)"
 
 
-def test_a_table_of_one_seed_has_no_spread_no_verdict_and_no_test():
+def found_mean() -> float:
+    return fmean(TABLE["rFF + mean"].values())
+
+
+def test_a_table_of_one_seed_has_no_spread_and_no_test():
     found, metrics = rows(
-        {label: {0: values[0]} for label, values in TABLE.items()}, **{"rFF + mean": Published(2, 1, 5)}
+        {label: {0: values[0]} for label, values in TABLE.items()}, **{"rFF + mean": Published(1.5, 1, 5)}
     )
     shown = make_table(found, metrics, "github")
     lines = shown.splitlines()
     assert [cell.strip() for cell in lines[0].strip("|").split("|")] == [
-        "model", "MAE", "MAE published", "against the best", "parameters", "train s",
+        "model", "MAE", "MAE published", "MAE verdict", "against the best", "parameters", "train s",
     ]  # fmt: skip
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == [
-        "rFF + mean", "2.0000", "2.0000 ± 1.0000", "one seed", "1,234", "10",
+        "rFF + mean", "2.0000", "1.5000 ± 1.0000", "above by 0.5000 (no spread)", "one seed", "1,234", "10",
     ]  # fmt: skip
     assert found[1].against_best(4) == "best"
 
