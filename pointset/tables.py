@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Literal
 
 from pointset.cells import Cell
 from pointset.costs import Cost
@@ -152,13 +153,20 @@ LEFT_OUT = ("95 % interval", "mean-class %", "log loss", "M mult-adds", "ms a se
 """Columns that a terminal has no room for."""
 
 
-def make_table(rows: Sequence[Row], style: str = "simple", brief: bool = False) -> str:
+NAMES = ("model", "points")
+COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
+
+
+def make_table(
+    rows: Sequence[Row], style: str = "simple", brief: bool = False, part: Literal["all", "figures", "costs"] = "all"
+) -> str:
     """The rows as text; a column that would be empty, or the same for all, is left out.
 
     Args:
         rows: of a comparison.
         style: one of tabulate's formats.
         brief: leave out what does not fit a terminal.
+        part: all columns, or what the rows reach, or what they cost.
     """
     from tabulate import tabulate
 
@@ -168,9 +176,9 @@ def make_table(rows: Sequence[Row], style: str = "simple", brief: bool = False) 
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         "accuracy %": [spread(row.accuracy, row.accuracy_std) for row in rows],
         "95 % interval": [interval(row.interval) for row in rows],
+        "against the best": [row.against_best for row in rows] if len({row.model for row in rows}) > 1 else [],
         "published %": [spread(row.published.mean, row.published.deviation) if row.published else "" for row in rows],
         "verdict": [row.verdict for row in rows],
-        "against the best": [row.against_best for row in rows] if len({row.model for row in rows}) > 1 else [],
         "mean-class %": [spread(row.mean_class_accuracy, row.mean_class_accuracy_std) for row in rows],
         "log loss": [f"{row.loss:.3f}" for row in rows],
         "ECE %": [f"{100 * row.calibration_error:.1f}" for row in rows],
@@ -180,7 +188,9 @@ def make_table(rows: Sequence[Row], style: str = "simple", brief: bool = False) 
         "step MB": [f"{row.cost.step_memory_mb:.0f}" if row.cost else "" for row in rows],
         "train s": [f"{row.seconds:.0f}" for row in rows],
     }
-    kept = {name: column for name, column in columns.items() if any(column) and not (brief and name in LEFT_OUT)}
+    left_out = {"all": (), "figures": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
+    kept = {name: column for name, column in columns.items() if any(column) and name not in left_out}
+    kept = {name: column for name, column in kept.items() if not (brief and name in LEFT_OUT)}
     words = ("model", "verdict", "against the best")
     align = ["left" if name in words else "right" for name in kept]
     lines = list(zip(*kept.values(), strict=True))

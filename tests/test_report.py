@@ -29,6 +29,7 @@ from pointset.report.content import (
 from pointset.report.evidence import Evidence
 from pointset.report.pages import describe
 from pointset.results import FILES
+from pointset.tables import make_table
 
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""
@@ -182,7 +183,7 @@ def test_the_markdown_says_the_same(reported, page, markdown):
     for title, name in SECTIONS:
         assert (f"![{title}](figures/{name}.png)" in markdown) == bool(name)
     tables = tables_of(markdown)
-    assert len(tables) == 1 + 2 * 4
+    assert len(tables) == 2 + 2 * 4
     for table in tables:
         assert len({len(line) for line in table}) == 1
     cells = [cell for table in tables for line in [table[0], *table[2:]] for cell in line if cell]
@@ -190,7 +191,8 @@ def test_the_markdown_says_the_same(reported, page, markdown):
 
 
 def test_the_main_table_is_the_comparisons(reported, markdown):
-    assert reported.table("github") in markdown
+    for part in ("figures", "costs"):
+        assert make_table(reported.rows, "github", part=part) in markdown
     main = tables_of(markdown)[0]
     assert [line[:2] for line in main[2:]] == [["rff-max", "24"], [ODD, "24"], ["rff-max", "12"], [ODD, "12"]]
     row = dict(zip(main[0], main[2], strict=True))

@@ -173,8 +173,8 @@ def test_without_a_published_figure_there_is_no_verdict():
         assert (row.published, row.verdict) == (None, "")
 
 
-def columns(rows: Sequence[Row]) -> list[str]:
-    header = make_table(rows, "github").splitlines()[0]
+def columns(rows: Sequence[Row], **options) -> list[str]:
+    header = make_table(rows, "github", **options).splitlines()[0]
     return [name.strip() for name in header.strip("|").split("|")]
 
 
@@ -192,6 +192,18 @@ def test_the_table_leaves_out_what_says_nothing():
         rows_of([cell("a", 0.5), cell("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}})
     )
     assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
+
+
+def test_figures_and_costs_share_the_table():
+    cells = [cell("a", 0.5), cell("a", 0.6, seed=1), cell("b", 0.5), cell("b", 0.5, 7)]
+    rows = rows_of(cells, {24: [pair("a", "b", 0.0, 1.0)]}, {24: {"a": COST, "b": COST}})
+    every, figures, costs = (columns(rows, part=part) for part in ("all", "figures", "costs"))
+    assert figures == [
+        "model", "points", "seeds", "accuracy %", "95 % interval", "against the best",
+        "mean-class %", "log loss", "ECE %",
+    ]  # fmt: skip
+    assert costs == ["model", "points", "parameters", "M mult-adds", "ms a set", "step MB", "train s"]
+    assert every == [*figures, *costs[2:]]
 
 
 def test_the_table_as_it_is_printed():

@@ -191,9 +191,9 @@ def class_table(evidence: Evidence) -> Table:
     ]
 
 
-def main_table(comparison: Comparison, style: str) -> str:
-    """The table of the comparison in one of tabulate's formats."""
-    return make_table(comparison.rows, style)
+def main_tables(comparison: Comparison, style: str) -> tuple[str, str]:
+    """What the rows reach, and what they cost, in one of tabulate's formats."""
+    return make_table(comparison.rows, style, part="figures"), make_table(comparison.rows, style, part="costs")
 
 
 def _percent(share: float) -> str:

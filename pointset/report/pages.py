@@ -9,7 +9,7 @@ from typing import Any
 
 from pointset.atomic import write_text
 from pointset.comparison import Comparison
-from pointset.report.content import Section, Table, main_table, sections, verdicts
+from pointset.report.content import Section, Table, main_tables, sections, verdicts
 from pointset.results import provenance
 from pointset.viz.writing import save
 
@@ -54,12 +54,14 @@ def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str
     environment.filters["inline"] = lambda section: _inline(figures / f"{section.name}.png")
     environment.filters["html_table"] = lambda table: _as_table(table, "html")
     template = environment.from_string((files("pointset.report") / "template.html").read_text(encoding="utf-8"))
-    return template.render(comparison=comparison, table=main_table(comparison, "html"), sections=found, about=about)
+    reached, costs = main_tables(comparison, "html")
+    return template.render(comparison=comparison, reached=reached, costs=costs, sections=found, about=about)
 
 
 def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as Markdown; the figures lie in figures/."""
-    parts = [f"# {about['title']}", comparison.caption() + ".", *about["verdicts"], main_table(comparison, "github")]
+    parts = [f"# {about['title']}", comparison.caption() + ".", *about["verdicts"]]
+    parts += main_tables(comparison, "github")
     parts += [f"- failed: {one.name}: {one.reason}" for one in comparison.failures]
     for section in found:
         parts += [f"## {section.title}", section.text]

@@ -4,10 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.simplex.breakpoints import sorted_threshold
-
 STEPS = 40
-"""Looks at a row, before sorting takes over."""
+"""Looks at a row, before it is given up."""
 
 MARGIN = 0.25
 """Share of an interval that a step inside takes from it at least."""
@@ -16,6 +14,9 @@ MARGIN = 0.25
 @torch.no_grad()
 def bracketed_threshold(z: Float[Tensor, "n r"], u: Float[Tensor, "n r"]) -> Float[Tensor, "1 r"]:
     """The threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1; rows are columns here.
+
+    It is NaN where it is not found, and where scores are so large that rounding hides it, it may be wrong: the weights
+    that it makes do not sum to 1.
 
     Newton's method, which is exact once it is on the right linear piece, inside an interval that has the threshold. A
     step that would leave the interval is replaced by one to about where a straight line between its ends reaches 1.
@@ -33,7 +34,7 @@ def bracketed_threshold(z: Float[Tensor, "n r"], u: Float[Tensor, "n r"]) -> Flo
             left = settled.logical_not_().nonzero()[:, 0]
             rows = rows[left]
             search.keep(left)
-    found[0, rows] = sorted_threshold(search.z.T, search.u.T)[:, 0]
+    found[0, rows] = torch.nan
     return found
 
 
@@ -48,7 +49,6 @@ class _Search:
         self.low, self.low_excess = (z - caps).amin(dim=0, keepdim=True), caps.sum(dim=0, keepdim=True) - self.room
         # Without bounds, the threshold would be at least this.
         self.tau = (self.high - 1).maximum(z.mean(dim=0, keepdim=True) - 1 / len(z)).maximum(self.low)
-        self.size = self.low.abs().maximum(self.high.abs())
 
     def keep(self, rows: Tensor) -> None:
         """Forget the other rows."""
@@ -63,7 +63,7 @@ class _Search:
         free = above.sign_().sum(dim=0, keepdim=True) - stopped  # started, and not stopped
         # What is left is rounding: of the sum, and of a guess that could not be any closer.
         eps = torch.finfo(excess.dtype).eps
-        settled = excess.abs() <= (free * self.size).add_(8).mul_(eps)
+        settled = excess.abs() <= (free * self.tau.abs()).add_(8).mul_(eps)
         self._narrow(excess)
         newton = torch.addcdiv(self.tau, excess, free)
         inside = (newton > self.low) & (newton < self.high)
