@@ -63,10 +63,14 @@ class Comparison:
 
     def evaluation(self, cell: Cell) -> Evaluation:
         """The predictions behind a cell."""
+        return load_predictions(self.run_folder(cell), list(self.classes))
+
+    def run_folder(self, cell: Cell) -> Path:
+        """Where the run of a cell is kept."""
         if self.folder is None:
             raise PointsetError("this comparison has no folder to read predictions from")
         entry = next(entry for entry in self.experiment.models if entry.label == cell.model)
-        return load_predictions(cell_folder(self.folder, entry, cell.points, cell.seed), list(self.classes))
+        return cell_folder(self.folder, entry, cell.points, cell.seed)
 
 
 def compare(

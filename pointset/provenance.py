@@ -42,6 +42,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def origin() -> dict[str, Any]:
+    """What a run is made by: versions, machine, commit."""
+    return {"versions": versions(), "machine": machine(), "commit": commit()}
+
+
 def command() -> str:
     """The command line of this process, as a shell takes it."""
     program = sys.argv[0].replace(os.sep, "/")

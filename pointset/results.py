@@ -14,7 +14,7 @@ from pointset.cells import Cell, Failure, load_predictions
 from pointset.comparison import Comparison, cell_folder
 from pointset.costs import Cost, measure_costs
 from pointset.experiments import Experiment
-from pointset.provenance import command, commit, machine, versions
+from pointset.provenance import command, machine, origin
 from pointset.statistics import Pair, compare_pairs
 from pointset.zoo import create_model
 
@@ -88,13 +88,28 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
             for points, pairs in comparison.pairs.items()
         },
         "configuration": comparison.experiment.as_dict(),
+        "origins": origins(comparison),
         **provenance(),
     }
 
 
 def provenance() -> Mapping[str, Any]:
-    """Where the figures come from."""
-    return {"versions": versions(), "machine": machine(), "commit": commit(), "command": command()}
+    """What the files of a comparison are written by; its cells may be older, see `origins`."""
+    return {**origin(), "command": command()}
+
+
+def origins(comparison: Comparison) -> list[dict[str, Any]]:
+    """What the cells were trained by: versions, machine, commit, each combination once, and how many cells it has."""
+    found: list[dict[str, Any]] = []
+    for cell in comparison.cells:
+        run = read_json(comparison.run_folder(cell) / "run.json")
+        own = {name: run.get(name) for name in ("versions", "machine", "commit")}
+        same = next((one for one in found if own.items() <= one.items()), None)
+        if same is None:
+            found.append({**own, "cells": 1})
+        else:
+            same["cells"] += 1
+    return found
 
 
 def _write_csv(cells: Sequence[Cell], path: Path) -> None:

@@ -30,7 +30,7 @@ from pointset.errors import PointsetError
 from pointset.memory import kept_memory
 from pointset.objectives import Classification, Objective
 from pointset.optimization import learning_rate, make_optimizer
-from pointset.provenance import versions
+from pointset.provenance import origin
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, proc
         "seed": seed,
         "data": train.describe(),
         "processes": processes,
-        "versions": versions(),
+        **origin(),
     }
 
 

@@ -28,7 +28,7 @@ from pointset.report.content import (
 )
 from pointset.report.evidence import Evidence
 from pointset.report.pages import describe
-from pointset.results import FILES
+from pointset.results import FILES, origins
 from pointset.tables import make_table
 
 ODD = "ISAB & PMA <4>"
@@ -167,6 +167,8 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it(reported, page, markdow
     assert "torch 2." in about["versions"]
     assert reported.caption() in about["cite"]
     assert re.match(r"[0-9a-f]{40}\+?$|pointset \d", about["commit"])
+    machine = json.loads(content_of(reported, "rff-max", 24, 0, "run.json").read_text())["machine"]
+    assert about["machine"].startswith(f"{machine['system']}, {machine['cores']} cores, ")
     for name in ("commit", "seeds", "machine", "versions", "cite"):
         assert f"- {name}: {about[name]}" in markdown
 
@@ -364,3 +366,22 @@ def test_a_model_has_one_colour_in_all_figures(evidence, reported):
     colours = {tuple(to_hex(line.get_color()) for line in axes_of(figure)[0].lines) for figure in drawn}
     assert len(colours) == 1
     assert len(set(*colours)) == 2
+
+
+def test_a_report_names_every_commit_that_trained_a_cell(reported):
+    """The cells of a folder may be older than its report."""
+    file = content_of(reported, ODD, 24, 3, "run.json")
+    whole = file.read_text()
+    try:
+        file.write_text(json.dumps({**json.loads(whole), "commit": "c0ffee", "machine": None}))
+        found, about = origins(reported), describe(reported)
+    finally:
+        file.write_text(whole)
+    ours = json.loads(whole)
+    assert [(one["commit"], one["cells"]) for one in found] == [
+        (ours["commit"], len(reported.cells) - 1),
+        ("c0ffee", 1),
+    ]
+    assert about["commit"].endswith("; c0ffee")
+    assert "; a machine not written down, 1 thread a run" in about["machine"]
+    assert about["cite"].startswith(f"pointset ({about['commit']}), seeds 0, 3: ")

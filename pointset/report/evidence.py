@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from pointset.atomic import read_json
 from pointset.cells import Cell
-from pointset.comparison import Comparison, cell_folder
+from pointset.comparison import Comparison
 from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import Reliability, reliability
 from pointset.evaluation.robustness import Robustness
@@ -24,7 +23,6 @@ class Evidence:
         self.comparison = comparison
         self.points = points
         self.rows: dict[str, Row] = {row.model: row for row in comparison.rows if row.points == points}
-        self._entries = {entry.label: entry for entry in comparison.experiment.models}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
@@ -68,13 +66,9 @@ class Evidence:
         return dict(zip(names, np.mean(found, axis=0).tolist() if found else [], strict=True))
 
     def _robustness(self, model: str) -> dict[int, dict[str, Any]]:
-        files = {cell.seed: self._folder(cell) / "robustness.json" for cell in self.cells(model)}
+        files = {cell.seed: self.comparison.run_folder(cell) / "robustness.json" for cell in self.cells(model)}
         return {seed: read_json(file) for seed, file in files.items() if file.exists()}
 
     def _history(self, cell: Cell) -> list[dict[str, Any]]:
-        file = self._folder(cell) / "history.jsonl"
+        file = self.comparison.run_folder(cell) / "history.jsonl"
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-    def _folder(self, cell: Cell) -> Path:
-        assert self.comparison.folder is not None, "a comparison that is reported has been run"
-        return cell_folder(self.comparison.folder, self._entries[cell.model], cell.points, cell.seed)

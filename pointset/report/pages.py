@@ -2,15 +2,16 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pointset.atomic import write_text
 from pointset.comparison import Comparison
+from pointset.provenance import command
 from pointset.report.content import Section, Table, main_tables, sections, verdicts
-from pointset.results import provenance
+from pointset.results import origins
 from pointset.viz.writing import save
 
 
@@ -28,22 +29,38 @@ def write_report(comparison: Comparison, folder: Path) -> None:
 
 def describe(comparison: Comparison) -> dict[str, Any]:
     """What was run, where and with what, and how to repeat and cite it."""
-    came_from = provenance()
-    machine, versions = came_from["machine"], came_from["versions"]
-    experiment = comparison.experiment
+    experiment, found = comparison.experiment, origins(comparison)
+    commits = _each_once(_commit(one) for one in found)
     return {
         "verdicts": verdicts(comparison),
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.data}",
-        "command": came_from["command"],
-        "commit": came_from["commit"] or f"pointset {versions['pointset']}",
+        "command": command(),
+        "commit": commits,
         "seeds": ", ".join(map(str, experiment.seeds)),
-        "machine": f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}, "
+        "machine": f"{_each_once(_machine(one) for one in found)}, "
         f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
-        "versions": ", ".join(f"{name} {version}" for name, version in versions.items() if version != "absent"),
+        "versions": _each_once(_versions(one) for one in found),
         "configuration": json.dumps(experiment.as_dict(), indent=2),
-        "cite": f"pointset {versions['pointset']} ({came_from['commit'] or 'release'}), seeds "
-        f"{', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
+        "cite": f"pointset ({commits}), seeds {', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
     }
+
+
+def _commit(origin: Mapping[str, Any]) -> str:
+    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
+
+
+def _machine(origin: Mapping[str, Any]) -> str:
+    if (machine := origin["machine"]) is None:
+        return "a machine not written down"
+    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
+
+
+def _versions(origin: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
+
+
+def _each_once(words: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(words))
 
 
 def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], figures: Path) -> str:

@@ -10,7 +10,7 @@ from pointset.configuration import ModelOptions, Recipe
 from pointset.data.batches import epoch_generator
 from pointset.distributed import OneProcess
 from pointset.objectives import Loss
-from pointset.provenance import versions
+from pointset.provenance import origin
 from pointset.tasks.task import SetBatch, Task, describe, watched_sets
 
 BLOCK = 1000
@@ -81,5 +81,5 @@ def describe_run(
         "seed": seed,
         "data": {"task": task.name, "options": dict(options), **describe(task)},
         "processes": processes,
-        "versions": versions(),
+        **origin(),
     }
