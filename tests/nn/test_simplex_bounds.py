@@ -1,10 +1,14 @@
 """Upper bounds: the solvers against each other, bounds that leave no choice, and those that cannot be kept."""
 
+import math
+from fractions import Fraction
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simplex_cases import case, reference, weights_of
+from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.nn.simplex import BOUNDED, BoundsError, bounded_softmax, bracketing, constrained_sparsemax
@@ -37,6 +41,71 @@ def test_solvers_agree_to_rounding_on_many_rows_of_single_precision():
             found = constrained_sparsemax(z, u, solver=solver)
             torch.testing.assert_close(found, expected, atol=2e-6 * max(1, scale), rtol=0)
             assert (found <= u).all()
+
+
+# By hand. From the largest score on, keys take all they may, and equal scores share what is left. In these sizes a
+# score less a bound is the score itself.
+HUGE = {
+    "two far above two": ([1e30, 1e30, 1, 1], 0.375, [0.375, 0.375, 0.125, 0.125]),
+    "all equal": ([-3e38] * 4, 0.375, [0.25] * 4),
+    "from end to end": ([3e38, -3e38, 1, 2], 0.375, [0.375, 0, 0.25, 0.375]),
+    "the largest shared": ([1, 3e38, 0, 3e38], 0.75, [0, 0.5, 0, 0.5]),
+    "down to the last": ([1e30, 1e20, 1e10, -1e30], 0.3125, [0.3125, 0.3125, 0.3125, 0.0625]),
+    "between far keys, a projection": ([1e30, 0.5, 0.25, -1e30], 0.625, [0.625, 0.3125, 0.0625, 0]),
+    "a bound of 0 on top": ([3e38, 1e30, 1e30, 1], [0, 0.5, 1, 1], [0, 0.5, 0.5, 0]),
+    "no bounds": ([3e38, -3e38, 1, 2], math.inf, [1, 0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, "watched"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("masked", [False, True])
+def test_scores_however_large_keep_rows_on_the_simplex(solver, dtype, masked):
+    """Exactly: every number is one of a few bits. Masked, padded keys stand before them."""
+    scores, bounds, expected = zip(*HUGE.values(), strict=True)
+    z, p = torch.tensor(scores, dtype=dtype), torch.tensor(expected, dtype=dtype)
+    u = torch.stack([torch.tensor(upper, dtype=dtype).expand(4) for upper in bounds])
+    mask = torch.ones(z.shape, dtype=torch.bool)
+    if masked:
+        z, u, p = (torch.nn.functional.pad(part, (2, 0), value=fill) for part, fill in ((z, 3e38), (u, 1.0), (p, 0.0)))
+        mask = torch.nn.functional.pad(mask, (2, 0))
+    if solver == "watched":
+        found = torch.func.vmap(constrained_sparsemax)(z, u, mask)
+    else:
+        found = constrained_sparsemax(z, u, mask, solver=solver)
+    assert dict(zip(HUGE, found.tolist(), strict=True)) == dict(zip(HUGE, p.tolist(), strict=True))
+
+
+def projected(z: Tensor, u: Tensor) -> Tensor:
+    """Constrained sparsemax of one row in fractions, rounded to float64."""
+    scores, bounds = [Fraction(x) for x in z.tolist()], [Fraction(x) for x in u.tolist()]
+
+    def shares(tau: Fraction) -> list[Fraction]:
+        return [min(max(x - tau, Fraction(0)), bound) for x, bound in zip(scores, bounds, strict=True)]
+
+    points = sorted({*scores, *(x - bound for x, bound in zip(scores, bounds, strict=True))})
+    lower = max(point for point in points if sum(shares(point)) >= 1)
+    upper = min(point for point in points if sum(shares(point)) < 1)
+    low, high = sum(shares(lower)), sum(shares(upper))
+    found = shares(lower + (upper - lower) * (low - 1) / (low - high))
+    return torch.tensor([float(share) for share in found], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("size", ["1", "1e4", "1e8", "1e8 and 1", "1 + 1e6"])
+def test_large_scores_lose_no_digits(solver, dtype, size):
+    z, u, _ = case(5, 9, masked=False)
+    generator = torch.Generator().manual_seed(6)
+    large = torch.rand(z.shape, generator=generator) < 0.5
+    z = {"1 + 1e6": z + 1e6, "1e8 and 1": torch.where(large, 1e8 * z, z)}.get(size, z * float(size.split()[0]))
+    z, u = z.to(dtype), u.to(dtype)
+    found = constrained_sparsemax(z, u, solver=solver)
+    expected = torch.stack([projected(*row) for row in zip(z.flatten(0, -2), u.flatten(0, -2), strict=True)])
+    unit = torch.finfo(dtype).eps
+    torch.testing.assert_close(found.double(), expected.view(z.shape), atol=4 * unit, rtol=0)
+    torch.testing.assert_close(found.sum(dim=-1), torch.ones(z.shape[:-1], dtype=dtype), atol=4 * unit, rtol=0)
+    assert torch.equal(found == 0, expected.view(z.shape) == 0)
 
 
 @pytest.mark.parametrize("module", [bounded_softmax, bracketing])
