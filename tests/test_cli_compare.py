@@ -129,6 +129,8 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
         (["none.toml"], "there is no experiment none.toml"),
         (["two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
         (["two.toml", "--dim", "8"], "two.toml decides dim"),
+        (["two.toml", "--epochs", "50"], "two.toml decides its recipe: change it there"),  # 50 is the default
+        (["two.toml", "--dim", "64", "--status"], "two.toml decides its model"),
         (["two.toml", "--points", "12"], "two.toml decides points"),
         (["two.toml", "--normalize", "none"], "two.toml decides normalize"),
         (

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MAIN_JOB = ("rff-mean", "rff-max", "rffp-max", "rff-pma", "sab-pma", "isab16-max", "isab16-pma")
 
+DATA, MODEL, RECIPE = QuickData(), QuickModel(), QuickRecipe()
+"""What `compare` gets when no flag of theirs is given: these very objects."""
+
 
 def compare(
     file: Path | None = None,
@@ -33,9 +36,9 @@ def compare(
     threads: int | None = None,
     dry_run: Annotated[bool, Parameter(help="Print the cells and an estimate of time, and run nothing.")] = False,
     status: Annotated[bool, Parameter(help="Print where every cell stands, and run nothing.")] = False,
-    data_options: Annotated[QuickData, DataFlags] = QuickData(),  # noqa: B008 - frozen
-    model_options: Annotated[QuickModel, ModelFlags] = QuickModel(),  # noqa: B008 - frozen
-    recipe: Annotated[QuickRecipe, RecipeFlags] = QuickRecipe(),  # noqa: B008 - frozen
+    data_options: Annotated[QuickData, DataFlags] = DATA,
+    model_options: Annotated[QuickModel, ModelFlags] = MODEL,
+    recipe: Annotated[QuickRecipe, RecipeFlags] = RECIPE,
     as_json: Json = False,
 ) -> None:
     """Train and test several models with several seeds under one protocol: one table, and a report.
@@ -46,7 +49,7 @@ def compare(
     Args:
         file: an experiment (TOML), such as those in scripts/experiments, or one on a set problem; it says all that
             decides the figures, and of the flags below only --models, --data, --seeds and --threads may change it;
-            others are refused, or do nothing where they repeat a default.
+            others are refused.
         models: names from `pointset zoo`; of a file, the rows to run.
         data: a card's name, or a folder; shapes10 when not given.
         seeds: one run per model, size and seed; 0 1 2 when not given.
@@ -88,12 +91,14 @@ def _is_task(file: Path) -> bool:
 
 
 def _check_flags(file: Path, data_options: QuickData, model_options: QuickModel, recipe: QuickRecipe) -> None:
-    """Raise a PointsetError for a flag that says something else than what the file decides."""
-    for given, usual in ((data_options, QuickData()), (model_options, QuickModel()), (recipe, QuickRecipe())):
-        normal = usual.as_dict()
-        for name, value in given.as_dict().items():
-            if value != normal[name]:
-                raise PointsetError(f"{file} decides {name}: change it there, in a copy of the file, or leave it out")
+    """Raise a PointsetError for a flag on something that the file decides."""
+    groups = {"its sets": (data_options, DATA), "its model": (model_options, MODEL), "its recipe": (recipe, RECIPE)}
+    for group, (given, usual) in groups.items():
+        if given is not usual:
+            normal = usual.as_dict()
+            # A flag that repeats a default cannot be told from those that were not given.
+            what = next((name for name, value in given.as_dict().items() if value != normal[name]), group)
+            raise PointsetError(f"{file} decides {what}: change it there, in a copy of the file, or leave it out")
 
 
 def _experiment(
