@@ -46,7 +46,7 @@ class Comparison:
 
     def table(self, style: str = "simple", brief: bool = False) -> str:
         """The table as text in one of tabulate's formats ("simple", "github", ...); `brief` to fit a terminal."""
-        return make_table(self.rows, style, brief)
+        return make_table(self.rows, style, brief, metrics=self.experiment.metrics)
 
     def caption(self) -> str:
         """What the table's figures are, in a few sentences."""

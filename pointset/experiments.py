@@ -37,6 +37,8 @@ class Published(NamedTuple):
     runs: int
 
 
+METRICS = ("mean-class accuracy", "log loss", "Brier score", "ECE", "ECE of equal mass")
+USUAL_METRICS = ("mean-class accuracy", "log loss", "ECE")
 LONGEST_LABEL = 150
 """Characters; file systems end at 255 bytes, and points and seed come after it."""
 
@@ -105,6 +107,8 @@ class Experiment:
     """All but the size."""
     model: ModelOptions = field(default_factory=ModelOptions)
     recipe: Recipe = field(default_factory=Recipe)
+    metrics: tuple[str, ...] = USUAL_METRICS
+    """What stands beside the accuracy in the table, of `METRICS`; the other files have all of them."""
     title: str = ""
     published: Mapping[str, Mapping[int, Published]] = field(default_factory=dict)
     """By label and size, for the eye: no figure depends on it."""
@@ -123,6 +127,13 @@ class Experiment:
                 raise PointsetError(f"a {what} is given twice: {', '.join(map(str, values))}")
         if unknown := set(self.robustness_seeds) - set(self.seeds):
             raise PointsetError(f"robustness_seeds {sorted(unknown)} are none of the seeds {list(self.seeds)}")
+        for metric in self.metrics:
+            if metric not in METRICS:
+                near = difflib.get_close_matches(str(metric), METRICS, n=1, cutoff=0.0)
+                raise PointsetError(
+                    f"no metric is called {metric!r}: did you mean {near[0]!r}? Choose from {', '.join(METRICS)}; "
+                    "accuracy is always there"
+                )
         if strangers := set(self.published) - set(self.labels):
             raise PointsetError(f"published figures of {', '.join(sorted(strangers))}, which is none of the models")
         self._check_models()
@@ -171,6 +182,7 @@ class Experiment:
             "points": list(self.points),
             "seeds": list(self.seeds),
             "robustness_seeds": list(self.robustness_seeds),
+            "metrics": list(self.metrics),
             **self.protocol(),
         }
 
@@ -211,6 +223,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
     "data": (str, "text"),
     "threads": (int, "a whole number"),
     "models": (list, "a list of names, or of tables with a name"),
+    "metrics": (list, "a list of names"),
     "sets": (dict, "a table"),
     "model": (dict, "a table"),
     "recipe": (dict, "a table"),
@@ -229,6 +242,8 @@ def _fields(content: Mapping[str, Any]) -> dict[str, Any]:
         raise PointsetError("sets.points is given: sizes of set stand in points, beside models")
     found = dict(content)
     found["models"] = tuple(Entry.of(given) for given in content["models"])
+    if "metrics" in found:
+        found["metrics"] = tuple(found["metrics"])
     for key in ("points", "seeds", "robustness_seeds"):
         if key in found:
             found[key] = whole_numbers(key, found[key])

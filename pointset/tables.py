@@ -7,7 +7,7 @@ from typing import Literal
 
 from pointset.cells import Cell
 from pointset.costs import Cost
-from pointset.experiments import Experiment, Published
+from pointset.experiments import USUAL_METRICS, Experiment, Published
 from pointset.statistics import Interval, Pair, mean_interval
 
 NOT_DISTINGUISHABLE = "not distinguishable"
@@ -149,8 +149,10 @@ def deviation_of(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-LEFT_OUT = ("95 % interval", "mean-class %", "log loss", "M mult-adds", "ms a set", "step MB")
+LEFT_OUT = ("95 % interval", "M mult-adds", "ms a set", "step MB")
 """Columns that a terminal has no room for."""
+BRIEF_METRICS = ("ECE",)
+"""Of the usual metrics; those that somebody chose are all shown."""
 
 
 NAMES = ("model", "points")
@@ -158,7 +160,11 @@ COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
 
 
 def make_table(
-    rows: Sequence[Row], style: str = "simple", brief: bool = False, part: Literal["all", "figures", "costs"] = "all"
+    rows: Sequence[Row],
+    style: str = "simple",
+    brief: bool = False,
+    part: Literal["all", "figures", "costs"] = "all",
+    metrics: Sequence[str] = USUAL_METRICS,
 ) -> str:
     """The rows as text; a column that would be empty, or the same for all, is left out.
 
@@ -167,6 +173,7 @@ def make_table(
         style: one of tabulate's formats.
         brief: leave out what does not fit a terminal.
         part: all columns, or what the rows reach, or what they cost.
+        metrics: names in `METRICS` of what stands beside the accuracy.
     """
     from tabulate import tabulate
 
@@ -179,9 +186,7 @@ def make_table(
         "against the best": [row.against_best for row in rows] if len({row.model for row in rows}) > 1 else [],
         "published %": [spread(row.published.mean, row.published.deviation) if row.published else "" for row in rows],
         "verdict": [row.verdict for row in rows],
-        "mean-class %": [spread(row.mean_class_accuracy, row.mean_class_accuracy_std) for row in rows],
-        "log loss": [f"{row.loss:.3f}" for row in rows],
-        "ECE %": [f"{100 * row.calibration_error:.1f}" for row in rows],
+        **_metric_columns(rows, BRIEF_METRICS if brief and tuple(metrics) == USUAL_METRICS else metrics),
         "parameters": [f"{row.parameters:,}" for row in rows],
         "M mult-adds": [f"{row.cost.multiply_adds / 1e6:.1f}" if row.cost else "" for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else "" for row in rows],
@@ -195,6 +200,20 @@ def make_table(
     align = ["left" if name in words else "right" for name in kept]
     lines = list(zip(*kept.values(), strict=True))
     return tabulate(lines, list(kept), tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def _metric_columns(rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, list[str]]:
+    columns = {
+        "mean-class accuracy": [
+            "mean-class %",
+            *(spread(row.mean_class_accuracy, row.mean_class_accuracy_std) for row in rows),
+        ],
+        "log loss": ["log loss", *(f"{row.loss:.3f}" for row in rows)],
+        "Brier score": ["Brier", *(f"{row.brier:.3f}" for row in rows)],
+        "ECE": ["ECE %", *(f"{100 * row.calibration_error:.1f}" for row in rows)],
+        "ECE of equal mass": ["ECE %, mass", *(f"{100 * row.calibration_error_equal_mass:.1f}" for row in rows)],
+    }
+    return {columns[metric][0]: columns[metric][1:] for metric in metrics}
 
 
 def spread(value: float, deviation: float | None) -> str:

@@ -72,6 +72,15 @@ def test_what_is_not_said_is_as_usual(read):
     assert (found.sets, found.model, found.recipe) == (DataOptions(), ModelOptions(), Recipe())
 
 
+def test_metrics_are_chosen_by_name(read):
+    assert read('metrics = ["ECE", "Brier score"]').metrics == ("ECE", "Brier score")
+    assert read("metrics = []").metrics == ()
+    with pytest.raises(PointsetError, match="no metric is called 'brier': did you mean 'Brier score'"):
+        read('metrics = ["brier"]')
+    with pytest.raises(PointsetError, match="metrics='ECE' is of the wrong type: give a list of names"):
+        read('metrics = "ECE"')
+
+
 def test_one_number_stands_for_a_list_of_one(read):
     found = read("points = 50\nseeds = 4\nrobustness_seeds = 4")
     assert (found.points, found.seeds, found.robustness_seeds) == ((50,), (4,), (4,))

@@ -206,6 +206,18 @@ def test_figures_and_costs_share_the_table():
     assert every == [*figures, *costs[2:]]
 
 
+def test_metrics_that_are_chosen_stand_beside_the_accuracy():
+    rows = rows_of([cell("a", 0.5)])
+    chosen = ("ECE of equal mass", "Brier score", "mean-class accuracy")
+    header = ["model", "accuracy %", "ECE %, mass", "Brier", "mean-class %", "parameters", "train s"]
+    assert columns(rows, metrics=chosen) == header
+    assert columns(rows, metrics=chosen, brief=True) == header
+    line = make_table(rows, "github", metrics=chosen).splitlines()[-1]
+    assert [part.strip() for part in line.strip("|").split("|")][1:5] == ["50.0", "6.2", "0.250", "25.0"]
+    assert columns(rows, metrics=()) == ["model", "accuracy %", "parameters", "train s"]
+    assert columns(rows, brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
+
+
 def test_the_table_as_it_is_printed():
     cells = [cell("a", 0.5, 1000), cell("a", 0.6, 1000, seed=1), cell("b", 0.75, 1000), cell("b", 0.85, 1000, seed=1)]
     rows = rows_of(

@@ -193,7 +193,9 @@ def class_table(evidence: Evidence) -> Table:
 
 def main_tables(comparison: Comparison, style: str) -> tuple[str, str]:
     """What the rows reach, and what they cost, in one of tabulate's formats."""
-    return make_table(comparison.rows, style, part="figures"), make_table(comparison.rows, style, part="costs")
+    metrics = comparison.experiment.metrics
+    figures = make_table(comparison.rows, style, part="figures", metrics=metrics)
+    return figures, make_table(comparison.rows, style, part="costs", metrics=metrics)
 
 
 def _percent(share: float) -> str:
