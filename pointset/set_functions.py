@@ -129,6 +129,10 @@ def mask_argument(function: nn.Module | Callable[..., Tensor], wanted: bool | No
 def _parameters(function: nn.Module | Callable[..., Tensor]) -> list[inspect.Parameter]:
     """Those of the call, without `self`; none for a builtin, which does not tell."""
     try:
-        return list(inspect.signature(getattr(function, "forward", function)).parameters.values())
+        found = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
     except (TypeError, ValueError):
         return []
+    # torch.compile, DataParallel and averages of weights take whatever the module in them takes.
+    inner = getattr(function, "_orig_mod", getattr(function, "module", None))
+    hidden = bool(found) and found[0].kind is inspect.Parameter.VAR_POSITIONAL
+    return _parameters(inner) if hidden and callable(inner) else found

@@ -3,9 +3,11 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 import pointset
 from pointset.errors import PointsetError
+from pointset.nn.blocks import PMA
 from pointset.symmetry import check_symmetry
 
 
@@ -100,3 +102,91 @@ def test_what_cannot_be_checked_is_one_clear_sentence():
         check_symmetry(NotATensor())
     with pytest.raises(PointsetError, match=r"sizes=\(0, 3\) are no sizes"):
         check_symmetry(Square(), sizes=(0, 3))
+
+
+class Scores(nn.Module):
+    """One number for each element, [B, n]."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        return X.sum(dim=-1)
+
+
+class NamedMask(nn.Module):
+    def forward(self, X: Tensor, *, mask: Tensor | None = None) -> Tensor:
+        return X.mean(dim=1)
+
+
+class OtherOption(nn.Module):
+    def forward(self, X: Tensor, return_weights: bool = False) -> Tensor:
+        return X.sum(dim=1) if not return_weights else X
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 7, 31])
+def test_as_many_seeds_as_elements_are_no_elements(seeds):
+    found = check_symmetry(PMA(8, seeds), dim=8)
+    assert found.kind == "invariant"
+    assert found.worst < 1e-5
+    assert check_symmetry(PMA(8, seeds), dim=8, sizes=(seeds,)).kind == "invariant"
+
+
+def test_scores_of_elements_are_equivariant_whatever_their_rank():
+    found = check_symmetry(Scores())
+    assert (found.kind, found.permutation, found.duplicates) == ("equivariant", 0.0, 0.0)
+    found = check_symmetry(lambda X: X[..., None] * X[..., None, :])  # [B, n, d, d]
+    assert (found.kind, found.permutation) == ("equivariant", 0.0)
+    assert check_symmetry(lambda X: X.sum(dim=-1).cumsum(dim=1)).permutation > 0.1
+
+
+def test_a_shape_that_changes_otherwise_is_refused():
+    with pytest.raises(PointsetError, match=r"\[3, 6\] stands where \[3, 3\] was: its output must have one row for"):
+        check_symmetry(lambda X: X.flatten(1))
+
+
+def test_a_mask_that_is_given_by_name_alone_is_tested():
+    assert check_symmetry(NamedMask()).padding > 0.1
+    assert check_symmetry(NamedMask(), mask=False).padding is None
+
+
+def test_an_option_is_no_mask():
+    found = check_symmetry(OtherOption())
+    assert found.worst < 1e-5
+    assert found.padding is None
+
+
+def test_any_function_can_be_checked():
+    assert check_symmetry(lambda X: X.amax(dim=1)).worst == 0.0
+    assert check_symmetry(torch.sum).padding is None  # a builtin does not tell its parameters
+    assert check_symmetry(lambda X, keep: X.sum(dim=1)).padding > 0.1
+
+
+def test_a_method_is_checked_in_evaluation_mode_with_the_width_of_its_model():
+    model = pointset.create_model("rff-max", classes=5, dim=8, inputs=6, row_dropout=0.5).train()
+    found = check_symmetry(model.encode)
+    assert found.kind == "equivariant"
+    assert found.worst < 1e-5
+    assert model.training
+
+
+def test_what_wraps_a_module_takes_the_mask_of_the_module():
+    assert check_symmetry(AveragedModel(CountsPadding())).padding > 0.1
+    assert check_symmetry(lambda *given: given[0].mean(dim=1)).padding is None
+    assert check_symmetry(lambda *given: given[0].mean(dim=1), mask=True).padding > 0.1
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "words"),
+    [
+        (
+            lambda X, edges: X[edges.long()[0, 0, 0]],
+            {},
+            r"<lambda> cannot be called with X \[3, 1, 3\] and a mask \[3, 1\]",
+        ),
+        (lambda X, edges: X[edges.long()[0, 0, 0]], {}, "mask=False where it takes no mask"),
+        (Square(), {"mask": True}, r"Square cannot be called .* \(TypeError: .*mask=False where it takes no mask"),
+        (lambda X, *, other: X, {}, r"X \[3, 1, 3\] alone \(TypeError: .*mask=False"),
+        (nn.Linear(4, 2), {}, r"Linear cannot be called with X \[3, 1, 3\] alone .* give dim= the width of its rows"),
+    ],
+)
+def test_what_cannot_be_called_so_is_one_clear_sentence(function, options, words):
+    with pytest.raises(PointsetError, match=words):
+        check_symmetry(function, **options)
