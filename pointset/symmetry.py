@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,11 +18,13 @@ SETS = 3
 """In each batch that is tried."""
 PADDING = 5
 """Rows of garbage that are added behind a mask."""
+GARBAGE = (1.0, 1e4, math.nan)
+"""What the rows of garbage, from N(0, 1), are multiplied by: like the elements, far larger, and no numbers at all."""
 
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The worst deviations found, as shares of the largest output."""
+    """The worst deviations found, as shares of the largest output; inf where an output is not finite."""
 
     kind: str
     """"invariant" when the output has no row per element, "equivariant" when it has."""
@@ -30,7 +33,8 @@ class Symmetry:
     duplicates: float
     """The same for sets in which elements occur twice; for an equivariant module also between the rows of equals."""
     padding: float | None
-    """Between a set and the same set with masked rows added; None when the module takes no mask."""
+    """Between a set and the same set with masked rows at its end or among its elements, whatever they hold: NaN too,
+    which a weight of 0 does not silence. None when the module takes no mask."""
     repetition: float
     """Between a set and the set with each element twice. A property, not a fault, and no part of `worst`: maxima, means
     and attention do not see it, sums do."""
@@ -119,15 +123,20 @@ class _Trial:
         return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
 
     def padding(self) -> float:
-        import torch
-
-        X = torch.cat([self.X, self.function.random_sets(SETS, PADDING, self.X.shape[2], self.generator)], dim=1)
-        places = torch.arange(self.size).expand(SETS, -1)
-        keep = torch.arange(X.shape[1], device=X.device).expand(X.shape[:2]) < self.size
-        return _deviation(self._at(places, self._run(X, keep)), self.result)
+        return max(self._padded(garbage) for garbage in GARBAGE)
 
     def repetition(self) -> float:
         return _deviation(self.repeated[:, ::2] if self.equivariant else self.repeated, self.result)
+
+    def _padded(self, garbage: float) -> float:
+        import torch
+
+        places = _places(self.size, self.generator)
+        X = garbage * self.function.random_sets(SETS, self.size + PADDING, self.X.shape[2], self.generator)
+        X[_each_set(), places] = self.X
+        mask = torch.zeros(X.shape[:2], dtype=torch.bool)
+        mask[_each_set(), places] = True
+        return _deviation(self._at(places, self._run(X, mask.to(X.device))), self.result)
 
     def _moved(self, X: Tensor, result: Tensor) -> float:
         import torch
@@ -156,6 +165,16 @@ def _each_set() -> Tensor:
     return torch.arange(SETS)[:, None]
 
 
+def _places(size: int, generator: torch.Generator) -> Tensor:
+    """Where the elements [B, n] stand among padding, in their order: first in the first set, never quite so after."""
+    import torch
+
+    draws = torch.rand(SETS, size + PADDING, generator=generator)
+    draws[0] = torch.arange(size + PADDING)
+    draws[1:, 0] = torch.inf
+    return draws.argsort(dim=1)[:, :size].sort(dim=1).values
+
+
 def _deviation(found: Tensor, expected: Tensor) -> float:
     import torch
 
@@ -165,5 +184,7 @@ def _deviation(found: Tensor, expected: Tensor) -> float:
         return 0.0
     exact = torch.promote_types(found.dtype, torch.float64)  # differences of integers and half floats overflow
     found, expected = found.to("cpu", exact), expected.to("cpu", exact)
+    if not (found.isfinite().all() and expected.isfinite().all()):
+        return math.inf  # max() would pass over a NaN
     scale = expected.abs().max().clamp(min=torch.finfo(exact).tiny)
     return float((found - expected).abs().max() / scale)

@@ -1,5 +1,7 @@
 """The check must catch what it is there to catch."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,6 +10,7 @@ from torch.optim.swa_utils import AveragedModel
 import pointset
 from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA
+from pointset.nn.masks import masked_sum
 from pointset.symmetry import check_symmetry
 
 
@@ -65,7 +68,7 @@ class FirstLargest(nn.Module):
 
 class Doubled(nn.Module):
     def forward(self, X: Tensor, mask: Tensor) -> Tensor:
-        return (X * mask.unsqueeze(-1)).sum(dim=1)
+        return X.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=1)
 
 
 class NotATensor(nn.Module):
@@ -190,3 +193,82 @@ def test_what_wraps_a_module_takes_the_mask_of_the_module():
 def test_what_cannot_be_called_so_is_one_clear_sentence(function, options, words):
     with pytest.raises(PointsetError, match=words):
         check_symmetry(function, **options)
+
+
+class NotANumberWhenPadded(nn.Module):
+    def forward(self, X: Tensor, mask: Tensor) -> Tensor:
+        total = X.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=1)
+        return total if mask.all() else total * torch.nan
+
+
+class NotANumberForEquals(nn.Module):
+    def forward(self, X: Tensor) -> Tensor:
+        ordered = X.sort(dim=1).values
+        return X.amax(dim=1) / ordered.diff(dim=1).ne(0).all(dim=1)  # 0 / 0 or x / 0 where a number occurs twice
+
+
+class Prefix(nn.Module):
+    """Believes that padding stands at the end."""
+
+    def forward(self, X: Tensor, mask: Tensor) -> Tensor:
+        return torch.stack([x[: keep.sum()].mean(dim=0) for x, keep in zip(X, mask, strict=True)])
+
+
+class NearlyMasked(nn.Module):
+    """A softmax that gives padding exp(-40) in place of nothing."""
+
+    def forward(self, X: Tensor, mask: Tensor) -> Tensor:
+        logits = torch.where(mask, 0.0, -10.0)
+        return (logits.softmax(dim=1).unsqueeze(-1) * X.nan_to_num()).sum(dim=1)
+
+
+class Silenced(nn.Module):
+    """A weight of 0 silences every number, but no NaN."""
+
+    def forward(self, X: Tensor, mask: Tensor) -> Tensor:
+        return (X * mask.unsqueeze(-1)).sum(dim=1)
+
+
+def test_what_is_no_number_is_no_small_deviation():
+    found = check_symmetry(NotANumberWhenPadded())
+    assert found.permutation < 1e-5
+    assert found.padding == found.worst == math.inf
+    found = check_symmetry(NotANumberForEquals(), sizes=(7, 31))
+    assert found.permutation == 0.0
+    assert found.duplicates == found.worst == math.inf
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_an_output_that_is_not_finite_proves_nothing(value):
+    found = check_symmetry(lambda X: X.sum(dim=1) * value)
+    assert found.permutation == found.duplicates == found.repetition == math.inf
+
+
+def test_padding_is_tried_among_the_elements():
+    assert check_symmetry(Prefix()).padding > 0.1
+
+
+def test_padding_is_tried_at_the_end_too():
+    """This one is right wherever padding stands, but at the end."""
+
+    def function(X: Tensor, mask: Tensor) -> Tensor:
+        at_the_end = mask[:, :-1].ge(mask[:, 1:]).all(dim=1) & ~mask.all(dim=1)
+        return masked_sum(X, mask)[:, 0] + at_the_end[:, None]
+
+    assert check_symmetry(function).padding > 0.1
+
+
+def test_padding_is_tried_with_numbers_so_large_that_hardly_any_weight_silences_them():
+    assert 0.1 < check_symmetry(NearlyMasked()).padding < math.inf
+
+
+def test_padding_is_tried_with_what_is_no_number():
+    assert check_symmetry(Silenced()).padding == math.inf
+
+
+def test_elements_among_padding_keep_their_order_and_their_outputs():
+    """Sums over the elements so far do not see padding, but do see the order."""
+    found = check_symmetry(lambda X, mask: X.masked_fill(~mask.unsqueeze(-1), 0.0).cumsum(dim=1))
+    assert found.kind == "equivariant"
+    assert found.padding < 1e-6
+    assert found.permutation > 0.1
