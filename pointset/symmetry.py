@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SETS = 3
 """In each batch that is tried."""
+MIXED_ORDERS = 2
+"""Random orders of each set that are tried, beside a rotation, which moves every row."""
 PADDING = 5
 """Rows of garbage that are added behind a mask."""
 GARBAGE = (1.0, 1e4, math.nan)
@@ -139,10 +141,8 @@ class _Trial:
         return _deviation(self._at(places, self._run(X, mask.to(X.device))), self.result)
 
     def _moved(self, X: Tensor, result: Tensor) -> float:
-        import torch
-
-        order = torch.randperm(self.size, generator=self.generator).expand(SETS, -1)
-        return _deviation(self._run(X[_each_set(), order]), self._at(order, result))
+        orders = _orders(self.size, self.generator)
+        return max(_deviation(self._run(X[_each_set(), order]), self._at(order, result)) for order in orders)
 
     def _at(self, places: Tensor, result: Tensor) -> Tensor:
         """The rows that an equivariant function has for the elements at places [B, m]; else all there is."""
@@ -163,6 +163,17 @@ def _each_set() -> Tensor:
     import torch
 
     return torch.arange(SETS)[:, None]
+
+
+def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
+    """Orders [B, n] to try, drawn for each set; of two elements or more, never the one they have."""
+    import torch
+
+    shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=generator)
+    rotation = (torch.arange(size) + shifts) % size
+    mixed = [torch.rand(SETS, size, generator=generator).argsort(dim=1) for _ in range(MIXED_ORDERS * (size > 2))]
+    unmoved = torch.arange(size)
+    return [rotation, *(torch.where((order == unmoved).all(dim=1, keepdim=True), rotation, order) for order in mixed)]
 
 
 def _places(size: int, generator: torch.Generator) -> Tensor:
