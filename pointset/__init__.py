@@ -18,11 +18,12 @@ from pointset.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pointset.checkpoints import load_run
-    from pointset.comparison import Comparison, compare
+    from pointset.comparison import Comparison, compare, run_experiment
     from pointset.configuration import DataOptions, ModelOptions, Recipe
     from pointset.data.dataset import PointSets, load_dataset
     from pointset.errors import PointsetError
     from pointset.evaluation import Evaluation, evaluate
+    from pointset.experiments import read_experiment
     from pointset.export import Agreement, compare_latency, export_model
     from pointset.streaming.maps import StreamedMap, stream_attention
     from pointset.symmetry import check_symmetry
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "checkpoints": ("load_run",),
-    "comparison": ("Comparison", "compare"),
+    "comparison": ("Comparison", "compare", "run_experiment"),
     "configuration": ("DataOptions", "ModelOptions", "Recipe"),
     "data.dataset": ("PointSets", "load_dataset"),
     "errors": ("PointsetError",),
     "evaluation": ("Evaluation", "evaluate"),
+    "experiments": ("read_experiment",),
     "export": ("Agreement", "compare_latency", "export_model"),
     "streaming.maps": ("StreamedMap", "stream_attention"),
     "symmetry": ("check_symmetry",),
@@ -67,6 +69,8 @@ __all__ = [
     "list_models",
     "load_dataset",
     "load_run",
+    "read_experiment",
+    "run_experiment",
     "stream_attention",
 ]
 

@@ -114,6 +114,11 @@ def compare(
         PointsetError: a model or data set is unknown, `out` holds a comparison under another protocol, or no cell at
             all could be finished.
     """
+    if isinstance(models, str | Path):
+        raise PointsetError(
+            f"models={str(models)!r} is one text: give a list of names; a file is run by "
+            "pointset.run_experiment(pointset.read_experiment(file), out)"
+        )
     data_options = data_options or DataOptions()
     experiment = Experiment(
         models=tuple(Entry.of(model) for model in models),

@@ -150,6 +150,7 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
     [
         (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
         (["rff-max", "rff-max"], [0], "given twice"),
+        ("two.toml", [0], "models='two.toml' is one text: give a list of names; a file is run by"),
         (["rff-max"], [], "at least one model, one size and one seed"),
         ([], [0], "at least one model, one size and one seed"),
         (["rff-max"], [-1], "seed=-1 is no seed"),
