@@ -68,10 +68,13 @@ def _costs(experiment: Experiment, out: Path, cells: Sequence[Cell], points: int
 
 
 def save(comparison: Comparison, folder: Path) -> None:
-    """Write `FILES` into the folder."""
+    """Write `FILES` into the folder, and robustness.csv where a cell was tested on changed sets."""
     from pointset.report import write_report
 
-    write_atomically(folder / "results.csv", lambda path: _write_csv(comparison.cells, path))
+    cells = [asdict(cell) for cell in comparison.cells]
+    write_atomically(folder / "results.csv", lambda path: _write_rows(list(Cell.__dataclass_fields__), cells, path))
+    if changed := changed_sets(comparison):
+        write_atomically(folder / "robustness.csv", lambda path: _write_rows(list(changed[0]), changed, path))
     write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
     write_json(folder / "results.json", as_dict(comparison))
     write_report(comparison, folder)
@@ -112,8 +115,26 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
     return found
 
 
-def _write_csv(cells: Sequence[Cell], path: Path) -> None:
+def changed_sets(comparison: Comparison) -> list[dict[str, Any]]:
+    """The error of every cell on each changed test set that it was tested on.
+
+    `test` is a corruption and `level` its severity, 0 for the clean sets; or `test` is "points", `level` how many.
+    """
+    rows = []
+    for cell in comparison.cells:
+        file = comparison.run_folder(cell) / "robustness.json"
+        if file.exists():
+            found = read_json(file)
+            errors = [("clean", 0, found["clean_error"])]
+            errors += [(name, int(level), error) for name, by in found["errors"].items() for level, error in by.items()]
+            errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in found["by_size"].items()]
+            place = {"model": cell.model, "points": cell.points, "seed": cell.seed}
+            rows += [{**place, "test": test, "level": level, "error": error} for test, level, error in errors]
+    return rows
+
+
+def _write_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(Cell.__dataclass_fields__))
+        writer = csv.DictWriter(file, fieldnames=columns)
         writer.writeheader()
-        writer.writerows(asdict(cell) for cell in cells)
+        writer.writerows(rows)

@@ -1,6 +1,7 @@
 """The report of a comparison: every file, every figure and every number in it, and nothing from elsewhere."""
 
 import base64
+import csv
 import io
 import json
 import re
@@ -385,3 +386,19 @@ def test_a_report_names_every_commit_that_trained_a_cell(reported):
     assert about["commit"].endswith("; c0ffee")
     assert "; a machine not written down, 1 thread a run" in about["machine"]
     assert about["cite"].startswith(f"pointset ({about['commit']}), seeds 0, 3: ")
+
+
+def test_errors_on_changed_sets_are_a_table_of_their_own(reported):
+    with (reported.folder / "robustness.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["model", "points", "seed", "test", "level", "error"]
+    kept = json.loads(content_of(reported, ODD, 24, 0, "robustness.json").read_text())
+    own = {
+        (row["test"], int(row["level"])): float(row["error"])
+        for row in rows
+        if (row["model"], row["points"], row["seed"]) == (ODD, "24", "0")
+    }
+    assert own.pop(("clean", 0)) == kept["clean_error"]
+    assert {size: 1.0 - own.pop(("points", int(size))) for size in kept["by_size"]} == pytest.approx(kept["by_size"])
+    assert own == {(name, int(level)): error for name, by in kept["errors"].items() for level, error in by.items()}
+    assert {row["seed"] for row in rows} == {"0"}, "seed 3 was not asked for"
