@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pointset.configuration import Coverage, WeightsName
 from pointset.nn.dropout import Dropout
 from pointset.nn.simplex import BOUNDED, WEIGHTS
+from pointset.nn.simplex.rows import single_or_double
 
 
 class Weights(nn.Module):
@@ -93,7 +94,12 @@ class Weights(nn.Module):
         return WEIGHTS[name](logits, mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Rows of seeds or heads one after the other, each with what the earlier ones have left."""
+        """Rows of seeds or heads one after the other, each with what the earlier ones have left.
+
+        All in float32 at least, though logits and weights be of half precision: what is left must sum to 1 for the last
+        one too, and rounding would add up.
+        """
+        dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1
         parts = logits.split(1, dim=axis)
         left = (self.bound * len(parts) / self._keys(logits, keep)).expand_as(parts[0])
@@ -102,7 +108,7 @@ class Weights(nn.Module):
         for name, part in zip(names, parts, strict=True):
             rows.append(self._bounded(name, part, left, keep))
             left = (left - rows[-1]).clamp(min=0.0)
-        return torch.cat(rows, dim=axis)
+        return torch.cat(rows, dim=axis).to(dtype)
 
     def _bounded(self, name: WeightsName, logits: Tensor, upper: Tensor, keep: Tensor | None) -> Tensor:
         if logits.shape[1] == 1 or len(set(self.names)) == 1:
@@ -111,7 +117,11 @@ class Weights(nn.Module):
         return torch.cat([WEIGHTS[one](row, bound, mask=keep) for one, row, bound in rows], dim=1)
 
     def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Real keys of each set, in a shape that goes with the logits; 1 for an empty set."""
+        """Real keys of each set, in a shape that goes with the logits; 1 for an empty set.
+
+        In float32 or float64: bfloat16 counts to 256.
+        """
+        dtype = torch.promote_types(logits.dtype, torch.float32)
         if keep is None:
-            return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]))
-        return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(logits.dtype)
+            return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]), dtype=dtype)
+        return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)

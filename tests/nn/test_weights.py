@@ -87,6 +87,41 @@ def test_a_bound_of_one_makes_all_seeds_together_uniform():
     torch.testing.assert_close(found.sum(dim=2), torch.full((B, HEADS, M), N / M, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("coverage", ["seeds", "heads"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("keys", [230, 279, 335])
+def test_half_precision_shares_out_the_last_bit(name, coverage, dtype, keys):
+    """A bound of 1 leaves the last sharer exactly 1, if nothing is rounded on the way: not even the number of keys."""
+    shape = (1, 1, 4, keys) if coverage == "seeds" else (1, 4, 1, keys)
+    logits = torch.randn(shape, generator=torch.Generator().manual_seed(keys)).to(dtype)
+    mask = torch.arange(keys + 30)[None] < keys
+    padded = torch.nn.functional.pad(logits, (0, 30))
+    weights = Weights(name, shape[1], 1.0, coverage)
+    found = weights(logits)
+    assert found.dtype == dtype
+    assert torch.equal(found, weights(logits.float()).to(dtype))
+    torch.testing.assert_close(weights(padded, mask)[..., :keys], found)
+
+
+@pytest.mark.parametrize("name", sorted(BOUNDED))
+@pytest.mark.parametrize("sharers", [4, 16])
+def test_half_precision_exceeds_the_fertility_by_no_more_than_its_rounding(name, sharers):
+    """Each weight is rounded once, by half a unit in the last place at most."""
+    keys, bound = 335, 1.25
+    logits = 4 * torch.randn(2, 3, sharers, keys, generator=torch.Generator().manual_seed(0))
+    found = Weights(name, 3, bound, "seeds")(logits.bfloat16()).double().sum(dim=2)
+    fertility = bound * sharers / keys
+    assert fertility * 0.999 < found.max() <= fertility * (1 + torch.finfo(torch.bfloat16).eps / 2 + 1e-5)
+
+
+def test_bounds_of_half_precision_count_all_keys():
+    """257 keys are 256 in bfloat16: the bound is a multiple of 1 / 257."""
+    logits = torch.randn(1, 1, 5, 257, generator=torch.Generator().manual_seed(0)).bfloat16()
+    assert Weights("csparsemax", 1, 1.0)._keys(logits, None).item() == 257
+    assert Weights("csparsemax", 1, 1.0)._keys(logits, torch.ones(1, 1, 1, 257, dtype=torch.bool)).item() == 257
+
+
 def test_seeds_with_coverage_look_at_different_points():
     """Equal seeds read the same; under coverage they cannot."""
     torch.manual_seed(0)
