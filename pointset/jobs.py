@@ -5,6 +5,7 @@ What a job does, and what it leaves, is up to its kind: `pointset.cells.Job` tra
 failed, until it is run again.
 """
 
+import os
 import pickle
 import subprocess
 import sys
@@ -173,8 +174,14 @@ def _run_named(run: Callable[[FolderJob[Left]], Left], job: FolderJob[Left]) -> 
 def run_apart(job: FolderJob[Left]) -> Left:
     """Do one job in a process of its own, whose death is its failure and nobody else's."""
     program = "import pickle, sys; from pointset.jobs import run_job; run_job(pickle.load(sys.stdin.buffer))"
+    # What torch does not count: the threads of numpy's libraries, which joblib limits in its own workers.
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(job.threads))
     ended = subprocess.run(
-        [sys.executable, "-c", program], input=pickle.dumps(job), stderr=subprocess.PIPE, check=False
+        [sys.executable, "-c", program],
+        input=pickle.dumps(job),
+        stderr=subprocess.PIPE,
+        env={**os.environ, **limits},
+        check=False,
     )
     if ended.returncode < 0:
         return job.failed("its process was killed, for want of memory perhaps: give fewer workers")

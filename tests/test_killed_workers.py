@@ -1,9 +1,11 @@
 """A worker process that is killed, as the kernel does when memory is short: named, and the other cells finish."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 from fatal import FatalJob
 from joblib import Parallel, delayed, parallel_config
@@ -115,3 +117,18 @@ def test_a_disk_that_takes_no_reason_stops_no_other_cell(clouds_folder, tmp_path
     failure = run_job(job)
     assert failure.reason == "OSError: [Errno 28] No space left on device"
     assert not job.failure.exists()
+
+
+def test_a_process_apart_leaves_the_cores_to_the_others(clouds_folder, tmp_path, monkeypatch):
+    asked = {}
+
+    def ended(*_, env, **__):
+        asked.update(env)
+        return SimpleNamespace(returncode=0, stderr=b"")
+
+    monkeypatch.setattr(pointset.jobs.subprocess, "run", ended)
+    (job,) = make_jobs(replace(grid(clouds_folder, "rff-max"), threads=3), tmp_path)
+    failure = run_apart(job)
+    assert (asked["OMP_NUM_THREADS"], asked["OPENBLAS_NUM_THREADS"]) == ("3", "3")
+    assert asked["PATH"] == os.environ["PATH"]
+    assert failure.reason == f"its process left neither a result nor a reason in {job.folder}: is the disk full?"
