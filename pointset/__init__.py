@@ -13,36 +13,37 @@ Names are loaded when they are first used, so that importing the package costs n
 
 from typing import TYPE_CHECKING
 
-from pointset.attention_maps import AttentionMap, attention_maps, find_map
 from pointset.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pointset.checkpoints import load_run
-    from pointset.comparison import Comparison, compare, run_experiment
+    from pointset.comparison.comparing import Comparison, compare, run_experiment
+    from pointset.comparison.experiment import read_experiment
     from pointset.configuration import DataOptions, ModelOptions, Recipe
     from pointset.data.dataset import PointSets, load_dataset
     from pointset.errors import PointsetError
     from pointset.evaluation import Evaluation, evaluate
-    from pointset.experiments import read_experiment
-    from pointset.export import Agreement, compare_latency, export_model
+    from pointset.evaluation.symmetry import check_symmetry
+    from pointset.explain.maps import AttentionMap, attention_maps, find_map
+    from pointset.export.model import Agreement, compare_latency, export_model
     from pointset.streaming.maps import StreamedMap, stream_attention
-    from pointset.symmetry import check_symmetry
-    from pointset.training import Fitted, fit
-    from pointset.zoo import create_model, list_models
+    from pointset.training.checkpoints import load_run
+    from pointset.training.loop import Fitted, fit
+    from pointset.zoo.names import create_model, list_models
 
 _HOMES = {
-    "checkpoints": ("load_run",),
-    "comparison": ("Comparison", "compare", "run_experiment"),
+    "comparison.comparing": ("Comparison", "compare", "run_experiment"),
+    "comparison.experiment": ("read_experiment",),
     "configuration": ("DataOptions", "ModelOptions", "Recipe"),
     "data.dataset": ("PointSets", "load_dataset"),
     "errors": ("PointsetError",),
     "evaluation": ("Evaluation", "evaluate"),
-    "experiments": ("read_experiment",),
-    "export": ("Agreement", "compare_latency", "export_model"),
+    "evaluation.symmetry": ("check_symmetry",),
+    "explain.maps": ("AttentionMap", "attention_maps", "find_map"),
+    "export.model": ("Agreement", "compare_latency", "export_model"),
     "streaming.maps": ("StreamedMap", "stream_attention"),
-    "symmetry": ("check_symmetry",),
-    "training": ("Fitted", "fit"),
-    "zoo": ("create_model", "list_models"),
+    "training.checkpoints": ("load_run",),
+    "training.loop": ("Fitted", "fit"),
+    "zoo.names": ("create_model", "list_models"),
 }
 
 __all__ = [

@@ -26,7 +26,7 @@ from pointset import create_model
 from pointset.data import PointSets, read_mesh, sample_points
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches
-from pointset.data.pools import Pool
+from pointset.data.pools.pool import Pool
 
 Task = Callable[[Path], Any]
 Times = dict[str, list[float]]
@@ -146,7 +146,7 @@ def off_files(folder: Path, most: int) -> list[Path]:
 
 def shapes10_folder() -> Path:
     """The embedded data set, built if it is not there."""
-    from pointset.data.locate import locate_data
+    from pointset.data.catalogue.locate import locate_data
 
     return locate_data("shapes10", progress=True)[1]
 

@@ -22,9 +22,9 @@ from pointset.configuration import Recipe
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
-from pointset.memory import kept_memory
-from pointset.optimization import make_optimizer
-from pointset.threads import torch_threads
+from pointset.runs.threads import torch_threads
+from pointset.training.memory import kept_memory
+from pointset.training.optimization import make_optimizer
 
 
 def whole(name: str, train: PointSets, recipe: Recipe) -> float:

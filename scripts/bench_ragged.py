@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.data import pad_sets
-from pointset.memory import kept_memory
-from pointset.threads import torch_threads
+from pointset.runs.threads import torch_threads
+from pointset.training.memory import kept_memory
 
 CLASSES = 40
 

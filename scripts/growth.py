@@ -24,13 +24,13 @@ from matplotlib.figure import Figure
 from tabulate import tabulate
 from torch import nn
 
-from pointset.atomic import write_json
 from pointset.benchmark.rounds import interleaved
-from pointset.costs import held_at_peak
+from pointset.evaluation.costs import held_at_peak
 from pointset.nn.blocks import ISAB, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
-from pointset.provenance import machine, versions
-from pointset.threads import torch_threads
+from pointset.runs.atomic import write_json
+from pointset.runs.provenance import machine, versions
+from pointset.runs.threads import torch_threads
 from pointset.viz.charts import COLORS, MARKERS
 
 

@@ -13,10 +13,10 @@ from cyclopts import Parameter
 from PIL import Image
 
 import pointset
-from pointset.critical_points import critical_points
-from pointset.occlusion import agreement, occlusion_influence
-from pointset.rollout import rollout
-from pointset.specialisation import specialisation, untrained
+from pointset.explain.critical_points import critical_points
+from pointset.explain.occlusion import agreement, occlusion_influence
+from pointset.explain.rollout import rollout
+from pointset.explain.specialisation import specialisation, untrained
 from pointset.viz import draw_instances
 
 KINDS = ("chair", "airplane", "lamp")

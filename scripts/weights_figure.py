@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from PIL import Image
 
 import pointset
-from pointset.specialisation import specialisation
+from pointset.explain.specialisation import specialisation
 from pointset.viz import draw_maps
 
 READS, POOLS = "encoder.1.reads", "pool.pma.mab"

@@ -21,7 +21,7 @@ TYPED = (
     "pointset.nn",
     "pointset.tasks.expectation_maximisation",
     "pointset.tasks.mixtures",
-    "pointset.zoo",
+    "pointset.zoo.names",
 )
 install_import_hook(TYPED, "beartype.beartype")
 
@@ -68,16 +68,16 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Comparisons draw no figures: these take longer than tiny models, and have tests of their own."""
-    monkeypatch.setattr("pointset.report.write_report", lambda comparison, folder: None)
+    monkeypatch.setattr("pointset.comparison.report.write_report", lambda comparison, folder: None)
 
 
 @pytest.fixture(scope="session")
 def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
-    from pointset.comparison import run_experiment
+    from pointset.comparison.comparing import run_experiment
+    from pointset.comparison.experiment import Entry, Experiment, Published
     from pointset.configuration import ModelOptions, Recipe
-    from pointset.experiments import Entry, Experiment, Published
-    from pointset.processes import Workers
+    from pointset.runs.workers import Workers
 
     experiment = Experiment(
         title="Two <b>models</b>",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pointset.data.cards import list_cards, load_card
+from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.tasks import list_tasks
 
 CHECKOUT = Path(__file__).parent.parent
@@ -42,7 +42,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_package_and_the_cards_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"pointset/cards/{name}.toml" for name in list_cards()} <= names
-    assert {"pointset/py.typed", "pointset/cards/README.md", "pointset/data/cards.py", "pointset/cli.py"} <= names
+    assert {
+        "pointset/py.typed",
+        "pointset/cards/README.md",
+        "pointset/data/catalogue/cards.py",
+        "pointset/cli.py",
+    } <= names
     modules = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "pointset").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert {name.split("/")[0] for name in names} == {"pointset", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
@@ -59,7 +64,7 @@ def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: P
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     code = (
-        "import json, pointset; from pointset.data.cards import list_cards, load_card; "
+        "import json, pointset; from pointset.data.catalogue.cards import list_cards, load_card; "
         "print(json.dumps([pointset.__file__, {name: load_card(name).citation for name in list_cards()}]))"
     )
     file, cards = json.loads(run(python, "-Ic", code, cwd=tmp_path))

@@ -21,10 +21,10 @@ from pointset.benchmark.rivals import (
 )
 from pointset.benchmark.rounds import interleaved
 from pointset.configuration import Precision
-from pointset.costs import flops, step_memory
 from pointset.errors import PointsetError
+from pointset.evaluation.costs import flops, step_memory
 from pointset.nn.modes import in_evaluation_mode
-from pointset.zoo import create_model
+from pointset.zoo.names import create_model
 
 CLASSES = 40
 SIDE = 2048

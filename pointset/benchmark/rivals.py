@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.dropout import Dropout
-from pointset.zoo import AttentionPool, Masked, SetClassifier
+from pointset.zoo.names import AttentionPool, Masked, SetClassifier
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 """From queries, keys and values [B, ., d] and a number of heads to what was read, [B, n, d], the queries added."""

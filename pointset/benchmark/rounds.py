@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from pointset.costs import wait_for
+from pointset.evaluation.costs import wait_for
 
 Work = Callable[[], object]
 

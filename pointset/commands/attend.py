@@ -12,8 +12,8 @@ from pointset.commands.printing import print_json
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
-    from pointset.attention_maps import AttentionMap
-    from pointset.loading import Shape
+    from pointset.data.loading import Shape
+    from pointset.explain.maps import AttentionMap
     from pointset.viz import Camera
 
 ENOUGH_TO_SEE = 1024
@@ -37,7 +37,7 @@ class Request:
 
     def chosen(self) -> "AttentionMap":
         """The map of the named layer; else the last that reads the points, or pools them."""
-        from pointset.attention_maps import find_map
+        from pointset.explain.maps import find_map
 
         if self.layer is not None:
             return find_map(self.maps, layer=self.layer)
@@ -74,9 +74,9 @@ def attend(
         seed: of the points sampled on the mesh.
         as_json: print JSON.
     """
-    from pointset.attention_maps import attention_maps
-    from pointset.checkpoints import load_run
-    from pointset.loading import load_shape_like
+    from pointset.data.loading import load_shape_like
+    from pointset.explain.maps import attention_maps
+    from pointset.training.checkpoints import load_run
     from pointset.viz import Camera
 
     draw = _writer(output)

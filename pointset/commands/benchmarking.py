@@ -43,12 +43,12 @@ def bench(
     """
     import torch
 
-    from pointset.atomic import write_json
     from pointset.benchmark.contest import Setting, contest
     from pointset.benchmark.table import markdown
-    from pointset.provenance import command, commit, machine, versions
-    from pointset.threads import torch_threads
-    from pointset.training import find_device
+    from pointset.runs.atomic import write_json
+    from pointset.runs.provenance import command, commit, machine, versions
+    from pointset.runs.threads import torch_threads
+    from pointset.training.loop import find_device
 
     find_device(device)
     with torch_threads(threads or torch.get_num_threads()):

@@ -28,8 +28,8 @@ def classify(run: Path, files: list[Path], *, as_json: Json = False) -> None:
             sampled as the model was trained on.
         as_json: print JSON.
     """
-    from pointset.checkpoints import load_run
-    from pointset.training import find_device
+    from pointset.training.checkpoints import load_run
+    from pointset.training.loop import find_device
 
     model, description = load_run(run)
     model = model.to(find_device("auto"))
@@ -64,10 +64,10 @@ def _classified(model: "nn.Module", data: dict[str, Any], path: Path) -> dict[st
 def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable[Tensor]], int]":
     """The file's points, normalised as those that the model was trained on, and their number."""
     from pointset.data import normalize_chunks, open_scan, read_cloud
-    from pointset.data.file_kinds import CLOUD_SUFFIXES, has_faces
-    from pointset.data.meshes import MESH_SUFFIXES
-    from pointset.data.scans import LAYOUTS
-    from pointset.loading import load_shape_like
+    from pointset.data.files.file_kinds import CLOUD_SUFFIXES, has_faces
+    from pointset.data.files.meshes import MESH_SUFFIXES
+    from pointset.data.files.scans import LAYOUTS
+    from pointset.data.loading import load_shape_like
 
     suffix = path.suffix.lower()
     if suffix in MESH_SUFFIXES and (suffix not in CLOUD_SUFFIXES or has_faces(path)):

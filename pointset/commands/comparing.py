@@ -14,7 +14,7 @@ from pointset.configuration import QuickData, QuickModel, QuickRecipe
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
-    from pointset.experiments import Experiment
+    from pointset.comparison.experiment import Experiment
 
 MAIN_JOB = ("rff-mean", "rff-max", "rffp-max", "rff-pma", "sab-pma", "isab16-max", "isab16-pma")
 
@@ -61,7 +61,7 @@ def compare(
         threads: threads of each run; 1 when not given.
         as_json: print JSON.
     """
-    from pointset.processes import Workers
+    from pointset.runs.workers import Workers
 
     out, spread = out or Path("runs") / (file.stem if file else "compare"), Workers(workers, backend, scheduler)
     if file is not None and _is_task(file):
@@ -73,19 +73,19 @@ def compare(
     if status:
         _print_status(experiment, out, as_json)
     elif dry_run:
-        from pointset.progress import estimate
+        from pointset.comparison.progress import estimate
 
         print_estimate(estimate(experiment, out), experiment.threads, spread, as_json)
     else:
-        from pointset.comparison import run_experiment
-        from pointset.results import FILES
+        from pointset.comparison.comparing import run_experiment
+        from pointset.comparison.results import FILES
 
         print_result(run_experiment(experiment, out, spread), out, FILES, as_json)
 
 
 def _is_task(file: Path) -> bool:
     """Whether a file is about a set problem, and not about data."""
-    from pointset.experiments import read_toml
+    from pointset.comparison.experiment import read_toml
 
     return "task" in read_toml(file)
 
@@ -111,7 +111,7 @@ def _experiment(
     model_options: QuickModel,
     recipe: QuickRecipe,
 ) -> "Experiment":
-    from pointset.experiments import Entry, Experiment, read_experiment
+    from pointset.comparison.experiment import Entry, Experiment, read_experiment
 
     changes: dict[str, Any] = {"data": data, "seeds": seeds, "threads": threads}
     changes = {name: value for name, value in changes.items() if value is not None}
@@ -127,7 +127,7 @@ def _experiment(
 
 
 def _print_status(experiment: "Experiment", out: Path, as_json: bool) -> None:
-    from pointset.progress import status
+    from pointset.comparison.progress import status
 
     rows = []
     for one in status(experiment, out):

@@ -19,7 +19,7 @@ def list_(*, as_json: Json = False) -> None:
     Args:
         as_json: print JSON.
     """
-    from pointset.data.cards import list_cards, load_card
+    from pointset.data.catalogue.cards import list_cards, load_card
 
     cards = [load_card(name) for name in list_cards()]
     rows = [
@@ -43,7 +43,7 @@ def show(name: str, *, as_json: Json = False) -> None:
         name: the card's name.
         as_json: print JSON.
     """
-    from pointset.data.cards import load_card
+    from pointset.data.catalogue.cards import load_card
 
     card = asdict(load_card(name))
     if as_json:
@@ -90,7 +90,7 @@ def build(
         split_seed: of the rule that splits a class/file folder.
         as_json: print JSON.
     """
-    from pointset.data.build import build_dataset
+    from pointset.data.pools.build import build_dataset
 
     report = build_dataset(
         data,
@@ -126,7 +126,7 @@ def fetch(name: str) -> None:
     Args:
         name: the card's name.
     """
-    from pointset.data.fetch import fetch as fetch_data
+    from pointset.data.catalogue.fetch import fetch as fetch_data
 
     print(f"{name} is in {fetch_data(name)}")
 
@@ -139,7 +139,7 @@ def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
         data: a card's name or a folder.
         as_json: print JSON.
     """
-    from pointset.data.verify import verify_dataset
+    from pointset.data.pools.verify import verify_dataset
 
     pools = verify_dataset(data)
     if as_json:

@@ -9,7 +9,7 @@ from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
 
 if TYPE_CHECKING:
-    from pointset.export import Agreement, Latency
+    from pointset.export.model import Agreement, Latency
 
 
 def export(
@@ -29,9 +29,9 @@ def export(
         threads: of the timings.
         as_json: print JSON.
     """
-    from pointset.checkpoints import load_run
-    from pointset.export import compare_latency, export_model
-    from pointset.exported_files import format_of
+    from pointset.export.files import format_of
+    from pointset.export.model import compare_latency, export_model
+    from pointset.training.checkpoints import load_run
 
     format_of(output)  # a mistake in its name is told before anything is loaded
     model, description = load_run(run)

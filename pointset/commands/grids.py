@@ -9,10 +9,10 @@ from pointset.commands.printing import in_hours, print_json, print_rows
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
-    from pointset.comparison import Comparison
-    from pointset.experiments import Experiment
-    from pointset.processes import Workers
-    from pointset.progress import Estimate
+    from pointset.comparison.comparing import Comparison
+    from pointset.comparison.experiment import Experiment
+    from pointset.comparison.progress import Estimate
+    from pointset.runs.workers import Workers
     from pointset.tasks.comparison import TaskComparison
     from pointset.tasks.experiment import TaskExperiment
     from pointset.tasks.progress import TaskEstimate

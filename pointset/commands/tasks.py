@@ -11,7 +11,7 @@ from pointset.commands.options import Json
 from pointset.commands.printing import print_rows
 
 if TYPE_CHECKING:
-    from pointset.processes import Workers
+    from pointset.runs.workers import Workers
     from pointset.tasks.experiment import TaskExperiment
 
 
@@ -51,7 +51,7 @@ def task(
         threads: threads of each run; those of the experiment when not given.
         as_json: print JSON.
     """
-    from pointset.processes import Workers
+    from pointset.runs.workers import Workers
     from pointset.tasks.experiment import shipped_experiment
 
     file = Path(name) if name.endswith(".toml") else shipped_experiment(name)

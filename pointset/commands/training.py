@@ -26,7 +26,7 @@ def zoo(
         classes: classes to tell apart.
         as_json: print JSON.
     """
-    from pointset.zoo import create_model, list_models
+    from pointset.zoo.names import create_model, list_models
 
     rows = []
     for name in list_models():
@@ -57,10 +57,10 @@ def train(
         run: folder for checkpoints, history and weights; runs/MODEL when not given.
         as_json: print JSON.
     """
-    from pointset.distributed import is_main
-    from pointset.loading import load_split
-    from pointset.training import fit
-    from pointset.zoo import create_model
+    from pointset.data.loading import load_split
+    from pointset.training.distributed import is_main
+    from pointset.training.loop import fit
+    from pointset.zoo.names import create_model
 
     _check_options(model, model_options)
     run = run or Path("runs") / model
@@ -96,10 +96,10 @@ def evaluate(
         calibrate: fit a temperature on the run's validation split too, and say what it changes; the accuracy is not.
         as_json: print JSON.
     """
-    from pointset.checkpoints import load_run
+    from pointset.data.loading import load_like
     from pointset.evaluation import evaluate as evaluate_model
-    from pointset.loading import load_like
-    from pointset.training import find_device
+    from pointset.training.checkpoints import load_run
+    from pointset.training.loop import find_device
 
     network, description = load_run(run)
     sets = load_like(description["data"], split, data)
@@ -142,7 +142,7 @@ def _print_calibration(result: dict[str, Any]) -> None:
 
 def _check_options(model: str, options: ModelOptions) -> None:
     """Refuse an option that was given and that the model has no use for: it is a mistake, or a misunderstanding."""
-    from pointset.zoo import used_options
+    from pointset.zoo.names import used_options
 
     usual = ModelOptions().as_dict()
     given = [name for name, value in options.as_dict().items() if value != usual[name]]

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     )
     from pointset.data.batches import Batch, collate, fixed_batches, pad_sets
     from pointset.data.buckets import BucketSampler, bucketed_batches
-    from pointset.data.cards import Card, list_cards, load_card
-    from pointset.data.clouds import Cloud, CloudError, read_cloud
+    from pointset.data.catalogue.cards import Card, list_cards, load_card
     from pointset.data.dataset import load_dataset
+    from pointset.data.files.clouds import Cloud, CloudError, read_cloud
+    from pointset.data.files.meshes import Mesh, MeshError, read_mesh
+    from pointset.data.files.scans import Scan, open_scan
     from pointset.data.geometric import GeometricSets, from_geometric
-    from pointset.data.meshes import Mesh, MeshError, read_mesh
     from pointset.data.normalize import normalize_points
     from pointset.data.normalize_pieces import normalize_chunks
     from pointset.data.point_sets import PointSets
-    from pointset.data.pools import Pool
+    from pointset.data.pools.pool import Pool
     from pointset.data.sampling import downsample, sample_points
-    from pointset.data.scans import Scan, open_scan
 
 _HOMES = {
     "augment": (
@@ -54,12 +54,12 @@ _HOMES = {
         "BucketSampler",
         "bucketed_batches",
     ),
-    "cards": (
+    "catalogue.cards": (
         "Card",
         "list_cards",
         "load_card",
     ),
-    "clouds": (
+    "files.clouds": (
         "Cloud",
         "CloudError",
         "read_cloud",
@@ -69,7 +69,7 @@ _HOMES = {
         "GeometricSets",
         "from_geometric",
     ),
-    "meshes": (
+    "files.meshes": (
         "Mesh",
         "MeshError",
         "read_mesh",
@@ -77,9 +77,9 @@ _HOMES = {
     "normalize": ("normalize_points",),
     "normalize_pieces": ("normalize_chunks",),
     "point_sets": ("PointSets",),
-    "pools": ("Pool",),
+    "pools.pool": ("Pool",),
     "sampling": ("downsample", "sample_points"),
-    "scans": ("Scan", "open_scan"),
+    "files.scans": ("Scan", "open_scan"),
 }
 
 __all__ = [

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from pointset.data.augment import Axis
-from pointset.data.cache import mesh_pool, pool_folder
-from pointset.data.cards import Card
-from pointset.data.cloud_pool import cloud_pool
-from pointset.data.folders import list_folder
+from pointset.data.catalogue.cards import Card
+from pointset.data.catalogue.folders import list_folder
+from pointset.data.catalogue.locate import check_against_card, locate_data
+from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.geometric import geometric_pool
-from pointset.data.locate import check_against_card, locate_data
-from pointset.data.manifest import Plan
 from pointset.data.point_sets import PointSets
-from pointset.data.pools import AS_RELEASED, Pool
-from pointset.data.released import is_released, read_released
-from pointset.data.shape_jobs import Sampling
+from pointset.data.pools.cache import mesh_pool, pool_folder
+from pointset.data.pools.cloud_pool import cloud_pool
+from pointset.data.pools.manifest import Plan
+from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pools.shape_jobs import Sampling
 from pointset.errors import PointsetError
 
 __all__ = ["AS_RELEASED", "PointSets", "load_dataset"]

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from pointset.data.clouds import require_cloud
-from pointset.data.meshes import Mesh
-from pointset.data.pools import AS_RELEASED, Pool
+from pointset.data.files.clouds import require_cloud
+from pointset.data.files.meshes import Mesh
+from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pools.shape_jobs import Sampling
 from pointset.data.sampling import sample_points, seed_for
-from pointset.data.shape_jobs import Sampling
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pointset.data.pools import Pool
+from pointset.data.pools.pool import Pool
 from pointset.data.sampling import seed_for
 from pointset.data.subsets import random_subsets
 

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from pointset.data.augment import Axis
 from pointset.data.normalize import normalization
 from pointset.data.places import fixed_places, random_places
-from pointset.data.pools import Pool
+from pointset.data.pools.pool import Pool
 from pointset.data.ragged import pad_rows
 from pointset.data.splits import validation_rows
 from pointset.errors import PointsetError

@@ -11,8 +11,8 @@ from typing import Literal, overload
 
 import numpy as np
 
-from pointset.data.meshes import Mesh, MeshError
-from pointset.data.open3d_import import import_open3d
+from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.open3d_import import import_open3d
 from pointset.errors import PointsetError
 
 SAMPLERS = ("uniform", "fps", "poisson")

@@ -13,8 +13,8 @@ from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import Edges, brier_score, calibration_error, probabilities
+from pointset.evaluation.unpadded import logits_of
 from pointset.nn.modes import in_evaluation_mode
-from pointset.unpadded import logits_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
     Raises:
         PointsetError: the run held no shapes out, or its training data is not there or has changed.
     """
-    from pointset.loading import load_like
+    from pointset.data.loading import load_like
 
     share = description["recipe"]["validation"]
     if share == 0.0:

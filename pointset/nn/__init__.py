@@ -6,9 +6,9 @@ Sets of several sizes may also lie end to end, with a `Packed` in place of the m
 from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
+from pointset.nn.fast.packing import Packed
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
-from pointset.nn.packing import Packed
-from pointset.nn.pooling import MaxPool, MeanPool, SumPool
+from pointset.nn.pooling.simple import MaxPool, MeanPool, SumPool
 from pointset.nn.weights import Weights
 
 __all__ = [

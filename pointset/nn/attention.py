@@ -19,10 +19,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import Coverage, Scale, ScoreName, WeightsName
-from pointset.nn.fusing import may_fuse
+from pointset.nn.fast.fusing import may_fuse
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.reading import read_sets
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.packing import Layout, Packed
-from pointset.nn.reading import read_sets
 from pointset.nn.scores import DotScore, Score, make_score
 from pointset.nn.weights import Weights
 

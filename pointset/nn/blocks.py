@@ -21,11 +21,11 @@ from torch import Tensor, nn
 
 from pointset.configuration import Form, InitialName, NormName, SeedSource, own_norm
 from pointset.nn.attention import FEW_KEYS, AttentionOptions, Multihead
-from pointset.nn.fusing import may_fuse
+from pointset.nn.fast.fusing import may_fuse
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.writing import Keys, Maps, write_rows
 from pointset.nn.norms import make_norm
-from pointset.nn.packing import Layout, Packed
-from pointset.nn.seeds import PooledSeeds
-from pointset.nn.writing import Keys, Maps, write_rows
+from pointset.nn.pooling.seeds import PooledSeeds
 
 
 class MABOptions(AttentionOptions, total=False):
@@ -192,8 +192,8 @@ class PMA(nn.Module):
     """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
 
     Form "reference" leaves the rFF out, as the authors did in every run. With a `seed_source` other than "trained" the
-    seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.seeds`). With constrained
-    weights and `coverage` the seeds, or the heads, share an upper bound on what they give a row
+    seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.pooling.seeds`). With
+    constrained weights and `coverage` the seeds, or the heads, share an upper bound on what they give a row
     (`pointset.nn.weights`).
     """
 

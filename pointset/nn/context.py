@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask
-from pointset.nn.packing import Layout, Packed
 
 # Normalising a batch of one row by its own statistics would erase it.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}

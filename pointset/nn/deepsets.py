@@ -6,9 +6,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import NormName
+from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import masked_max, masked_mean
 from pointset.nn.norms import make_norm
-from pointset.nn.packing import Layout, Packed
 
 Statistic = Literal["max", "mean"]
 STATISTICS = {"max": masked_max, "mean": masked_mean}

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pointset.nn.fusing import may_fuse
-from pointset.nn.tiles import TILE
+from pointset.nn.fast.fusing import may_fuse
+from pointset.nn.fast.tiles import TILE
 
 LEVELS = 2**16
 

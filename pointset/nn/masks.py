@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.packing import Layout, Packed
+from pointset.nn.fast.packing import Layout, Packed
 
 
 def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:

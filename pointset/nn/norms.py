@@ -19,8 +19,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import NormName
+from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
-from pointset.nn.packing import Layout, Packed
 
 
 class NoNorm(nn.Module):

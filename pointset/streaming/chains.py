@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pointset.nn.context import DGCNN, PointNet
 from pointset.streaming.parts import Part, StreamingError, by_rows, encoder_part, gathered, pool_part
 from pointset.streaming.running import Rowwise, RunningMax
-from pointset.zoo import PackedClassifier, SetClassifier
+from pointset.zoo.names import PackedClassifier, SetClassifier
 
 
 @dataclass(frozen=True)

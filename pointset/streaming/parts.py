@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.nn.aggregation import AggregationPool
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.deepsets import EquivariantLayer
 from pointset.nn.masks import masked_max, masked_mean
 from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoNorm, SetNorm
-from pointset.nn.pooling import MaxMeanPool, MaxPool, MeanPool, SumPool
+from pointset.nn.pooling.aggregation import AggregationPool
+from pointset.nn.pooling.simple import MaxMeanPool, MaxPool, MeanPool, SumPool
 from pointset.streaming.running import (
     Rowwise,
     Running,
@@ -31,7 +31,7 @@ from pointset.streaming.running import (
     RunningMin,
     RunningSum,
 )
-from pointset.zoo import AttentionPool, Masked
+from pointset.zoo.names import AttentionPool, Masked
 
 RUNNING: dict[str, type[RunningMax | RunningSum]] = {
     "mean": RunningMean,

@@ -11,17 +11,17 @@ from typing import Any
 
 from torch import nn
 
-from pointset.checkpoints import RunFolder
-from pointset.claims import check_claim, claim
+from pointset.comparison.experiment import Entry
 from pointset.errors import PointsetError
-from pointset.experiments import Entry
-from pointset.jobs import run_jobs, watched
-from pointset.processes import Workers
+from pointset.runs.claims import check_claim, claim
+from pointset.runs.jobs import run_jobs, watched
+from pointset.runs.workers import Workers
 from pointset.tasks.experiment import TaskExperiment
 from pointset.tasks.jobs import TaskCell, TaskFailure, TaskJob
 from pointset.tasks.pairs import SeedPair, compare_rows
 from pointset.tasks.tables import TaskRow, make_rows, make_table
 from pointset.tasks.task import describe
+from pointset.training.checkpoints import RunFolder
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def run_task_experiment(
     Raises:
         PointsetError: `out` holds a comparison under another protocol, or no cell at all could be finished.
     """
-    from pointset.distributed import world_size
     from pointset.tasks.results import save
+    from pointset.training.distributed import world_size
 
     if world_size() > 1:
         raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")

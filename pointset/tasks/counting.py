@@ -12,17 +12,17 @@ from torch import Tensor, nn
 
 from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
-from pointset.ordinal import (
+from pointset.tasks.images import Embedding, Images, Split, characters, digits, find_folder
+from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
+from pointset.tasks.ordinal import (
     OrderedThresholds,
     soft_label_loss,
     threshold_loss,
     threshold_prediction,
     threshold_probabilities,
 )
-from pointset.tasks.images import Embedding, Images, Split, characters, digits, find_folder
-from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
 from pointset.tasks.task import Metric, SetBatch
-from pointset.zoo import SetClassifier
+from pointset.zoo.names import SetClassifier
 
 LEAST, MOST = 6, 10
 """Images in a set."""
@@ -108,8 +108,9 @@ class Counting:
     or a folder alphabet/character/*.png (the characters of the tests are not those of the training).
 
     A row is "encoder + pooling", which models c as Poisson with a trained rate, as the paper does, or one of the same
-    with ", thresholds" or ", soft labels" behind it (see `pointset.ordinal`), which know that no more than ten can be
-    counted. Their images are embedded one by one; statistics are followed by FC(d, ReLU) and the head, PMA by the head.
+    with ", thresholds" or ", soft labels" behind it (see `pointset.tasks.ordinal`), which know that no more than ten
+    can be counted. Their images are embedded one by one; statistics are followed by FC(d, ReLU) and the head, PMA by
+    the head.
     """
 
     data: str = "digits"

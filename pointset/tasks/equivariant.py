@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.nn.deepsets import STATISTICS, Statistic
-from pointset.nn.packing import Layout, Packed
+from pointset.nn.fast.packing import Layout, Packed
 
 
 class PositionedEquivariantLayer(nn.Module):

@@ -20,9 +20,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pointset.comparison.experiment import (
+    Entry,
+    Published,
+    check_keys,
+    check_kind,
+    read_toml,
+    three_numbers,
+    whole_numbers,
+)
 from pointset.configuration import ModelOptions, Recipe, check_seed
 from pointset.errors import PointsetError
-from pointset.experiments import Entry, Published, check_keys, check_kind, read_toml, three_numbers, whole_numbers
 from pointset.tasks.registry import create_task
 from pointset.tasks.task import Task, used_options
 

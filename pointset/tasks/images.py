@@ -166,7 +166,7 @@ def find_folder(data: str, name: str, help_text: str) -> Path:
     Raises:
         PointsetError: it is not there; the text says how to get it.
     """
-    from pointset.data.home import home
+    from pointset.data.catalogue.home import home
 
     folder = home() / name if data == name else Path(data).expanduser()
     if not folder.is_dir():

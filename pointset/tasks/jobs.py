@@ -1,4 +1,4 @@
-"""One row, one seed of a set problem: trained and tested in a folder of its own (see `pointset.jobs`)."""
+"""One row, one seed of a set problem: trained and tested in a folder of its own (see `pointset.runs.jobs`)."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pointset.atomic import read_json, write_json
 from pointset.configuration import ModelOptions, Recipe
-from pointset.jobs import FolderJob
+from pointset.runs.atomic import read_json, write_json
+from pointset.runs.jobs import FolderJob
 from pointset.tasks.learning import DrawnSets, describe_run, take_figures
 from pointset.tasks.registry import create_task
 from pointset.tasks.task import Task
-from pointset.training import Fitted, fit_objective
+from pointset.training.loop import Fitted, fit_objective
 
 
 @dataclass(frozen=True)

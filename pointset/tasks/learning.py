@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from pointset.configuration import ModelOptions, Recipe
 from pointset.data.batches import epoch_generator
-from pointset.distributed import OneProcess
-from pointset.objectives import Loss
-from pointset.provenance import origin
+from pointset.runs.provenance import origin
 from pointset.tasks.task import SetBatch, Task, describe, watched_sets
+from pointset.training.distributed import OneProcess
+from pointset.training.objectives import Loss
 
 BLOCK = 1000
 """Steps after which a checkpoint is written, and a row of history: this takes the place of an epoch."""
@@ -74,7 +74,7 @@ def take_figures(task: Task, model: nn.Module, batches: Sequence[SetBatch]) -> d
 def describe_run(
     task: Task, options: Mapping[str, Any], row: str, model: ModelOptions, recipe: Recipe, seed: int, processes: int
 ) -> dict[str, Any]:
-    """What a run is: enough to repeat it, in the parts that `pointset.checkpoints` compares."""
+    """What a run is: enough to repeat it, in the parts that `pointset.training.checkpoints` compares."""
     return {
         "model": {"task": task.name, "row": row, "options": model.as_dict()},
         "recipe": recipe.as_dict(),

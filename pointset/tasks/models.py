@@ -16,8 +16,8 @@ from torch import nn
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
-from pointset.zoo import SetClassifier, create_model
-from pointset.zoo import used_options as zoo_options
+from pointset.zoo.names import SetClassifier, create_model
+from pointset.zoo.names import used_options as zoo_options
 
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING = 0x4EAD, 0xE3BED
@@ -45,7 +45,7 @@ def check_row(row: str, rows: Sequence[str]) -> None:
 
 
 def used_options(row: str) -> set[str]:
-    """Fields of `ModelOptions` that the model of a row is built from; see `pointset.zoo.used_options`."""
+    """Fields of `ModelOptions` that the model of a row is built from; see `pointset.zoo.names.used_options`."""
     return zoo_options(zoo_name(row))
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from pointset.statistics import LEVEL, Interval, holm, seed_error
+from pointset.comparison.statistics import LEVEL, Interval, holm, seed_error
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pointset.atomic import read_json
-from pointset.progress import MEASURED_STEPS, finished_epochs, state_of
+from pointset.comparison.progress import MEASURED_STEPS, finished_epochs, state_of
+from pointset.runs.atomic import read_json
+from pointset.runs.threads import torch_threads
 from pointset.tasks.comparison import check_folder, make_jobs
 from pointset.tasks.experiment import TaskExperiment
 from pointset.tasks.jobs import TaskJob
 from pointset.tasks.learning import BLOCK
-from pointset.threads import torch_threads
 
 
 @dataclass(frozen=True)

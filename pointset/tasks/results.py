@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pointset.atomic import write_atomically, write_json, write_text
-from pointset.results import provenance
+from pointset.comparison.results import provenance
+from pointset.runs.atomic import write_atomically, write_json, write_text
 from pointset.tasks.comparison import TaskComparison
 from pointset.tasks.jobs import TaskCell
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pointset.experiments import Published
-from pointset.statistics import Interval, mean_interval
-from pointset.tables import NOT_DISTINGUISHABLE, deviation_of, verdict
+from pointset.comparison.experiment import Published
+from pointset.comparison.statistics import Interval, mean_interval
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, deviation_of, verdict
 from pointset.tasks.experiment import TaskExperiment
 from pointset.tasks.jobs import TaskCell
 from pointset.tasks.pairs import SeedPair

@@ -42,7 +42,7 @@ class Metric:
 
 
 class Published(Protocol):
-    """A figure that somebody reports; see `pointset.experiments.Published`."""
+    """A figure that somebody reports; see `pointset.comparison.experiment.Published`."""
 
     mean: float
     deviation: float

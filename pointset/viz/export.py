@@ -15,8 +15,8 @@ from pointset.viz.surface import carry_to_vertices, refined, require_on_surface
 from pointset.viz.writing import checked_suffix, written
 
 if TYPE_CHECKING:
-    from pointset.attention_maps import AttentionMap
-    from pointset.data.meshes import Mesh
+    from pointset.data.files.meshes import Mesh
+    from pointset.explain.maps import AttentionMap
 
 SUFFIXES = (".ply", ".glb")
 

@@ -23,7 +23,7 @@ from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_
 from pointset.viz.writing import checked_suffix, written
 
 if TYPE_CHECKING:
-    from pointset.attention_maps import AttentionMap
+    from pointset.explain.maps import AttentionMap
     from pointset.viz.sheet import Picture
 
 MOST_CHOSEN = 16

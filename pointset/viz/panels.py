@@ -15,7 +15,7 @@ from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_
 from pointset.viz.scatter import frame_for
 
 if TYPE_CHECKING:
-    from pointset.attention_maps import AttentionMap
+    from pointset.explain.maps import AttentionMap
     from pointset.viz.sheet import Picture
 
 WIDTH = 9.5

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
-    from pointset.attention_maps import AttentionMap
+    from pointset.explain.maps import AttentionMap
 
 ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
 MEANINGS = {

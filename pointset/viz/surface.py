@@ -11,7 +11,7 @@ from pointset.errors import PointsetError
 from pointset.viz.rows import as_cloud
 
 if TYPE_CHECKING:
-    from pointset.data.meshes import Mesh
+    from pointset.data.files.meshes import Mesh
 
 MOST_FACES = 200_000
 
@@ -51,7 +51,7 @@ def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
     """The mesh with every edge cut to about the distance between points, within `MOST_FACES` faces."""
     from trimesh.remesh import subdivide_to_size
 
-    from pointset.data.meshes import Mesh
+    from pointset.data.files.meshes import Mesh
 
     corners = mesh.vertices[mesh.faces]
     area = (

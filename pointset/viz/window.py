@@ -13,7 +13,7 @@ from pointset.viz.export import export_cloud
 from pointset.viz.rows import as_cloud, point_rows
 
 if TYPE_CHECKING:
-    from pointset.attention_maps import AttentionMap
+    from pointset.explain.maps import AttentionMap
 
 
 def show_window(
@@ -50,7 +50,7 @@ def has_display() -> bool:
 
 def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
     """Whether a window could be opened; it was closed again by the user."""
-    from pointset.data.open3d_import import import_open3d
+    from pointset.data.files.open3d_import import import_open3d
 
     cloud = as_cloud(points)
     rows = point_rows(attention, cloud)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pointset.atomic import write_atomically
 from pointset.errors import PointsetError
+from pointset.runs.atomic import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,21 +3,21 @@
 from pathlib import Path
 from typing import Any
 
-from pointset.data.build import BuildReport, build_dataset
-from pointset.data.folders import list_shapes
-from pointset.data.manifest import Plan
-from pointset.data.shape_jobs import Sampling
+from pointset.data.catalogue.folders import list_shapes
+from pointset.data.pools.build import BuildReport, build_dataset
+from pointset.data.pools.manifest import Plan
+from pointset.data.pools.shape_jobs import Sampling
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT = 60
 CHILD = """
 import sys
 from pathlib import Path
-from pointset.data import spread
-from pointset.data.cache import build_pool
-from pointset.data.folders import list_shapes
-from pointset.data.manifest import Plan
-from pointset.data.shape_jobs import Sampling
+from pointset.data.pools import spread
+from pointset.data.pools.cache import build_pool
+from pointset.data.catalogue.folders import list_shapes
+from pointset.data.pools.manifest import Plan
+from pointset.data.pools.shape_jobs import Sampling
 shapes, classes = list_shapes(Path(sys.argv[1]), "train")
 spread.GRACE_SECONDS = 0
 plan = Plan.of("killed", shapes, classes, Sampling(400, "fps", normals=True))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from building import COUNT, TETRAHEDRON, build, contents
 
-from pointset.data import spread
+from pointset.data.pools import spread
 
 
 @pytest.fixture

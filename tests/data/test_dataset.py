@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from pointset.data import locate
-from pointset.data.cards import load_card
+from pointset.data.catalogue import locate
+from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
 from pointset.data.point_sets import Pool

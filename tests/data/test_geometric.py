@@ -11,8 +11,8 @@ from torch_geometric.loader import DataLoader
 
 import pointset
 from pointset.data.dataset import load_dataset
+from pointset.data.files.meshes import Mesh
 from pointset.data.geometric import from_geometric
-from pointset.data.meshes import Mesh
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError
 

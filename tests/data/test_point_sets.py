@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from pointset.data.batches import batches, collate, fixed_batches
-from pointset.data.build import build_dataset
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets, Pool
+from pointset.data.pools.build import build_dataset
 from pointset.data.subsets import random_subsets
 from pointset.errors import PointsetError
 

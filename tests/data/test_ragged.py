@@ -164,7 +164,7 @@ def test_a_bad_file_stops_loading_and_is_named(folder: Path, tmp_path: Path) -> 
 
 def test_workers_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = load_dataset(folder, points=8)
-    monkeypatch.setattr("pointset.data.cloud_pool.MANY", 1)
+    monkeypatch.setattr("pointset.data.pools.cloud_pool.MANY", 1)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     (folder / "class 0" / "train" / "0.npy").touch()
     assert load_dataset(folder, points=8).fingerprint == alone.fingerprint

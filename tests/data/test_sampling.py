@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from pointset.data.meshes import Mesh, MeshError
-from pointset.data.open3d_import import import_open3d
+from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.open3d_import import import_open3d
 from pointset.data.sampling import SAMPLERS, _draw_uniform, downsample, farthest_points, sample_points, seed_for
 from pointset.errors import PointsetError
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pointset.data import shapes10
-from pointset.data.locate import locate_data
-from pointset.data.meshes import read_mesh
+from pointset.data.catalogue.locate import locate_data
+from pointset.data.files.meshes import read_mesh
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import FORMAT, MARKER

@@ -13,7 +13,7 @@ from scipy.interpolate import RBFInterpolator
 from torch import Generator, Tensor
 
 from pointset.data.batches import one_thread
-from pointset.data.cards import load_card
+from pointset.data.catalogue.cards import load_card
 from pointset.data.normalize import unit_sphere
 from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, SEVERITIES, corrupt, list_corruptions

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pointset.costs import flops
+from pointset.evaluation.costs import flops
 from pointset.nn.attention import Multihead
 from pointset.nn.weights import Weights
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import ModelOptions
+from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
-from pointset.symmetry import check_symmetry
 
 B, N, M, DIM, HEADS = 2, 5, 7, 12, 3
 

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from pointset.costs import flops
+from pointset.evaluation.costs import flops
 from pointset.nn import attention, blocks
 from pointset.nn.blocks import ISAB, PMA, SAB
 

@@ -9,10 +9,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pointset import create_model
 from pointset.data.ragged import pad_sets
-from pointset.nn import attention, blocks, dropout, packing
+from pointset.nn import attention, blocks, dropout
+from pointset.nn.fast import packing
+from pointset.nn.fast.packing import Packed, lengths_of, sort_sets
 from pointset.nn.masks import masked_max, masked_mean, masked_sum
-from pointset.nn.packing import Packed, lengths_of, sort_sets
-from pointset.zoo import checked_packed
+from pointset.zoo.names import checked_packed
 
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
 CLASSES = 4

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from pointset import create_model
-from pointset.nn import attention, blocks, dropout, tiles
+from pointset.nn import attention, blocks, dropout
 from pointset.nn.dropout import Dropout
-from pointset.nn.reading import read_plainly, read_sets
-from pointset.nn.tiles import parts_of_sets, whole_sets
-from pointset.nn.writing import Keys, Maps, write_plainly, write_rows
+from pointset.nn.fast import tiles
+from pointset.nn.fast.reading import read_plainly, read_sets
+from pointset.nn.fast.tiles import parts_of_sets, whole_sets
+from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
 
 LENGTHS = [5, 0, 7, 7, 1, 23, 0]
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}

@@ -10,7 +10,7 @@ from matplotlib.image import imsave
 from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
-from pointset.symmetry import check_symmetry
+from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
 from pointset.tasks.celeba import FaceSets, read_attributes
 from pointset.tasks.images import digits

@@ -10,8 +10,8 @@ from torch import nn
 
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
-from pointset.nn.packing import Packed
-from pointset.symmetry import check_symmetry
+from pointset.evaluation.symmetry import check_symmetry
+from pointset.nn.fast.packing import Packed
 from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_of, oracle_figures, truth_of
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step

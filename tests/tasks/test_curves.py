@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.experiments import Entry, Published
+from pointset.comparison.experiment import Entry, Published
 from pointset.tasks import TaskComparison, TaskExperiment
 from pointset.tasks.curves import draw_curves
 from pointset.tasks.experiment import task_recipe

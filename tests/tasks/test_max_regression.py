@@ -6,7 +6,7 @@ import torch
 from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
-from pointset.symmetry import check_symmetry
+from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
 from pointset.tasks.task import used_options, watched_sets
 

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 import pointset.tasks.learning
-from pointset.checkpoints import RunFolder
+from pointset.comparison.experiment import Entry
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
-from pointset.experiments import Entry
-from pointset.processes import Workers
+from pointset.runs.workers import Workers
 from pointset.tasks import TaskComparison, TaskExperiment, run_task_experiment
 from pointset.tasks.comparison import make_jobs
 from pointset.tasks.experiment import task_recipe
@@ -22,7 +21,8 @@ from pointset.tasks.learning import take_figures
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.progress import estimate, status
 from pointset.tasks.results import FILES
-from pointset.training import Training
+from pointset.training.checkpoints import RunFolder
+from pointset.training.loop import Training
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pointset.comparison.experiment import Entry, Published
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
-from pointset.experiments import Entry, Published
 from pointset.tasks import TaskExperiment, create_task, list_tasks, read_task_experiment, shipped_experiment
 from pointset.tasks.experiment import task_recipe
 

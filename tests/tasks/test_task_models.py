@@ -7,7 +7,7 @@ from torch import nn
 from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.tasks.models import fully_connected, row_model, used_options, zoo_name
-from pointset.zoo import create_model
+from pointset.zoo.names import create_model
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
 

@@ -5,7 +5,7 @@ from statistics import fmean
 import pytest
 from scipy.stats import ttest_rel
 
-from pointset.experiments import Published
+from pointset.comparison.experiment import Published
 from pointset.tasks.experiment import TaskExperiment
 from pointset.tasks.jobs import TaskCell
 from pointset.tasks.pairs import compare_rows

@@ -167,7 +167,7 @@ def test_a_display_without_graphics_gets_the_file_too(
     open3d = MagicMock()
     open3d.visualization.Visualizer = NoWindow
     monkeypatch.setattr("pointset.viz.window.has_display", lambda: True)
-    monkeypatch.setattr("pointset.data.open3d_import.import_open3d", lambda: open3d)
+    monkeypatch.setattr("pointset.data.files.open3d_import.import_open3d", lambda: open3d)
     assert "wrote" in show_window(attention(), cloud, tmp_path / "a.glb", 0, 1)
     assert asked == [("encoder.0.reads, head 0, inducing point 1", 900, 900)]
     assert (tmp_path / "a.glb").exists()

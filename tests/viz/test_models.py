@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.data.hdf5 import read_hdf5_folder
+from pointset.data.catalogue.hdf5 import read_hdf5_folder
 from pointset.errors import PointsetError
 from pointset.viz import draw_maps, draw_reads_and_writes, export_cloud, make_page, save
 from pointset.viz.rows import point_rows

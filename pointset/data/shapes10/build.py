@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from pointset.data.meshes import Mesh
-from pointset.data.off import write_off
+from pointset.data.files.meshes import Mesh
+from pointset.data.files.off import write_off
 from pointset.data.shapes10 import furniture, vessels
 from pointset.data.shapes10.defects import finished
 from pointset.errors import PointsetError

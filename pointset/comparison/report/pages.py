@@ -1,0 +1,109 @@
+"""Laying a report out: one HTML file that asks the network for nothing, and Markdown with figures beside it."""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pointset.comparison.comparing import Comparison
+from pointset.comparison.report.content import Section, Table, main_tables, sections, verdicts
+from pointset.comparison.results import origins
+from pointset.runs.atomic import write_text
+from pointset.runs.provenance import command
+from pointset.viz.writing import save
+
+
+def write_report(comparison: Comparison, folder: Path) -> None:
+    """Write report.html, report.md and figures/ into the folder of a comparison."""
+    found = list(sections(comparison))
+    about = describe(comparison)
+    (folder / "figures").mkdir(exist_ok=True)
+    for section in found:
+        if section.figure is not None:
+            save(section.figure, folder / "figures" / f"{section.name}.png", dpi=160)
+    write_text(folder / "report.md", as_markdown(comparison, found, about))
+    write_text(folder / "report.html", as_html(comparison, found, about, folder / "figures"))
+
+
+def describe(comparison: Comparison) -> dict[str, Any]:
+    """What was run, where and with what, and how to repeat and cite it."""
+    experiment, found = comparison.experiment, origins(comparison)
+    commits = _each_once(_commit(one) for one in found)
+    return {
+        "verdicts": verdicts(comparison),
+        "title": experiment.title or f"{len(experiment.models)} models on {experiment.data}",
+        "command": command(),
+        "commit": commits,
+        "seeds": ", ".join(map(str, experiment.seeds)),
+        "machine": f"{_each_once(_machine(one) for one in found)}, "
+        f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
+        "versions": _each_once(_versions(one) for one in found),
+        "configuration": json.dumps(experiment.as_dict(), indent=2),
+        "cite": f"pointset ({commits}), seeds {', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
+    }
+
+
+def _commit(origin: Mapping[str, Any]) -> str:
+    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
+
+
+def _machine(origin: Mapping[str, Any]) -> str:
+    if (machine := origin["machine"]) is None:
+        return "a machine not written down"
+    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
+
+
+def _versions(origin: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
+
+
+def _each_once(words: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(words))
+
+
+def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], figures: Path) -> str:
+    """The report as one HTML file, with the saved figures inside."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["inline"] = lambda section: _inline(figures / f"{section.name}.png")
+    environment.filters["html_table"] = lambda table: _as_table(table, "html")
+    template = environment.from_string(
+        (files("pointset.comparison.report") / "template.html").read_text(encoding="utf-8")
+    )
+    reached, costs = main_tables(comparison, "html")
+    return template.render(comparison=comparison, reached=reached, costs=costs, sections=found, about=about)
+
+
+def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
+    """The report as Markdown; the figures lie in figures/."""
+    parts = [f"# {about['title']}", comparison.caption() + ".", *about["verdicts"]]
+    parts += main_tables(comparison, "github")
+    parts += [f"- failed: {one.name}: {one.reason}" for one in comparison.failures]
+    for section in found:
+        parts += [f"## {section.title}", section.text]
+        if section.figure is not None:
+            parts.append(f"![{section.title}](figures/{section.name}.png)")
+        parts += [_as_table(table, "github") for table in section.tables.values()]
+    parts += [
+        "## How to repeat and cite",
+        f"```\n{about['command']}\n```",
+        *(f"- {name}: {about[name]}" for name in ("commit", "seeds", "machine", "versions", "cite")),
+        f"```json\n{about['configuration']}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _as_table(table: Table, style: str) -> str:
+    from tabulate import tabulate
+
+    words = ("pair", "model", "class", "verdict")
+    align = ["left" if name in words else "right" for name in table[0]]
+    return tabulate(table, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def _inline(picture: Path) -> str:
+    """The picture as a data URI."""
+    return "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode("ascii")

@@ -1,0 +1,71 @@
+"""From a card's name to its data on this machine."""
+
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from pointset.data.catalogue.archives import unpack
+from pointset.data.catalogue.cards import Card, load_card
+from pointset.data.catalogue.download import MirrorError, check_file, download
+from pointset.data.catalogue.home import datasets_home, make_folder
+from pointset.data.catalogue.locate import locate_data, present_folder
+from pointset.errors import PointsetError
+
+
+def fetch(name: str, *, progress: bool = True) -> Path:
+    """Download and unpack the data of a card, unless it is there. A fetch that was cut off goes on.
+
+    A second process that fetches the same data waits and uses it. The archive may also be saved by hand where the
+    message of a failed download says, and is then unpacked by the next call, and kept.
+
+    Args:
+        name: the card's.
+        progress: show bars, if the output is a terminal.
+
+    Returns:
+        The folder with the data.
+
+    Raises:
+        PointsetError: there is no such card, it has no address to download from, or the data cannot be downloaded or
+            unpacked; the message says what happened and how to place the file by hand.
+    """
+    from filelock import FileLock
+
+    card = load_card(name)
+    if card.kind == "generated":
+        return locate_data(name, progress=progress)[1]
+    there = present_folder(card)
+    if there is not None:  # perhaps in a home that may only be read
+        return there
+    parent = make_folder(datasets_home())
+    with FileLock(parent / f".{card.name}.lock"):
+        return present_folder(card) or _fetch(card, parent, progress)
+
+
+def _fetch(card: Card, parent: Path, progress: bool) -> Path:
+    if not card.urls:
+        raise PointsetError(
+            f"{card.name} cannot be downloaded by a program: {card.instructions}, so that it makes "
+            f"{parent / card.folder}"
+        )
+    archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
+    ours = parent / f".{archive.name}.downloaded"  # says whose archive it is, if this process is killed here
+    if not archive.is_file():
+        ours.unlink(missing_ok=True)
+        download(card.urls, archive, card.download, progress=progress)
+        ours.touch()
+    else:
+        _check(archive, card)
+    unpack(archive, folder, progress=progress)
+    if ours.exists():
+        archive.unlink()
+        ours.unlink()
+    return folder
+
+
+def _check(archive: Path, card: Card) -> None:
+    try:
+        check_file(archive, card.download)
+    except MirrorError as error:
+        raise PointsetError(
+            f"{archive} is not the archive of {card.name}: {error}: delete it or get it again"
+        ) from error

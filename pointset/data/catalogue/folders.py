@@ -1,0 +1,152 @@
+"""Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pointset.data.catalogue.folder_tree import Branch, read_tree
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, Kind, kind_of_files
+from pointset.data.files.meshes import MESH_SUFFIXES
+from pointset.errors import PointsetError
+
+TEST_SHARE = 0.2
+"""Of a folder without a split of its own."""
+
+SPLITS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
+"""Names of folders, in any case of letters, that tell split/class/file from class/split/file."""
+
+LAYOUTS = (
+    "expected class/split/file, split/class/file or class/file, with meshes of type "
+    f"{', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
+)
+
+
+@dataclass(frozen=True)
+class ShapeFile:
+    """One file of a data set, with a mesh or a point cloud."""
+
+    path: Path
+    name: str
+    """The path inside the data set's folder, such as "chair/train/chair_0001.off", in Unicode's composed form."""
+    label: int
+    split: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The shapes of one split."""
+
+    shapes: list[ShapeFile]
+    classes: list[str]
+    """Of the whole folder, sorted: labels are indices into them."""
+    kind: Kind
+    """What all files of the folder hold."""
+
+
+def list_shapes(folder: Path, split: str, *, seed: int = 0) -> tuple[list[ShapeFile], list[str]]:
+    """List the meshes of one split and the names of all classes; see `list_folder`.
+
+    Raises:
+        PointsetError: as for `list_folder`, or the files hold point clouds.
+    """
+    listing = list_folder(folder, split, seed=seed)
+    if listing.kind == "clouds":
+        raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
+    return listing.shapes, listing.classes
+
+
+def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
+    """List the shapes of one split, by class and then by name.
+
+    Hidden files, and files that are neither meshes nor clouds, are passed over; links are followed, but not back to a
+    folder above. Names are compared, sorted and given in Unicode's composed form (NFC), whatever form the disk keeps.
+
+    A class/file folder is split by a rule: within each class the files are ordered by a hash of (seed, name), and the
+    first fifth of them, rounded, but at least one, is "test"; the others are "train". A class with a single shape has
+    it in "train". So a new file changes nothing for most others, and the rule gives the same split on any machine.
+
+    Args:
+        folder: the data set.
+        split: "train", "test" or another split that the folder has.
+        seed: of the rule.
+
+    Raises:
+        PointsetError: the layout is none of the three, or mixed, meshes stand beside clouds, two names are one, or
+            the split has no shape; the message says what was found.
+    """
+    tree = read_tree(folder)
+    _require_folders(tree)
+    kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
+    if _splits_come_first(tree):
+        _require_shapes_inside(folder, tree.folders)
+        places = [(inner.name, branch.name, inner) for branch in tree.folders for inner in branch.folders]
+        shapes, classes = _by_folder(places)
+    elif _has_splits(tree):
+        places = [(branch.name, inner.name, inner) for branch in tree.folders for inner in branch.folders]
+        shapes, classes = _by_folder(places)
+    else:
+        classes = [branch.name for branch in tree.folders]
+        shapes = [shape for label, branch in enumerate(tree.folders) for shape in _by_rule(branch, label, seed)]
+    chosen = [shape for shape in shapes if shape.split == split]
+    if not chosen:
+        known = ", ".join(sorted({shape.split for shape in shapes}))
+        raise PointsetError(f"{folder} has no shape in split {split!r}: found {known}")
+    return Listing(chosen, classes, kind)
+
+
+def _require_folders(tree: Branch) -> None:
+    loose, folders = len(tree.files), len(tree.folders)
+    if not folders or loose:
+        found = f"{loose} mesh or cloud files beside {folders} folders" if loose else "no folder in it"
+        raise PointsetError(f"{tree.path} is no data set of shapes: found {found}; {LAYOUTS}")
+
+
+def _splits_come_first(tree: Branch) -> bool:
+    inner = {inner.name.casefold() for branch in tree.folders for inner in branch.folders}
+    return {branch.name.casefold() for branch in tree.folders} <= SPLITS and not (inner and inner <= SPLITS)
+
+
+def _require_shapes_inside(folder: Path, splits: list[Branch]) -> None:
+    """The split folders of a split/class/file folder hold folders of shapes and nothing else."""
+    for branch in splits:
+        if branch.files:
+            raise PointsetError(f"{folder} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
+    for name in sorted({inner.name for branch in splits for inner in branch.folders}):
+        if not any(inner.files for branch in splits for inner in branch.folders if inner.name == name):
+            raise PointsetError(f"class {name!r} of {folder} holds no mesh and no point cloud; {LAYOUTS}")
+
+
+def _has_splits(tree: Branch) -> bool:
+    """Whether the class folders hold split folders; an error when they do not agree or hold nothing."""
+    with_files = [branch for branch in tree.folders if branch.files]
+    with_folders = [branch for branch in tree.folders if any(inner.files for inner in branch.folders)]
+    for branch in tree.folders:
+        if branch in with_files and branch in with_folders:
+            raise PointsetError(f"{branch.path} holds both files of shapes and folders of them; {LAYOUTS}")
+        if branch not in with_files and branch not in with_folders:
+            raise PointsetError(f"{branch.path} holds no mesh and no point cloud; {LAYOUTS}")
+    if with_files and with_folders:
+        found = f"{with_files[0].name}/file beside {with_folders[0].name}/split/file"
+        raise PointsetError(f"{tree.path} mixes two layouts: found {found}; {LAYOUTS}")
+    return bool(with_folders)
+
+
+def _by_folder(places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
+    """Shapes from (class, split, folder), by class, and the classes that have shapes."""
+    filled = [place for place in places if place[2].files]
+    classes = sorted({class_name for class_name, _, _ in filled})
+    label_of = {name: label for label, name in enumerate(classes)}
+    shapes = [
+        ShapeFile(path, f"{branch.inside}/{name}", label_of[class_name], split)
+        for class_name, split, branch in sorted(filled, key=lambda place: place[:2])
+        for name, path in branch.files.items()
+    ]
+    return shapes, classes
+
+
+def _by_rule(branch: Branch, label: int, seed: int) -> list[ShapeFile]:
+    names = {f"{branch.inside}/{name}": path for name, path in branch.files.items()}
+    by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
+    test = set(by_hash[: max(1, round(TEST_SHARE * len(names)))]) if len(names) > 1 else set()
+    return [ShapeFile(path, name, label, "test" if name in test else "train") for name, path in names.items()]

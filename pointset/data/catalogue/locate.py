@@ -1,0 +1,94 @@
+"""From the name of a data set to the folder that holds it."""
+
+import shutil
+from pathlib import Path
+
+from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
+from pointset.data.catalogue.home import datasets_home, disk_errors_told, make_folder
+from pointset.errors import PointsetError
+
+
+def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
+    """Find a data set; the embedded one is built if it is not there.
+
+    Args:
+        name_or_folder: a card's name, as text, or a folder.
+        progress: show a bar while building, if the output is a terminal.
+
+    Returns:
+        The card, if the name is one, and the folder.
+
+    Raises:
+        PointsetError: there is neither such a card nor such a folder, or the card's data is not in its place.
+    """
+    name = str(name_or_folder)
+    if isinstance(name_or_folder, str) and name in list_cards():
+        card = load_card(name)
+        return card, _card_folder(card, progress)
+    folder = Path(name_or_folder).expanduser()
+    if folder.is_dir():
+        return None, folder.resolve()
+    near = ", ".join(nearest_cards(name))
+    raise PointsetError(f"{name!r} is neither a folder nor the name of a data set: did you mean {near}?")
+
+
+def check_against_card(
+    classes: list[str], shapes: int, card: Card | None, split: str, folder: Path, variant: str | None = None
+) -> None:
+    """A copy that lacks shapes or classes would give figures that nobody can compare.
+
+    The card's numbers are those of its first variant, and of every variant where it has only a test split.
+
+    Raises:
+        PointsetError: the folder has other classes or another number of shapes than its card.
+    """
+    if card is None:
+        return
+    remedy = "unpack it again, or give the folder itself to use what is there"
+    if card.kind == "generated":
+        remedy = "delete that folder, and it will be built again"
+    if classes != list(card.classes):
+        odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
+        raise PointsetError(f"{folder} has other classes than {card.name} ({', '.join(odd)}): {remedy}")
+    other = variant not in (None, *card.variants[:1]) and "train" in card.splits
+    expected = shapes if other else card.splits.get(split, shapes)
+    if expected != shapes:
+        raise PointsetError(f"{folder} has {shapes} {split} shapes where {card.name} has {expected}: {remedy}")
+
+
+def _card_folder(card: Card, progress: bool) -> Path:
+    """Where a card's data is; an error that says how to get it, if it is nowhere."""
+    parent = datasets_home()
+    if card.kind == "generated":
+        return _generated(parent / card.name, progress)
+    folder = present_folder(card)
+    if folder is not None:
+        return folder
+    source = (
+        f"run `pointset data fetch {card.name}`, or unpack {card.urls[0]} there" if card.urls else card.instructions
+    )
+    raise PointsetError(
+        f"the data of {card.name} is not in {parent}: {source}, so that it makes {parent / card.folder}, or give the "
+        "folder where you have it"
+    )
+
+
+def present_folder(card: Card) -> Path | None:
+    """The folder with a card's data, called as the card or as what its archive unpacks to; None if there is none."""
+    folders = [datasets_home() / name for name in (card.name, card.folder)]
+    return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
+
+
+def _generated(folder: Path, progress: bool) -> Path:
+    """Build the embedded data set if it is not there, or was made by another version; a second process waits."""
+    from filelock import FileLock
+
+    from pointset.data.shapes10 import build_shapes10, is_current
+
+    if not is_current(folder):
+        make_folder(folder.parent)
+        with disk_errors_told(folder.parent), FileLock(folder.with_name(folder.name + ".lock")):
+            for left in folder.parent.glob(f".{folder.name}-*"):  # by a build that was killed: nobody else builds now
+                shutil.rmtree(left, ignore_errors=True)
+            build_shapes10(folder, progress=progress)
+    return folder

@@ -1,0 +1,63 @@
+"""Reading ScanObjectNN (Uy et al., arXiv 1908.04616) as its authors hand it out: h5_files/main_split*/*.h5."""
+
+from pathlib import Path
+
+from pointset.data.catalogue.cards import load_card
+from pointset.data.catalogue.hdf5 import Clouds, read_hdf5_file
+from pointset.errors import PointsetError
+
+# Folder and ending of the file names of each variant, from the authors' README, section "h5 files". Those that end in
+# _nobg are without the background, as OBJ_ONLY is; the authors give them no other name than their folder's.
+FILES = {
+    "PB_T50_RS": ("main_split", "_augmentedrot_scale75"),
+    "PB_T50_R": ("main_split", "_augmentedrot"),
+    "PB_T25_R": ("main_split", "_augmented25rot"),
+    "PB_T25": ("main_split", "_augmented25_norot"),
+    "OBJ_BG": ("main_split", ""),
+    "OBJ_ONLY": ("main_split_nobg", ""),
+    "PB_T50_RS_nobg": ("main_split_nobg", "_augmentedrot_scale75"),
+    "PB_T50_R_nobg": ("main_split_nobg", "_augmentedrot"),
+    "PB_T25_R_nobg": ("main_split_nobg", "_augmented25rot"),
+    "PB_T25_nobg": ("main_split_nobg", "_augmented25_norot"),
+}
+ANY_FILE = "*_objectdataset*.h5"
+PREFIXES = {"train": "training", "test": "test"}
+
+
+def is_scanobjectnn_folder(folder: Path) -> bool:
+    """Whether a folder is `h5_files` or a copy of some of it, or lies directly above or below it."""
+    return any(any(folder.glob(place + ANY_FILE)) for place in ("main_split*/", "h5_files/main_split*/", ""))
+
+
+def read_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> Clouds:
+    """Read one split of one variant.
+
+    Args:
+        folder: with main_split and main_split_nobg in it, or in a folder h5_files in it.
+        split: "train" or "test".
+        variant: a key of `FILES`; None takes PB_T50_RS, the hardest and most reported.
+
+    Raises:
+        PointsetError: there is no such split or variant, or its file is missing or damaged.
+    """
+    variant = variant or next(iter(FILES))
+    if variant not in FILES:
+        raise PointsetError(f"ScanObjectNN has no variant {variant!r}: choose one of {', '.join(FILES)}")
+    if split not in PREFIXES:
+        raise PointsetError(f"ScanObjectNN has no split {split!r}: choose train or test")
+    if any(folder.glob(ANY_FILE)):
+        raise PointsetError(f"{folder} is a part of ScanObjectNN: give the folder that has main_split in it")
+    if (folder / "h5_files").is_dir():
+        folder = folder / "h5_files"
+    path = _file(folder, variant, split)
+    if not path.is_file():
+        there = [name for name in FILES if _file(folder, name, split).is_file()]
+        raise PointsetError(f"{path} is missing: of split {split!r} there are {', '.join(there) or 'no variants'}")
+    classes = list(load_card("scanobjectnn").classes)
+    points, labels, names = read_hdf5_file(path, len(classes))
+    return Clouds(points, labels, [f"{variant}/{name}" for name in names], classes)
+
+
+def _file(folder: Path, variant: str, split: str) -> Path:
+    part, ending = FILES[variant]
+    return folder / part / f"{PREFIXES[split]}_objectdataset{ending}.h5"

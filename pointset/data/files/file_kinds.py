@@ -1,0 +1,80 @@
+"""Which files of a folder hold meshes, and which hold point clouds."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
+from typing import Literal
+
+from pointset.data.files.meshes import MESH_SUFFIXES
+from pointset.errors import PointsetError
+
+Kind = Literal["meshes", "clouds"]
+
+CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
+NOTES = ("readme", "license", "licence", "copying")
+"""How the names of text files begin that are no clouds."""
+
+
+def is_shape_file(name: str, *, at_top: bool) -> bool:
+    """Whether a file may hold a shape, by its name; text and arrays beside the class folders are lists of something."""
+    suffix = PurePath(name).suffix.lower()
+    if suffix == ".txt" and name.lower().startswith(NOTES):
+        return False
+    if at_top and suffix in (".txt", ".npy", ".npz"):
+        return False
+    return suffix in MESH_SUFFIXES or suffix in CLOUD_SUFFIXES
+
+
+def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
+    """What the files of a data set hold; of a set of meshes, the .txt files are dropped as notes.
+
+    A .ply file may be either; where only those are found, the first of them decides.
+
+    Args:
+        folder: named in the error.
+        listings: files by name, of each folder; changed in place.
+
+    Raises:
+        PointsetError: there are meshes and clouds.
+    """
+    listings = list(listings)
+    first = _first_of_each_suffix(listings)
+    meshes = [path for suffix, path in first.items() if suffix not in CLOUD_SUFFIXES]
+    clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES and suffix != ".txt"]
+    if not meshes and ".ply" in first and has_faces(first[".ply"]):
+        meshes = [first[".ply"]]
+    elif ".ply" in first and not meshes:
+        clouds.append(first[".ply"])
+    if meshes and clouds:
+        raise PointsetError(
+            f"{folder} mixes meshes and point clouds: found {_inside(meshes[0], folder)} beside "
+            f"{_inside(clouds[0], folder)}; keep them in two folders"
+        )
+    if not meshes:
+        return "clouds" if first else "meshes"
+    for files in listings:
+        for name in [name for name in files if name.lower().endswith(".txt")]:
+            del files[name]
+    return "meshes"
+
+
+def has_faces(path: Path) -> bool:
+    """Whether a PLY file's header announces faces; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 16).partition(b"end_header")[0]
+    except OSError:
+        return False
+    words = [line.split() for line in head.splitlines()]
+    return any(line[:2] == [b"element", b"face"] and line[2:3] != [b"0"] for line in words)
+
+
+def _first_of_each_suffix(listings: Iterable[Mapping[str, Path]]) -> dict[str, Path]:
+    first: dict[str, Path] = {}
+    for files in listings:
+        for name, path in files.items():
+            first.setdefault("." + name.rpartition(".")[2].lower(), path)
+    return first
+
+
+def _inside(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()

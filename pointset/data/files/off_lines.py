@@ -1,0 +1,182 @@
+"""OFF read line by line: slower than numpy's parser, but sure of every spelling and of the line of a mistake.
+
+`pointset.data.files.off` says which spellings are read and which are refused; it comes here with all but the usual.
+"""
+
+import math
+import re
+from itertools import pairwise
+
+import numpy as np
+
+from pointset.data.files.meshes import Mesh, MeshError
+
+_HEADER_WORD = re.compile(rb"((?:ST|C|N|4)*)(n?)OFF(.*)", re.DOTALL)
+_PREFIX = re.compile(rb"ST|C|N|4")
+# Numbers that each prefix adds to a vertex. Geomview's colour has four; files with three are common.
+_PREFIX_SIZES = {b"ST": (2,), b"C": (3, 4), b"N": (3,), b"4": (1,)}
+_FACE_COLOUR_SIZES = (0, 1, 3, 4)
+_LONGEST_EXCERPT = 40  # characters of a bad line that an error repeats
+
+
+class LineReader:
+    """One reading of one OFF file.
+
+    Args:
+        content: The whole file, without a byte order mark.
+        name: What to call the file in an error.
+    """
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self._name = name
+        text = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        # Every line that says something: its number in the file, and its words without the comment.
+        self._lines = [
+            (number, words)
+            for number, line in enumerate(text.split(b"\n"), start=1)
+            if (words := line.partition(b"#")[0].split())
+        ]
+        self._next = 0  # which of `_lines` is read next
+        self._underscores = b"_" in text  # Python reads 1_000 as a number, OFF does not
+
+    def read(self) -> Mesh:
+        """Read the whole file.
+
+        Returns:
+            The mesh, with vertices and faces in the file's order.
+
+        Raises:
+            MeshError: The file is not as `pointset.data.files.off` says; the message names the line.
+        """
+        prefixes = self._read_header()
+        vertex_count, face_count = self._read_counts()
+        vertices = self._read_vertices(vertex_count, prefixes)
+        faces = self._read_faces(face_count, vertex_count)
+        if self._next < len(self._lines):
+            raise self._error(f"expected the end of the file after {vertex_count} vertices and {face_count} faces")
+        return Mesh(vertices, faces)
+
+    def _read_header(self) -> list[bytes]:
+        """Read the word OFF and return its prefixes; what else its line says is left to be read."""
+        words = self._words("the word OFF")
+        header = _HEADER_WORD.fullmatch(words[0])
+        if header is None:
+            raise self._error("expected the word OFF, with ST, C, N or 4 before it or nothing")
+        prefixes = _PREFIX.findall(header[1])
+        if header[2]:
+            raise self._error("expected vertices in three dimensions, not the n-dimensional form nOFF")
+        if len(set(prefixes)) < len(prefixes):
+            raise self._error("expected each of ST, C, N and 4 only once before OFF")
+        rest = [header[3]] * bool(header[3]) + words[1:]
+        if rest[:1] == [b"BINARY"]:
+            raise self._error("expected OFF as text, not its binary form")
+        if rest:
+            self._lines[0] = (self._lines[0][0], rest)
+        else:
+            self._next += 1
+        return prefixes
+
+    def _read_counts(self) -> tuple[int, int]:
+        expected = "the counts of vertices, faces and edges"
+        words = self._words(expected)
+        if len(words) not in (2, 3) or not all(word.isdigit() and len(word) < 19 for word in words):
+            raise self._error(f"expected {expected}")
+        vertex_count, face_count = int(words[0]), int(words[1])
+        if not vertex_count or not face_count:
+            raise self._error("expected at least one vertex and one face")
+        self._next += 1
+        return vertex_count, face_count
+
+    def _read_vertices(self, count: int, prefixes: list[bytes]) -> np.ndarray:
+        sizes = {3}
+        for prefix in prefixes:
+            sizes = {size + more for size in sizes for more in _PREFIX_SIZES[prefix]}
+        coordinates: list[float] = []
+        for index in range(count):
+            words = self._words("vertex {} of {}", index, count)
+            if len(words) not in sizes:
+                raise self._error(f"expected {_either(sizes)} numbers for vertex {index} of {count}")
+            sizes = {len(words)}  # all lines like the first one, or a lost coordinate could pass for a short colour
+            coordinates += self._position(self._numbers(words), homogeneous=b"4" in prefixes)
+            self._next += 1
+        return np.array(coordinates, dtype=np.float64).reshape(-1, 3)
+
+    def _position(self, numbers: list[float], homogeneous: bool) -> list[float]:
+        position = numbers[:3]
+        if homogeneous:
+            weight = numbers[3]
+            if weight == 0 or not math.isfinite(weight):
+                raise self._error("expected a fourth coordinate that is finite and not zero")
+            position = [coordinate / weight for coordinate in position]
+        if not all(map(math.isfinite, position)):
+            raise self._error("expected finite coordinates")
+        return position
+
+    def _read_faces(self, count: int, vertex_count: int) -> np.ndarray:
+        triangles: list[int] = []
+        for index in range(count):
+            first, *others = self._read_face(index, count, vertex_count)
+            for second, third in pairwise(others):
+                triangles += (first, second, third)
+        return np.array(triangles, dtype=np.int64).reshape(-1, 3)
+
+    def _read_face(self, index: int, count: int, vertex_count: int) -> list[int]:
+        """Read one polygon's vertex indices and past its colour."""
+        words = self._words("face {} of {}", index, count)
+        (size,) = self._integers(words[:1])
+        if size < 3:
+            raise self._error(f"expected at least 3 vertices in face {index} of {count}")
+        if len(words) - 1 < size:
+            raise self._error(f"expected {size} vertex indices in face {index} of {count}")
+        colour = words[size + 1 :]
+        if len(colour) not in _FACE_COLOUR_SIZES:
+            raise self._error(
+                f"expected face {index} of {count} to end after {size} indices and a colour of 0, 1, 3 or 4 numbers"
+            )
+        corners = self._integers(words[1 : size + 1])
+        if min(corners) < 0 or max(corners) >= vertex_count:
+            raise self._error(f"expected vertex indices from 0 to {vertex_count - 1} in face {index} of {count}")
+        self._numbers(colour)
+        self._next += 1
+        return corners
+
+    def _words(self, expected: str, *details: int) -> list[bytes]:
+        """Words of the line to be read next, which must exist."""
+        if self._next < len(self._lines):
+            return self._lines[self._next][1]
+        expected = expected.format(*details)
+        if not self._lines:
+            raise MeshError(f"{self._name}: expected {expected}, found an empty file")
+        last = self._lines[-1][0]
+        raise MeshError(f"{self._name}, line {last}: expected {expected} after this line, found the end of the file")
+
+    def _integers(self, words: list[bytes]) -> list[int]:
+        try:
+            if self._underscores and any(b"_" in word for word in words):
+                raise ValueError
+            return [int(word) for word in words]
+        except ValueError:
+            raise self._error("expected whole numbers") from None
+
+    def _numbers(self, words: list[bytes]) -> list[float]:
+        try:
+            if self._underscores and any(b"_" in word for word in words):
+                raise ValueError
+            return [float(word) for word in words]
+        except ValueError:
+            raise self._error("expected only numbers") from None
+
+    def _error(self, expected: str) -> MeshError:
+        """Build the error for the line that is being read."""
+        number, words = self._lines[self._next]
+        return MeshError(f"{self._name}, line {number}: {expected}, found {_excerpt(b' '.join(words))}")
+
+
+def _excerpt(line: bytes) -> str:
+    """Quote what a line says, in printable characters, its end left off where it is long."""
+    text = line[: _LONGEST_EXCERPT + 1].decode("latin-1")
+    return ascii(text if len(text) <= _LONGEST_EXCERPT else text[:_LONGEST_EXCERPT] + "...")
+
+
+def _either(sizes: set[int]) -> str:
+    return " or ".join(str(size) for size in sorted(sizes))

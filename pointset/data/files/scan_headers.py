@@ -1,0 +1,207 @@
+"""Where the points lie in a file: the headers of .npy, .ply and .pcd, read without reading the points.
+
+Sources: numpy's documentation of the NPY format (numpy.lib.format); G. Turk, "The PLY Polygon File Format" (1994); the
+Point Cloud Library's page on PCD_V7.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from pointset.data.files.clouds import CloudError
+from pointset.data.files.file_kinds import has_faces
+
+LONGEST_LINE = 1 << 16
+MOST_LINES = 10_000
+"""Of a header: a file in which it does not end is not read to its own end."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Points as numbers: records of one size, or columns one after another."""
+
+    count: int
+    offset: int
+    """Byte of the first record."""
+    record: np.dtype
+    """With the fields x, y and z; or, with `by_column`, the type of one number."""
+    by_column: bool = False
+    columns: int = 3
+    """How many there are, with `by_column`; the first three are x, y and z."""
+
+    @property
+    def end(self) -> int:
+        """Byte after the last record, or column."""
+        return self.offset + self.count * self.record.itemsize * (self.columns if self.by_column else 1)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Points as lines of words."""
+
+    widths: tuple[int, ...] = (3, 6)
+    """Words that a line may have."""
+    columns: tuple[int, ...] = (0, 1, 2)
+    """Which of them are x, y and z."""
+    count: int | None = None
+    """Points as announced, if they are."""
+    offset: int = 0
+    """Byte after the header."""
+    first_line: int = 1
+    """Number in the file of the line there."""
+    skipped: int = 0
+    """Lines of something else before the points."""
+    more: bool = False
+    """Whether lines of something else may follow."""
+
+
+def npy_layout(path: Path) -> Binary:
+    """Of a numpy array [n, 3] or [n, 6]."""
+    formats = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with path.open("rb") as file:
+        try:
+            shape, by_column, dtype = formats[np.lib.format.read_magic(file)](file)
+        except (ValueError, EOFError, KeyError) as error:
+            raise CloudError("expected the header of a numpy array: save it with numpy.save") from error
+        offset = file.tell()
+    if len(shape) != 2 or shape[1] not in (3, 6) or dtype.kind not in "fiu":
+        raise CloudError(f"expected numbers [n, 3] or [n, 6], found {dtype} {list(shape)}")
+    if by_column:
+        return Binary(shape[0], offset, dtype, by_column=True, columns=shape[1])
+    return Binary(shape[0], offset, _record([*"xyz"], [dtype] * 3, shape[1] * dtype.itemsize))
+
+
+PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+PLY_TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"}
+PLY_TYPES |= {"float": "f4", "double": "f8", "float32": "f4", "float64": "f8"}
+PLY_TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") for size in (1, 2, 4)}
+LIST = ""
+"""Stands for the type of a list, which has no fixed size."""
+
+
+@dataclass(frozen=True)
+class _Element:
+    """One kind of thing in a PLY file."""
+
+    name: str
+    count: int
+    names: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    """numpy's, without byte order."""
+
+
+def ply_layout(path: Path) -> Binary | Text:
+    """Of the element "vertex" in a PLY file without faces."""
+    if has_faces(path):
+        raise CloudError("is a mesh, among point clouds: sample points on it, or save its vertices alone")
+    lines, offset = _header(path, "end_header")
+    if lines[0] != ["ply"] or len(lines[1]) < 2 or lines[1][0] != "format" or lines[1][1] not in PLY_ORDERS:
+        raise CloudError("expected the header of a PLY file, that begins with ply and its format")
+    order, elements = PLY_ORDERS[lines[1][1]], _elements(lines[2:])
+    names = [element.name for element in elements]
+    if "vertex" not in names:
+        raise CloudError(f"expected an element called vertex, found {', '.join(names) or 'none'}")
+    place = names.index("vertex")
+    vertex, before = elements[place], elements[:place]
+    _require_xyz(vertex.names)
+    for element in (vertex, *before) if order else (vertex,):
+        if LIST in element.types:
+            raise CloudError(f"has lists in its element {element.name}, so that points have no fixed place: drop them")
+    if not order:
+        return Text(
+            widths=(len(vertex.names),),
+            columns=tuple(vertex.names.index(axis) for axis in "xyz"),
+            count=vertex.count,
+            offset=offset,
+            first_line=len(lines) + 1,
+            skipped=sum(element.count for element in before),
+            more=len(elements) > place + 1,
+        )
+    skipped = sum(element.count * np.dtype(kind).itemsize for element in before for kind in element.types)
+    return Binary(vertex.count, offset + skipped, _record(vertex.names, [np.dtype(order + k) for k in vertex.types]))
+
+
+def _elements(lines: list[list[str]]) -> list[_Element]:
+    """The elements that a PLY header announces."""
+    elements: list[_Element] = []
+    for words in lines:
+        match words:
+            case ["element", name, count] if count.isdecimal():
+                elements.append(_Element(name, int(count)))
+            case ["property", "list", _, _, name] if elements:
+                elements[-1].names.append(name)
+                elements[-1].types.append(LIST)
+            case ["property", kind, name] if elements and kind in PLY_TYPES:
+                elements[-1].names.append(name)
+                elements[-1].types.append(PLY_TYPES[kind])
+            case [] | ["comment" | "obj_info" | "end_header", *_]:
+                pass
+            case _:
+                raise CloudError(f"has a line in its header that is not PLY: {' '.join(words)[:60]!r}")
+    return elements
+
+
+PCD_KINDS = {"F": "f", "I": "i", "U": "u"}
+
+
+def pcd_layout(path: Path) -> Binary | Text:
+    """Of a PCD file, as text or uncompressed."""
+    lines, offset = _header(path, "DATA")
+    header = {words[0]: words[1:] for words in lines if words}
+    names, points = header.get("FIELDS", []), header.get("POINTS", [])
+    if not {*"xyz"} <= {*names} or len(points) != 1 or not points[0].isdecimal():
+        raise CloudError("expected the header of a PCD file with fields x, y, z and a number of points")
+    if header["DATA"] == ["binary_compressed"]:
+        raise CloudError(
+            "is compressed as a whole, so that it cannot be read in pieces: save it as binary, for instance with "
+            "open3d.io.write_point_cloud"
+        )
+    try:
+        repeats = [int(count) for count in header.get("COUNT", ["1"] * len(names))]
+        kinds = [f"<{PCD_KINDS[kind]}{size}" for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
+        types = [np.dtype((kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(kinds, repeats, strict=True)]
+        starts = dict(zip(names, accumulate(repeats), strict=True))
+    except (KeyError, ValueError, TypeError) as error:
+        raise CloudError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file") from error
+    if header["DATA"] == ["ascii"]:
+        columns = tuple(starts[axis] - 1 for axis in "xyz")
+        return Text((sum(repeats),), columns, int(points[0]), offset, len(lines) + 1)
+    if header["DATA"] != ["binary"]:
+        raise CloudError(f"holds its points as {' '.join(header['DATA'])!r}: save them as ascii or binary")
+    return Binary(int(points[0]), offset, _record(names, types))
+
+
+def _header(path: Path, last: str) -> tuple[list[list[str]], int]:
+    """The words of each line up to the one that begins with `last`, and the byte after it."""
+    lines: list[list[str]] = []
+    with path.open("rb") as file:
+        while len(lines) < MOST_LINES:
+            line = file.readline(LONGEST_LINE)
+            lines.append(line.decode("latin-1").split())
+            if lines[-1][:1] == [last]:
+                return lines, file.tell()
+            if not line.endswith(b"\n"):
+                break
+    raise CloudError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
+
+
+def _require_xyz(names: Sequence[str]) -> None:
+    if not {*"xyz"} <= {*names}:
+        raise CloudError(f"expected x, y and z of every point, found {', '.join(names) or 'nothing'}")
+
+
+def _record(names: Sequence[str], types: Sequence[np.dtype], size: int | None = None) -> np.dtype:
+    """One point in the file, of which only x, y and z are read."""
+    starts = [*accumulate((one.itemsize for one in types), initial=0)]
+    where = [names.index(axis) for axis in "xyz"]
+    return np.dtype(
+        {
+            "names": [*"xyz"],
+            "formats": [types[i] for i in where],
+            "offsets": [starts[i] for i in where],
+            "itemsize": size or starts[-1],
+        }
+    )

@@ -1,0 +1,1 @@
+"""Points sampled once and kept on disk: build, open, verify."""

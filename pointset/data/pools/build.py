@@ -1,0 +1,136 @@
+"""Making the pools of a whole data set, all its splits, before anything trains on them."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pointset.data.catalogue.folders import list_shapes
+from pointset.data.catalogue.locate import locate_data
+from pointset.data.pools.cache import build_pool
+from pointset.data.pools.manifest import Plan
+from pointset.data.pools.mesh_pool import Made, UnreadableMeshesError
+from pointset.data.pools.shape_jobs import Sampling
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build did."""
+
+    source: str
+    """The data set: a card's name or a folder."""
+    pools: dict[str, Made]
+    """By split."""
+    seconds: float
+
+    @property
+    def shapes(self) -> int:
+        """In the pools now."""
+        return sum(made.shapes for made in self.pools.values())
+
+    @property
+    def sampled(self) -> int:
+        """Sampled by this build; the others were there."""
+        return sum(made.sampled for made in self.pools.values())
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why a mesh could not be used, by the shape's name."""
+        return {name: reason for made in self.pools.values() for name, reason in made.failures.items()}
+
+
+def build_dataset(
+    name_or_folder: str | Path,
+    *,
+    points: int = 10_000,
+    sampler: str = "uniform",
+    seed: int = 0,
+    normals: bool = False,
+    workers: int | None = None,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    on_error: str = "raise",
+    rebuild: bool = False,
+    splits: Sequence[str] = ("train", "test"),
+    split_seed: int = 0,
+    progress: bool = True,
+) -> BuildReport:
+    """Sample every mesh of a data set into pools of points on disk.
+
+    What was finished before, by a build that was stopped too, is not done again. No byte of the result depends on
+    where the work is done. On a cluster the workers must see the mesh files under the same paths; the points come
+    back to this process, which alone writes.
+
+    Args:
+        name_or_folder: as for `load_dataset`.
+        points: points per shape.
+        sampler: "uniform", "fps" or "poisson"; see `pointset.data.sampling`.
+        seed: of the points.
+        normals: keep the unit normal at each point too.
+        workers: processes; None takes one per core, or all of a cluster's.
+        backend: "loky" (processes on this machine), "dask" or "ray".
+        scheduler: the cluster's address, such as tcp://host:8786.
+        on_error: when meshes cannot be used, after all have been tried: "raise", or "skip" to finish without them.
+        rebuild: begin anew, whatever is there.
+        splits: those of the data set that has them; it must have one.
+        split_seed: of the rule that splits a class/file folder.
+        progress: show a bar, if the output is a terminal.
+
+    Raises:
+        UnreadableMeshesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.
+        PointsetError: there is no such data set of meshes, an option is wrong, the disk is full or read-only, or a
+            pool is damaged and `rebuild` is off.
+    """
+    started = time.perf_counter()
+    sampling = Sampling(points, sampler, seed, normals)
+    spread = Workers(workers, backend, scheduler)
+    folder = find_folder(name_or_folder, progress)
+    pools: dict[str, Made] = {}
+    errors: list[UnreadableMeshesError] = []
+    for split, plan in _plans(folder, splits, split_seed, sampling).items():
+        try:
+            pools[split] = build_pool(plan, spread, on_error=on_error, rebuild=rebuild, progress=progress)
+        except UnreadableMeshesError as error:  # the other splits are still to do
+            errors.append(error)
+    if errors:
+        raise _all_in_one(errors, pools)
+    return BuildReport(str(name_or_folder), pools, time.perf_counter() - started)
+
+
+def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
+    """The folder with a data set's meshes.
+
+    Raises:
+        PointsetError: there is none, or it holds points already.
+    """
+    from pointset.data.catalogue.released import is_released
+
+    _, folder = locate_data(name_or_folder, progress=progress)
+    if is_released(folder):
+        raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
+    return folder
+
+
+def _plans(folder: Path, splits: Sequence[str], split_seed: int, sampling: Sampling) -> dict[str, Plan]:
+    """What to make of each split that the folder has."""
+    plans: dict[str, Plan] = {}
+    absent: list[PointsetError] = []
+    for split in splits:
+        try:
+            shapes, classes = list_shapes(folder, split, seed=split_seed)
+        except PointsetError as error:
+            absent.append(error)
+        else:
+            plans[split] = Plan.of(f"{folder.name}-{split}", shapes, classes, sampling)
+    if not plans:
+        raise absent[0]
+    return plans
+
+
+def _all_in_one(errors: Sequence[UnreadableMeshesError], pools: dict[str, Made]) -> UnreadableMeshesError:
+    failures = {name: reason for error in errors for name, reason in error.failures.items()}
+    finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
+    reports = [report for error in errors for report in error.reports]
+    return UnreadableMeshesError(failures, finished, reports, errors[0].remedy)

@@ -1,0 +1,196 @@
+"""What a model costs: multiply-adds (counted), latency (timed) and memory of a training step (measured)."""
+
+import copy
+import math
+import statistics
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from pointset.nn.modes import in_evaluation_mode
+from pointset.runs.threads import torch_threads
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one model at one size of set."""
+
+    multiply_adds: int
+    """Of the matrix products of one forward pass over one set."""
+    latency_ms: float
+    """Of one forward pass over one set: median of interleaved repeats, on the given device and threads."""
+    step_memory_mb: float
+    """Most memory that a training step holds beyond what it began with, in MB of 10^6 bytes."""
+
+
+def measure_costs(
+    models: Sequence[nn.Module], points: int, *, batch_size: int = 32, repeats: int = 9, threads: int = 1
+) -> list[Cost]:
+    """Measure several models side by side.
+
+    Args:
+        models: of the zoo, all on one device.
+        points: per set.
+        batch_size: sets per training step, for the memory.
+        repeats: timings of each model; they take turns, so that a busy moment of the machine hits all alike.
+        threads: of torch.
+    """
+    with torch_threads(threads):
+        return _measure(models, points, batch_size, repeats)
+
+
+def _measure(models: Sequence[nn.Module], points: int, batch_size: int, repeats: int) -> list[Cost]:
+    times: list[list[float]] = [[] for _ in models]
+    for _ in range(repeats):
+        for model, found in zip(models, times, strict=True):
+            found.append(latency_ms(model, points))
+    return [
+        Cost(
+            multiply_adds=multiply_adds(model, points),
+            latency_ms=round(statistics.median(found), 3),
+            step_memory_mb=round(step_memory(model, points, batch_size) / 1e6, 1),
+        )
+        for model, found in zip(models, times, strict=True)
+    ]
+
+
+def multiply_adds(model: nn.Module, points: int) -> int:
+    """Multiply-adds of all matrix products of a forward pass over one set, those of distances between rows included.
+
+    torch's own counter sees them, on a CPU whatever the model's device: the count is the same on all.
+    """
+    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    clouds = clouds_for(model, 1, points)
+    with torch.no_grad():
+        return flops(lambda: model(clouds)) // 2
+
+
+def flops(work: Callable[[], object]) -> int:
+    """Floating-point operations of the matrix products of some work, two per multiply-add; backward passes too."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    aten = torch.ops.aten
+    unknown = {
+        aten._cdist_forward: _distance_flops,  # of few rows
+        aten._euclidean_dist: _distance_flops,  # of many
+        aten.addmm_: _added_product_flops,
+        aten.baddbmm_: _added_product_flops,
+    }
+    with _unfused(), FlopCounterMode(display=False, custom_mapping=unknown) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+@contextmanager
+def _unfused() -> Iterator[None]:
+    """Make attention and recurrent layers of plain products: the counter does not know their kernels for CPUs."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    attention, recurrent = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(attention)
+        torch.backends.mkldnn.enabled = recurrent
+
+
+def _distance_flops(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
+    """Two for each product of the distances |a - b| between rows a [..., n, d] and b [..., m, d]."""
+    return 2 * math.prod(first) * second[-2]
+
+
+def _added_product_flops(_: Sequence[int], first: Sequence[int], second: Sequence[int], *__: Any, **___: Any) -> int:
+    """Two for each product of first [..., n, d] and second [..., d, m], added to something in place."""
+    return 2 * math.prod(first) * second[-1]
+
+
+def latency_ms(model: nn.Module, points: int) -> float:
+    """Milliseconds of one forward pass over one set, after one to warm up."""
+    clouds = clouds_for(model, 1, points)
+    with torch.inference_mode(), in_evaluation_mode(model):
+        model(clouds)
+        wait_for(clouds.device)
+        start = time.perf_counter()
+        model(clouds)
+        wait_for(clouds.device)
+        return 1000.0 * (time.perf_counter() - start)
+
+
+def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
+    """Bytes that forward and backward pass hold at their peak beyond what was held before, gradients included."""
+    model = copy.deepcopy(model).train()  # its batch statistics and gradients are its own
+    clouds = clouds_for(model, batch_size, points)
+    labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
+
+    def step() -> None:
+        F.cross_entropy(model(clouds), labels).backward()
+
+    with torch.random.fork_rng():
+        return _peak_on_gpu(step, clouds.device) if clouds.is_cuda else held_at_peak(step)
+
+
+def _peak_on_gpu(step: Callable[[], None], device: torch.device) -> int:
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    step()
+    return torch.cuda.max_memory_allocated(device) - before
+
+
+def held_at_peak(step: Callable[[], None]) -> int:
+    """The most bytes that results of operators hold at one time; the peak of a process never falls, this one does."""
+    with _Held() as held:
+        step()
+    return held.peak
+
+
+class _Held(TorchDispatchMode):
+    """Sees every operator, backward pass included, and follows the memory of its results until it is freed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = self.peak = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._follow(tensor.untyped_storage())
+        return result
+
+    def _follow(self, storage: torch.UntypedStorage) -> None:
+        place, size = storage._cdata, storage.nbytes()
+        if place not in self._known:
+            self._known.add(place)
+            self.bytes += size
+            self.peak = max(self.peak, self.bytes)
+            weakref.finalize(storage, self._free, place, size)
+
+    def _free(self, place: int, size: int) -> None:
+        self._known.discard(place)
+        self.bytes -= size
+
+
+def clouds_for(model: nn.Module, sets: int, points: int) -> Tensor:
+    """Random clouds [sets, points, inputs], the same every time, on the model's device."""
+    device = next(model.parameters()).device
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(sets, points, getattr(model, "inputs", 3), generator=generator).to(device)
+
+
+def wait_for(device: torch.device) -> None:
+    """Until a GPU has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

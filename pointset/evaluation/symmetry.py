@@ -1,0 +1,201 @@
+"""Does a module treat its input as a set? Measured, not believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pointset.errors import PointsetError
+from pointset.evaluation.set_functions import MaskArgument, SetFunction
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+SETS = 3
+"""In each batch that is tried."""
+MIXED_ORDERS = 2
+"""Random orders of each set that are tried, beside a rotation, which moves every row."""
+PADDING = 5
+"""Rows of garbage that are added behind a mask."""
+GARBAGE = (1.0, 1e4, math.nan)
+"""What the rows of garbage, from N(0, 1), are multiplied by: like the elements, far larger, and no numbers at all."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """The worst deviations found, as shares of the largest output; inf where an output is not finite."""
+
+    kind: str
+    """"invariant" when the output has no row per element, "equivariant" when it has."""
+    permutation: float
+    """Between f(P X) and f(X), or P f(X) for an equivariant module."""
+    duplicates: float
+    """The same for sets in which elements occur twice; for an equivariant module also between the rows of equals."""
+    padding: float | None
+    """Between a set and the same set with masked rows at its end or among its elements, whatever they hold: NaN too,
+    which a weight of 0 does not silence. None when the module takes no mask."""
+    repetition: float
+    """Between a set and the set with each element twice. A property, not a fault, and no part of `worst`: maxima, means
+    and attention do not see it, sums do."""
+
+    @property
+    def worst(self) -> float:
+        """The largest of the deviations that a function of sets does not have."""
+        return max(self.permutation, self.duplicates, self.padding or 0.0)
+
+
+def check_symmetry(
+    module: nn.Module | Callable[..., Tensor],
+    *,
+    sizes: tuple[int, ...] = (1, 2, 7, 31),
+    dim: int | None = None,
+    seed: int = 0,
+    mask: bool | None = None,
+) -> Symmetry:
+    """Test invariance or equivariance under permutations, with duplicates, and under padding, in evaluation mode.
+
+    Args:
+        module: called as `module(X [B, n, dim], mask [B, n])`, a module or any other function. An output [B, n, ...]
+            whose n is the set's own at every size is taken as equivariant, any other as invariant.
+        sizes: set sizes to try.
+        dim: width of the rows; the module's own `inputs`, or 3, when None.
+        seed: of sets and permutations.
+        mask: False for a module that is called with X alone; padding is then not tested. When None, a module takes a
+            mask if it has a parameter called `mask`, which is then given by name, or a second one without a default.
+            True for one that hides its parameters behind `*inputs` and wraps no module that shows them.
+
+    Returns:
+        The worst deviations. For a correct module they are of the order of its rounding (float32: below 1e-4).
+
+    Raises:
+        PointsetError: no sizes, or sizes that are none; the module cannot be called so; its output is no tensor, or
+            has a shape that changes with the set in another way than by a row per element.
+    """
+    import torch
+
+    if not sizes or min(sizes) < 1:
+        raise PointsetError(f"sizes={sizes} are no sizes of sets: give some from 1 on")
+    function = SetFunction(module, mask)
+    dim = dim or function.inputs
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad(), function.evaluating():
+        trials = [_Trial(function, size, dim, generator) for size in sizes]
+        equivariant = all(trial.has_rows for trial in trials)
+        for trial in trials:
+            trial.equivariant = equivariant
+        return Symmetry(
+            "equivariant" if equivariant else "invariant",
+            permutation=max(trial.permutation() for trial in trials),
+            duplicates=max(trial.duplicates() for trial in trials),
+            padding=None if function.mask is MaskArgument.NONE else max(trial.padding() for trial in trials),
+            repetition=max(trial.repetition() for trial in trials),
+        )
+
+
+class _Trial:
+    """One batch of sets of one size, and what the function makes of it."""
+
+    equivariant = False
+    """Decided over all sizes: at one alone, two seeds look like two elements."""
+
+    def __init__(self, function: SetFunction, size: int, dim: int, generator: torch.Generator) -> None:
+        self.function, self.size, self.generator = function, size, generator
+        self.X = function.random_sets(SETS, size, dim, generator)
+        self.result = self._run(self.X)
+        self.repeated = self._run(self.X.repeat_interleave(2, dim=1))
+        self.has_rows = all(
+            found.shape[:2] == (SETS, n) for found, n in ((self.result, size), (self.repeated, 2 * size))
+        )
+
+    def permutation(self) -> float:
+        return self._moved(self.X, self.result)
+
+    def duplicates(self) -> float:
+        """The first element in place of every other one: rows with the same numbers, maxima that occur twice."""
+        X = self.X.clone()
+        X[:, ::2] = X[:, :1].clone()
+        result = self._run(X)
+        deviation = self._moved(X, result)
+        if not self.equivariant:
+            return deviation
+        equals = result[:, ::2]
+        return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
+
+    def padding(self) -> float:
+        return max(self._padded(garbage) for garbage in GARBAGE)
+
+    def repetition(self) -> float:
+        return _deviation(self.repeated[:, ::2] if self.equivariant else self.repeated, self.result)
+
+    def _padded(self, garbage: float) -> float:
+        import torch
+
+        places = _places(self.size, self.generator)
+        X = garbage * self.function.random_sets(SETS, self.size + PADDING, self.X.shape[2], self.generator)
+        X[_each_set(), places] = self.X
+        mask = torch.zeros(X.shape[:2], dtype=torch.bool)
+        mask[_each_set(), places] = True
+        return _deviation(self._at(places, self._run(X, mask.to(X.device))), self.result)
+
+    def _moved(self, X: Tensor, result: Tensor) -> float:
+        orders = _orders(self.size, self.generator)
+        return max(_deviation(self._run(X[_each_set(), order]), self._at(order, result)) for order in orders)
+
+    def _at(self, places: Tensor, result: Tensor) -> Tensor:
+        """The rows that an equivariant function has for the elements at places [B, m]; else all there is."""
+        return result[_each_set(), places] if self.equivariant else result
+
+    def _run(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
+        found = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
+        if self.equivariant and found.shape[:2] != X.shape[:2]:
+            raise PointsetError(f"{self.function.name} gives {list(found.shape)} for X {list(X.shape)}: {ROWS}")
+        return found
+
+
+ROWS = "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
+
+
+def _each_set() -> Tensor:
+    """Numbers [B, 1] of the sets, for indexing beside places [B, m]."""
+    import torch
+
+    return torch.arange(SETS)[:, None]
+
+
+def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
+    """Orders [B, n] to try, drawn for each set; of two elements or more, never the one they have."""
+    import torch
+
+    shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=generator)
+    rotation = (torch.arange(size) + shifts) % size
+    mixed = [torch.rand(SETS, size, generator=generator).argsort(dim=1) for _ in range(MIXED_ORDERS * (size > 2))]
+    unmoved = torch.arange(size)
+    return [rotation, *(torch.where((order == unmoved).all(dim=1, keepdim=True), rotation, order) for order in mixed)]
+
+
+def _places(size: int, generator: torch.Generator) -> Tensor:
+    """Where the elements [B, n] stand among padding, in their order: first in the first set, never quite so after."""
+    import torch
+
+    draws = torch.rand(SETS, size + PADDING, generator=generator)
+    draws[0] = torch.arange(size + PADDING)
+    draws[1:, 0] = torch.inf
+    return draws.argsort(dim=1)[:, :size].sort(dim=1).values
+
+
+def _deviation(found: Tensor, expected: Tensor) -> float:
+    import torch
+
+    if found.shape != expected.shape:
+        raise PointsetError(f"an output of {list(found.shape)} stands where {list(expected.shape)} was: {ROWS}")
+    if not found.numel():
+        return 0.0
+    exact = torch.promote_types(found.dtype, torch.float64)  # differences of integers and half floats overflow
+    found, expected = found.to("cpu", exact), expected.to("cpu", exact)
+    if not (found.isfinite().all() and expected.isfinite().all()):
+        return math.inf  # max() would pass over a NaN
+    scale = expected.abs().max().clamp(min=torch.finfo(exact).tiny)
+    return float((found - expected).abs().max() / scale)

@@ -1,0 +1,47 @@
+"""Which points a max pool selects: the picture that a model without attention has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def critical_points(model: nn.Module, points: Tensor) -> Tensor:
+    """For how many features of its max pool each point is the one that is taken.
+
+    A point with 0 could be left out without any change of the pooled vector: the others are the critical point set (Qi
+    et al., PointNet, arXiv 1612.00593, section 4.3). Of equal values the first point counts.
+
+    Args:
+        model: a zoo model that pools by max, such as rff-max or isab16-max. In an encoder where points read one another
+            a point also stands for what it has read.
+        points: [n, 3], one cloud.
+
+    Returns:
+        int64 [n]; the counts sum to the width of the pooled vector.
+
+    Raises:
+        PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1, finite and of the
+            type that the model computes in.
+    """
+    import torch
+
+    from pointset.explain.maps import check_clouds
+    from pointset.nn.modes import in_evaluation_mode
+    from pointset.nn.pooling.simple import MaxPool
+    from pointset.zoo.names import SetClassifier
+
+    if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
+        name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
+        raise PointsetError(f"{name} does not pool by max: critical points are those of models such as rff-max")
+    if points.ndim != 2 or points.shape[1] != model.inputs or not len(points):
+        raise PointsetError(f"points must be [n, {model.inputs}], n at least 1, got {list(points.shape)}")
+    check_clouds(model, points)
+    device = next(model.parameters()).device
+    with torch.no_grad(), in_evaluation_mode(model):
+        rows = model.encode(points[None].to(device))[0]
+    return torch.bincount(rows.argmax(dim=0).cpu(), minlength=len(points))

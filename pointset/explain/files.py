@@ -1,0 +1,148 @@
+"""Maps in files and tables: `.npz` to keep them, pandas to work on them."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pointset.errors import PointsetError
+from pointset.explain.maps import AttentionMap
+from pointset.runs.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pandas import DataFrame
+
+FORMAT = 2
+_DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # a flag that says "encrypted"; NotImplementedError, of a compression nobody has, is one of these
+    SyntaxError,  # in the header of an array
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What zipfile and numpy raise on a file that is not what it says."""
+
+
+def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
+    """Write maps to an `.npz` file: plain arrays and a line of JSON, no pickle.
+
+    Raises:
+        PointsetError: the path has another suffix, or cannot be written.
+    """
+    import numpy as np
+
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise PointsetError(f"{path} is no name for maps: let it end in .npz")
+    about = [{"layer": found.layer, "kind": found.kind, "points_are": found.points_are} for found in maps]
+    arrays = {f"weights{place}": found.weights.numpy() for place, found in enumerate(maps)}
+    arrays |= {f"mask{place}": found.mask.numpy() for place, found in enumerate(maps) if found.mask is not None}
+    header = np.array(json.dumps({"format": FORMAT, "maps": about, "arrays": list(arrays)}))
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, about=header, **arrays)  # type: ignore[arg-type]
+
+    try:
+        write_atomically(path, write)
+    except OSError as error:
+        raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
+    return path
+
+
+def load_maps(path: str | Path) -> list[AttentionMap]:
+    """Read what `save_maps` wrote, bit for bit.
+
+    Raises:
+        PointsetError: the file is missing, damaged or of another format.
+    """
+    import torch
+
+    try:
+        about, arrays = _read(Path(path))
+        return [
+            AttentionMap(
+                **one,
+                weights=torch.from_numpy(arrays[f"weights{place}"]),
+                mask=torch.from_numpy(arrays[f"mask{place}"]) if f"mask{place}" in arrays else None,
+            )
+            for place, one in enumerate(about["maps"])
+        ]
+    except _DAMAGE as error:
+        fault = " ".join(str(error).split()) or type(error).__name__
+        raise PointsetError(f"{path} holds no attention maps ({fault}): save them again with save_maps") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What is said about the maps, and their arrays by name.
+
+    Every member is read to its end before it is parsed, as only then its checksum is compared; `numpy.load` stops
+    where the header of the array says, which may be what is damaged.
+    """
+    from numpy.lib.format import read_array
+
+    with zipfile.ZipFile(path) as content:
+
+        def array(name: str) -> NDArray[Any]:
+            return read_array(io.BytesIO(content.read(f"{name}.npy")), allow_pickle=False)
+
+        about = json.loads(str(array("about")))
+        if about["format"] != FORMAT:
+            raise PointsetError(
+                f"{path} has format {about['format']}, and this version of pointset reads {FORMAT}: save the maps "
+                "again with save_maps"
+            )
+        return about, {name: array(name) for name in about["arrays"]}  # a mask that got lost is missed here
+
+
+def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
+    """A table with one line per weight: layer, kind, head, query, key, weight, relative (1 = uniform).
+
+    Of a batch, a first column `cloud`; padded queries and keys are left out.
+
+    Raises:
+        PointsetError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise PointsetError("a table of weights needs pandas: run `pip install pandas`") from error
+    tables = []
+    for found in [maps] if isinstance(maps, AttentionMap) else maps:
+        clouds = [found] if found.weights.dim() == 3 else [found[row] for row in range(len(found))]
+        tables += [_table(cloud, None if cloud is found else row) for row, cloud in enumerate(clouds)]
+    return pandas.concat(tables, ignore_index=True)
+
+
+def _table(found: AttentionMap, cloud: int | None) -> DataFrame:
+    import numpy as np
+    import pandas
+
+    head, query, key = (index.ravel() for index in np.indices(tuple(found.weights.shape)))
+    columns = {} if cloud is None else {"cloud": cloud}
+    return pandas.DataFrame(
+        {
+            **columns,
+            "layer": found.layer,
+            "kind": found.kind,
+            "head": head,
+            "query": query,
+            "key": key,
+            "weight": found.weights.numpy().ravel(),
+            "relative": found.relative().numpy().ravel(),
+        }
+    )

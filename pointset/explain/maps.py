@@ -1,0 +1,251 @@
+"""Attention maps as data: who reads what, for every attention of a model.
+
+This module stays light: `pointset.attention_maps` is this module's function, and the package loads it at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from pointset.nn.attention import Multihead
+
+Kind = Literal["reads", "writes", "pools", "self"]
+Side = Literal["keys", "queries", "both", "neither"]
+_SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMap:
+    """The weights of one attention, on one cloud or on a batch of them. Every row sums to 1 over the keys.
+
+    - "reads": each inducing point (query) over the points (keys);
+    - "writes": each point (query) over the inducing points (keys);
+    - "pools": each seed (query) over the points (keys);
+    - "self": each element over the elements, of the set itself or of the pooled vectors.
+
+    Heads are never averaged unless `heads` is called. Of a batch, `map[i]` is the map of one cloud without its padding.
+    """
+
+    layer: str
+    """The module's name inside the model, such as "encoder.0.reads"."""
+    kind: Kind
+    weights: Tensor
+    """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
+    points_are: Side
+    """Which side are the points of the cloud."""
+    mask: Tensor | None = None
+    """Of a batch with padding: bool [B, n], True at real points."""
+
+    def __len__(self) -> int:
+        """Clouds in the batch."""
+        if self.weights.dim() == 3:
+            raise TypeError(f"the map of {self.layer} is of one cloud: it has no length")
+        return len(self.weights)
+
+    def __getitem__(self, index: int) -> AttentionMap:
+        """The map of one cloud of a batch, without its padded queries and keys."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"the batch has {len(self)} clouds, and no number {index}")
+        weights = self.weights[index]
+        if self.mask is not None:
+            real = self.mask[index]
+            if self.points_are in ("keys", "both"):
+                weights = weights[:, :, real]
+            if self.points_are in ("queries", "both"):
+                weights = weights[:, real]
+        return dataclasses.replace(self, weights=weights, mask=None)
+
+    def relative(self) -> Tensor:
+        """The weights times the number of real keys: 1 is uniform attention, whatever the size of the set."""
+        return self.weights * self._keys()
+
+    def entropy(self) -> Tensor:
+        """Entropy of each row over its greatest value, log n: 1 is uniform, 0 looks at one key. [..., heads, queries].
+
+        A row over one key, or over none, is uniform.
+        """
+        import torch
+
+        nats = torch.special.entr(self.weights).sum(dim=-1)
+        greatest = self._keys().log().clamp(min=0)[..., 0]
+        return torch.where(greatest > 0, nats / greatest.clamp(min=1e-12), 1.0)
+
+    def row_distance(self) -> Tensor:
+        """Mean distance between the rows of different queries, [..., heads]: 0 all alike, 1 no key in common.
+
+        The distance of two rows is their total variation, half the sum of absolute differences. NaN for one query.
+        """
+        import torch
+
+        queries = self.weights.shape[-2]
+        if queries < 2:
+            return self.weights.new_full(self.weights.shape[:-2], math.nan)
+        distances = torch.cdist(self.weights, self.weights, p=1.0) / 2
+        return distances.sum(dim=(-1, -2)) / (queries * (queries - 1))
+
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """Indices and weights of the k keys that each row attends to most, in falling order, [..., queries, k] each.
+
+        Raises:
+            PointsetError: there are not so many keys.
+        """
+        keys = self.weights.shape[-1]
+        if not 1 <= k <= keys:
+            raise PointsetError(f"{self.layer} has {keys} keys: ask for the top 1 to {keys}, not {k}")
+        found = self.weights.topk(k, dim=-1)
+        return found.indices, found.values
+
+    def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
+        """The map with its heads made one. Rows of a mean still sum to 1; rows of a maximum do not.
+
+        Raises:
+            PointsetError: `how` is neither.
+        """
+        if how not in ("mean", "max"):
+            raise PointsetError(f"heads are made one by mean or max, not {how!r}")
+        over = self.weights.mean if how == "mean" else self.weights.amax
+        return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
+
+    def _keys(self) -> Tensor:
+        """Real keys of each cloud, in a shape that goes with the weights."""
+        import torch
+
+        if self.mask is None or self.points_are not in ("keys", "both"):
+            return torch.tensor(float(self.weights.shape[-1]))[..., None]
+        return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
+
+
+def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
+    """Run a model once and return one map per attention in it, in the order of the computation.
+
+    Looking changes nothing: the model computes what it always computes, keeps no record and stays in its mode.
+
+    Args:
+        model: any module whose attention is made of this package's blocks.
+        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives
+            [B, heads, queries, keys].
+        mask: [n] or [B, n], True at real points.
+
+    Raises:
+        PointsetError: the model has no attention, or points or mask are not what it takes.
+    """
+    import torch
+
+    from pointset.nn.modes import in_evaluation_mode
+
+    attentions = dict(_attentions(model))
+    if not attentions:
+        raise PointsetError(
+            f"{_name(model)} has no attention to look at: models whose name begins with sab or isab, or ends in pma, do"
+        )
+    check_clouds(model, points, mask)
+    one = points.dim() == 2
+    points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
+    device = next(model.parameters()).device
+    with torch.no_grad(), in_evaluation_mode(model), _recording(attentions) as records:
+        model(points.to(device), None if mask is None else mask.to(device))
+    kinds = _kinds(model)
+    kept = None if mask is None else mask.cpu()
+    maps = []
+    for layer, weights in records:
+        kind, side = kinds[layer]
+        if side == "both":
+            queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
+            side = _SIDES.get((queries, keys), "neither")
+        found = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept)
+        maps.append(found[0] if one else found)
+    return maps
+
+
+def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
+    """The map of a layer, or the only one of a kind.
+
+    Raises:
+        PointsetError: there is none, or several; the message lists what there is.
+    """
+    found = [one for one in maps if layer in (None, one.layer) and kind in (None, one.kind)]
+    there = ", ".join(f"{one.layer} ({one.kind})" for one in maps)
+    asked = " and ".join(f"{name} {value!r}" for name, value in (("layer", layer), ("kind", kind)) if value is not None)
+    if not found:
+        raise PointsetError(f"no attention has {asked}: there are {there}")
+    if len(found) > 1:
+        raise PointsetError(f"{len(found)} attentions have {asked or 'been found'}: name the layer, one of {there}")
+    return found[0]
+
+
+def _name(model: nn.Module) -> str:
+    return getattr(getattr(model, "spec", None), "name", type(model).__name__)
+
+
+def check_clouds(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> None:
+    """Refuse what `model(points, mask)` cannot make sense of, one cloud or a batch, with a PointsetError."""
+    import torch
+
+    if not all(isinstance(given, torch.Tensor) for given in (points, points if mask is None else mask)):
+        raise PointsetError("points and mask must be tensors: torch.from_numpy makes one of an array")
+    width, dtype = getattr(model, "inputs", points.shape[-1]), next(model.parameters()).dtype
+    if points.dim() not in (2, 3) or points.shape[-1] != width:
+        raise PointsetError(f"points must be [n, {width}] or [B, n, {width}], got {list(points.shape)}")
+    if points.dtype != dtype:
+        raise PointsetError(f"points are {points.dtype} and the model computes in {dtype}: give points.to({dtype})")
+    if mask is not None and (mask.shape != points.shape[:-1] or mask.dtype != torch.bool):
+        expected, got = list(points.shape[:-1]), f"{mask.dtype} {list(mask.shape)}"
+        raise PointsetError(f"the mask must be bool {expected}, True at real points; got {got}")
+    real = points.reshape(-1, width) if mask is None else points[mask]
+    if not len(real) or (mask is not None and not bool(mask.any(dim=-1).all())):
+        raise PointsetError("a cloud is empty: there is nothing to look at")
+    if not bool(real.isfinite().all()):
+        raise PointsetError("a coordinate is not finite (NaN or infinite): leave its point out, or mask it")
+
+
+@contextmanager
+def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Tensor]]]:
+    """Let every attention hand its weights over inside this block, to the CPU at once and in float32 at least."""
+    import torch
+
+    records: list[tuple[str, Tensor]] = []
+    before = {name: attention.record for name, attention in attentions.items()}
+    for name, attention in attentions.items():
+        attention.record = lambda weights, name=name: records.append(
+            (name, weights.cpu().to(torch.promote_types(weights.dtype, torch.float32)))
+        )
+    try:
+        yield records
+    finally:
+        for name, attention in attentions.items():
+            attention.record = before[name]
+
+
+def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
+    from pointset.nn.attention import Multihead
+
+    for name, module in model.named_modules():
+        if isinstance(module, Multihead):
+            yield name.removesuffix("multihead").removesuffix("."), module
+
+
+def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
+    """What each MAB of the model does, told by the block that holds it; a MAB of the user's own counts as "self"."""
+    from pointset.nn.blocks import ISAB, PMA
+    from pointset.zoo.names import AttentionPool
+
+    kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in _attentions(model)}
+    for name, module in model.named_modules():
+        prefix = f"{name}." if name else ""
+        if isinstance(module, ISAB):
+            kinds |= {f"{prefix}reads": ("reads", "keys"), f"{prefix}writes": ("writes", "queries")}
+        elif isinstance(module, PMA):
+            kinds[f"{prefix}mab"] = ("pools", "keys")
+        elif isinstance(module, AttentionPool):
+            kinds[f"{prefix}sab.mab"] = ("self", "neither")
+    return kinds

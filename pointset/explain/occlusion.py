@@ -1,0 +1,103 @@
+"""Which points a prediction needs, found by taking them away: the check on whether attention explains anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True, eq=False)
+class Occlusion:
+    """What the points of one cloud are worth to one class."""
+
+    influence: Tensor
+    """[n]: how much the log-probability of the class falls, in nats, when the point goes with its neighbours."""
+    label: int
+    """The class."""
+    log_probability: float
+    """Of the class, with all points there."""
+    neighbours: int
+    """Points taken away at once."""
+
+
+def occlusion_influence(
+    model: nn.Module,
+    points: Tensor,
+    label: int | None = None,
+    *,
+    neighbours: int | None = None,
+    batch_size: int = 64,
+) -> Occlusion:
+    """Take each point away with its nearest neighbours, by masking them, and see what becomes of the prediction.
+
+    One point of a dense cloud has others beside it that say the same, so a small patch goes at a time (Zeiler and
+    Fergus, arXiv 1311.2901, section 4.2, slide a square over an image). n forward passes.
+
+    Args:
+        model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
+        points: [n, 3], one cloud.
+        label: the class to watch; the predicted one when None.
+        neighbours: points to take away at once, itself included; a sixteenth of the cloud, when None.
+        batch_size: clouds per forward pass.
+
+    Raises:
+        PointsetError: the cloud is no [n, 3] with n at least 2 or not what the model takes, `neighbours` would leave
+            nothing, or there is no such class.
+    """
+    import torch
+
+    from pointset.explain.maps import check_clouds
+    from pointset.nn.modes import in_evaluation_mode
+
+    if points.ndim != 2 or len(points) < 2:
+        raise PointsetError(f"points must be [n, 3], n at least 2, got {list(points.shape)}")
+    check_clouds(model, points)
+    n = len(points)
+    taken = max(1, n // 16) if neighbours is None else neighbours
+    if not 1 <= taken < n:
+        raise PointsetError(f"neighbours={taken} of {n} points: give at least 1, and leave at least 1")
+    device = next(model.parameters()).device
+    points = points.to(device)
+    # By differences: the rounding of a matrix product is as large as the distances in a cloud far from the origin.
+    distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    distances.fill_diagonal_(-1.0)  # nearer to itself than any other point in the same place
+    near = distances.topk(taken, largest=False).indices  # [n, taken]
+    masks = torch.ones(n, n, dtype=torch.bool, device=device).scatter(1, near, False)
+    with torch.no_grad(), in_evaluation_mode(model):
+        whole = model(points[None], torch.ones(1, n, dtype=torch.bool, device=device)).log_softmax(dim=1)[0]
+        label = int(whole.argmax()) if label is None else label
+        if not 0 <= label < len(whole):
+            raise PointsetError(f"label={label} is no class: there are {len(whole)}, counted from 0")
+        without = [
+            model(points.expand(len(part), -1, -1), part).log_softmax(dim=1)[:, label]
+            for part in masks.split(batch_size)
+        ]
+    influence = whole[label] - torch.cat(without)
+    return Occlusion(influence.cpu(), label, float(whole[label]), taken)
+
+
+def agreement(first: Tensor, second: Tensor) -> float:
+    """Spearman's rank correlation of two measures of the same points [n]: 1 one order, 0 nothing in common.
+
+    No p-value: neighbouring points have alike values, so n points are far fewer than n observations. The honest
+    yardstick is the same figure for an untrained model, or for another measure.
+
+    Raises:
+        PointsetError: they are not two vectors of one length, of at least 3 points, or some value is NaN.
+    """
+    from scipy.stats import spearmanr
+
+    if first.dim() != 1 or first.shape != second.shape or len(first) < 3:
+        raise PointsetError(
+            f"two vectors [n] of one length are compared, got {list(first.shape)}, {list(second.shape)}"
+        )
+    if bool(first.isnan().any() or second.isnan().any()):
+        raise PointsetError("a value is NaN, which has no rank: leave its point out of both vectors")
+    if first.min() == first.max() or second.min() == second.max():
+        return 0.0  # without an order there is none in common
+    return float(spearmanr(first.double().cpu().numpy(), second.double().cpu().numpy()).statistic)

@@ -1,0 +1,78 @@
+"""Attention through a whole stack: from the points to the pooled vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pointset.explain.maps import AttentionMap
+
+
+def rollout(maps: Sequence[AttentionMap]) -> Tensor:
+    """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
+
+    Heads are averaged, and each block passes half of a row on by its residual: A' = 0.5 I + 0.5 A, with A = writes
+    reads for an ISAB and A itself for a SAB. The pooled row is multiplied through from the last block to the first.
+
+    What it does not know: values and their sizes, the feed-forward layers, norms, and how much the residual really
+    carries. It says where attention could have taken a pooled vector's content from, not what the prediction rests on:
+    see `pointset.explain.occlusion` for that.
+
+    Args:
+        maps: all maps of a model on one cloud, in order, as `attention_maps` gives them.
+
+    Returns:
+        [k, n]: for each of the k pooled vectors, shares of the points; rows sum to 1.
+
+    Raises:
+        PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all maps of one
+            run of a model.
+    """
+    import torch
+
+    if any(found.weights.dim() != 3 for found in maps):
+        raise PointsetError("rollout is of one cloud: give the maps of one, such as [found[0] for found in maps]")
+    pooling = [place for place, found in enumerate(maps) if found.kind == "pools"]
+    if len(pooling) != 1:
+        raise PointsetError(
+            "rollout ends at a pooling by attention, which these maps have not: critical_points shows what a max pool "
+            "takes"
+        )
+    _require_whole(maps, maps[pooling[0]].weights.shape[-1])
+    averaged = [found.heads("mean").weights[0] for found in maps]
+    shares = averaged[pooling[0]]
+    for found, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):
+        if found.points_are == "neither":
+            shares = 0.5 * shares + 0.5 * weights @ shares
+    for found, weights in reversed(list(zip(maps[: pooling[0]], averaged[: pooling[0]], strict=True))):
+        if found.kind == "writes":
+            kept, shares = shares, shares @ weights  # [k, m], on the inducing points for a moment
+        elif found.kind == "reads":
+            shares = 0.5 * kept + 0.5 * shares @ weights
+        else:
+            shares = 0.5 * shares + 0.5 * shares @ weights
+    return shares / torch.clamp(shares.sum(dim=1, keepdim=True), min=1e-12)
+
+
+def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
+    """See that every ISAB has both of its maps, side by side, and that all are of one cloud."""
+    reads = {(place, found.layer.removesuffix("reads")) for place, found in enumerate(maps) if found.kind == "reads"}
+    writes = {
+        (place - 1, found.layer.removesuffix("writes")) for place, found in enumerate(maps) if found.kind == "writes"
+    }
+    for _, block in sorted(reads ^ writes):
+        raise PointsetError(
+            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model, in their order"
+        )
+    sides = {"keys": (-1,), "queries": (-2,), "both": (-2, -1), "neither": ()}
+    for found in maps:
+        sizes = {found.weights.shape[side] for side in sides[found.points_are]}
+        if sizes - {points}:
+            raise PointsetError(
+                f"{found.layer} is of {min(sizes)} points and the pooling of {points}: give maps of one cloud"
+            )

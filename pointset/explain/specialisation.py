@@ -1,0 +1,218 @@
+"""Do inducing points, or seeds, specialise? Measures over a data set, with the untrained model as the control."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pointset.errors import PointsetError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from pointset.data.point_sets import PointSets
+    from pointset.explain.maps import AttentionMap
+
+CELLS = 4
+"""Cells along each axis of the grid in which regions of different shapes are compared."""
+DESCRIPTIONS = {
+    "entropy": "1: reads all points alike",
+    "overlap": "1: reads what the others read",
+    "same place": "1: one region on all of a class",
+    "own place": "the same, less that of others",
+    "steadiness": "alike augmented, less others",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Specialisation:
+    """Measures of every inducing point, or seed, of one layer: [heads, inducing points] each."""
+
+    layer: str
+    shapes: int
+    entropy: Tensor
+    """Mean entropy of its row over log n: 1 is uniform."""
+    overlap: Tensor
+    """Mean likeness of its row to the other rows of its head, on the same shape: 1 less the total variation."""
+    same_instances: Tensor
+    """Mean likeness of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells."""
+    other_instances: Tensor
+    """The same, with another inducing point of its head on the second shape: what any two rows share."""
+    same_augmented: Tensor
+    """Mean likeness of its rows, point by point, on a shape and on the shape augmented."""
+    other_augmented: Tensor
+    """The same, with another inducing point on the augmented shape."""
+
+    @property
+    def measures(self) -> dict[str, Tensor]:
+        """What is worth drawing, by name; see `DESCRIPTIONS`. The last two are 0 where nothing is special."""
+        return {
+            "entropy": self.entropy,
+            "overlap": self.overlap,
+            "same place": self.same_instances,
+            "own place": self.same_instances - self.other_instances,
+            "steadiness": self.same_augmented - self.other_augmented,
+        }
+
+    def table(self, control: Specialisation | None = None, style: str = "simple") -> str:
+        """Median and range of each measure over heads and inducing points; the control's beside them."""
+        from tabulate import tabulate
+
+        columns = {"trained": self} if control is None else {"trained": self, "untrained": control}
+        lines = [
+            [name, *(_in_words(one.measures[name]) for one in columns.values()), DESCRIPTIONS[name]]
+            for name in self.measures
+        ]
+        return tabulate(lines, ["measure", *columns, "meaning"], tablefmt=style, disable_numparse=True)
+
+
+def specialisation(
+    model: nn.Module,
+    sets: PointSets,
+    layer: str | None = None,
+    *,
+    augment: Callable[..., Tensor] | None = None,
+    per_class: int = 8,
+    seed: int = 0,
+    batch_size: int = 32,
+) -> Specialisation:
+    """Measure what the inducing points, or the seeds, of one layer read, over some shapes of every class.
+
+    Likeness is 1 less the total variation of two rows of attention, or of the shares of attention that fall into the
+    cells of a grid over the shapes' common box: shapes have no points in common, but they stand upright in one frame.
+    An inducing point has a place of its own when its regions on two shapes are more alike than those of two different
+    ones are.
+
+    Args:
+        model: with ISABs.
+        sets: their fixed subsets are used, normalised as they are.
+        layer: the name of a map of kind "reads" or "pools"; the first that reads when None. Measures that compare one
+            seed with another are NaN for a single seed.
+        augment: called as `augment(points [B, n, 3], generator)`, and with the mask where sets have several sizes; must
+            keep the order of the points; scale and jitter when None.
+        per_class: shapes of each class, the first ones.
+        seed: of the augmentation.
+        batch_size: shapes per run of the model; the result does not depend on it.
+
+    Raises:
+        PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
+            `batch_size` is below 1.
+    """
+    import torch
+
+    from pointset.data.augment import augmentation_from_names
+    from pointset.data.batches import epoch_generator
+
+    if batch_size < 1:
+        raise PointsetError(f"batch_size={batch_size} is too small: give at least 1")
+    rows = _first_of_each_class(sets, per_class)
+    points, labels = sets.points[rows], sets.labels[rows]
+    mask = None if sets.mask is None else sets.mask[rows]
+    augment = augment or augmentation_from_names(("scale", "jitter"), sets.up)
+    generator = epoch_generator(seed, 0)
+    changed = augment(points, generator) if mask is None else augment(points, generator, mask)
+    box, measured = _box(points, mask), []
+    for part in torch.arange(len(rows)).split(batch_size):
+        some = None if mask is None else mask[part]
+        found = _reads(model, points[part], some, layer)
+        layer = found.layer
+        again = _reads(model, changed[part], some, layer)
+        measured.append(
+            (
+                found.entropy(),
+                _likeness(found.weights, found.weights),
+                _likeness(found.weights, again.weights),
+                _regions(found.weights, points[part], box),
+            )
+        )
+    entropy, alike, augmented, regions = (torch.cat(parts) for parts in zip(*measured, strict=True))
+    same, other = zip(*(_between(regions[labels == label]) for label in labels.unique()), strict=True)
+    return Specialisation(
+        str(layer),
+        len(rows),
+        entropy.mean(dim=0),
+        _off_diagonal(alike).mean(dim=0),
+        torch.stack(same).mean(dim=0),
+        torch.stack(other).mean(dim=0),
+        augmented.diagonal(dim1=-2, dim2=-1).mean(dim=0),
+        _off_diagonal(augmented).mean(dim=0),
+    )
+
+
+def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
+    """The control of a zoo model: the same architecture with fresh weights.
+
+    Raises:
+        PointsetError: the model is not of the zoo.
+    """
+    from pointset.zoo.names import Spec, build_model
+
+    spec = getattr(model, "spec", None)
+    if not isinstance(spec, Spec):
+        raise PointsetError("only a model of the zoo can be built anew: make the control of your own model yourself")
+    return build_model(dataclasses.replace(spec, seed=spec.seed + seed)).eval()
+
+
+def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
+    import torch
+
+    rows = [torch.nonzero(sets.labels == label)[:count, 0] for label in sets.labels.unique()]
+    rows = [found for found in rows if len(found) > 1]
+    if count < 2 or not rows:
+        raise PointsetError(f"{sets.name}: regions are compared between shapes of a class, and no class has two")
+    return torch.cat(rows)
+
+
+def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
+    """The map of the layer, or of the first whose inducing points read, or else of the seeds."""
+    from pointset.explain.maps import attention_maps, find_map
+
+    maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
+    if not maps:
+        raise PointsetError("the model has no inducing points that read, and no seeds: give an isab or a pma model")
+    return maps[0] if layer is None else find_map(maps, layer=layer)
+
+
+def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Lowest and highest coordinates [3] of all real points."""
+    real = points.flatten(0, 1) if mask is None else points[mask]
+    return real.amin(dim=0), real.amax(dim=0)
+
+
+def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
+    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight, in any cell."""
+    import torch
+
+    low, high = box
+    place = ((points - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
+    cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
+    into = torch.nn.functional.one_hot(cell, CELLS**3).to(weights.dtype)
+    return torch.einsum("bhmn,bnc->bhmc", weights, into)
+
+
+def _likeness(first: Tensor, second: Tensor) -> Tensor:
+    """1 less the total variation between all rows [..., m, n] of two maps: [..., m, m]."""
+    import torch
+
+    return 1 - torch.cdist(first, second, p=1.0) / 2
+
+
+def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
+    """Likeness [h, m] of regions [S, h, m, cells] on different shapes: of one inducing point, of different ones."""
+    import torch
+
+    first, second = torch.combinations(torch.arange(len(regions))).T
+    pairs = _likeness(regions[first], regions[second])
+    return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)
+
+
+def _off_diagonal(likeness: Tensor) -> Tensor:
+    """Mean over the other columns, [..., m]; NaN for one row."""
+    others = likeness.shape[-1] - 1
+    return (likeness.sum(dim=-1) - likeness.diagonal(dim1=-2, dim2=-1)) / others
+
+
+def _in_words(values: Tensor) -> str:
+    return f"{values.median():.3f} ({values.min():.3f} to {values.max():.3f})"

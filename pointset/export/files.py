@@ -1,0 +1,188 @@
+"""The two kinds of file that a model leaves Python as: a program of `torch.export`, and ONNX.
+
+A format makes the bytes of a file from a recorded program, and opens a file as a function. What describes the model
+lies in the file as text: beside the program as `pointset.json`, or among ONNX's metadata, one entry each.
+"""
+
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from pointset.errors import PointsetError
+
+Run = Callable[[Tensor, Tensor | None], Tensor]
+"""points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
+
+EXAMPLE = (3, 37)
+"""Sets and points of the input that is recorded: two different numbers that no layer is as wide as."""
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+
+
+class Pt2:
+    """`torch.export.load(file).module()(points)`, in Python with torch alone, or compiled by AOTInductor for C++."""
+
+    suffix = ".pt2"
+    title = "torch.export"
+
+    def check_installed(self) -> None:
+        """Torch is always there."""
+
+    def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
+        """The content of a file."""
+        file = io.BytesIO()
+        torch.export.save(program, file, extra_files={"pointset.json": json.dumps(description, indent=2)})
+        return file.getvalue()
+
+    def open(self, path: Path, threads: int) -> Run:
+        """The function in a file; it takes as many threads as torch has when it is called."""
+        with path.open("rb") as file:
+            module = torch.export.load(file).module()
+        return lambda points, mask: module(points) if mask is None else module(points, mask)
+
+    def description(self, path: Path) -> dict[str, Any]:
+        """What the file says of its model."""
+        found = {"pointset.json": ""}
+        with path.open("rb") as file:
+            torch.export.load(file, extra_files=found)
+        return json.loads(found["pointset.json"])
+
+
+class Onnx:
+    """For onnxruntime and every other program that reads ONNX; inputs `points` and `mask`, output `logits`."""
+
+    suffix = ".onnx"
+    title = "ONNX"
+
+    def check_installed(self) -> None:
+        """Raise a PointsetError unless all that it takes to write and to check ONNX is installed."""
+        missing = [name for name in NEEDED if find_spec(name) is None]
+        if missing:
+            raise PointsetError(f"writing ONNX needs {', '.join(missing)}: pip install 'pointset[export]'")
+
+    def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
+        """The content of a file."""
+        count = len(program.graph_signature.user_inputs)
+        with _quiet():
+            found = torch.onnx.export(
+                program,
+                input_names=["points", "mask"][:count],
+                output_names=["logits"],
+                dynamic_shapes=dynamic_shapes(count),
+                dynamo=True,
+                verbose=False,
+            )
+        assert found is not None, "there is no file name that it would be written to"
+        for key, value in description.items():
+            found.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
+        return found.model_proto.SerializeToString()
+
+    def open(self, path: Path, threads: int) -> Run:
+        """The function in a file, on so many threads of onnxruntime."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+        def run(points: Tensor, mask: Tensor | None) -> Tensor:
+            feeds = {"points": points.numpy()} | ({} if mask is None else {"mask": mask.numpy()})
+            return torch.from_numpy(session.run(["logits"], feeds)[0])
+
+        return run
+
+    def description(self, path: Path) -> dict[str, Any]:
+        """What the file says of its model."""
+        import onnx
+
+        entries = onnx.load(path, load_external_data=False).metadata_props
+        return {entry.key.removeprefix("pointset."): _value(entry.value) for entry in entries}
+
+
+FORMATS: dict[str, Pt2 | Onnx] = {form.suffix: form for form in (Pt2(), Onnx())}
+
+
+def format_of(path: Path) -> Pt2 | Onnx:
+    """The format that a file's name asks for.
+
+    Raises:
+        PointsetError: it asks for none, or there is no such folder, or what writes it is not installed.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise PointsetError(f"{path} names no format for a model: let it end in {' or '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise PointsetError(f"{path} cannot be written: there is no folder {path.parent}")
+    form = FORMATS[path.suffix.lower()]
+    form.check_installed()
+    return form
+
+
+def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
+    """The program of a model for batches of any number of sets of any size.
+
+    Sizes are named, not left to torch: a model that computes differently for some of them is then an error here, where
+    it would else be a silent limit of the program, and of ONNX not even a limit but wrong numbers.
+
+    Args:
+        model: as `pointset.export.portable.portable` makes it.
+        inputs: numbers per point.
+        mask: whether the program takes a mask [B, n].
+    """
+    points, real = torch.zeros(*EXAMPLE, inputs), torch.ones(EXAMPLE, dtype=torch.bool)
+    arguments = (points, real) if mask else (points,)
+    with _quiet(), torch.no_grad():
+        program = torch.export.export(model, arguments, dynamic_shapes=dynamic_shapes(len(arguments)), strict=False)
+    for node in program.graph.nodes:
+        node.meta.pop(
+            "stack_trace", None
+        )  # lines of our source and where it lies on this machine: half of a small file
+    return program
+
+
+def dynamic_shapes(count: int) -> tuple[dict[int, Dim], ...]:
+    """Which sizes of the points, and of the mask if there is one, are free."""
+    return ({0: Dim("batch", min=1), 1: Dim("n", min=1)},) * count
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to itself what torch says of its own inside while it exports; errors are raised all the same."""
+    loggers = [logging.getLogger(name) for name in TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # it prints the graph that it cannot record
+        for message in OWN_WARNINGS:
+            warnings.filterwarnings("ignore", message)
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+TALKATIVE = (
+    "torch.onnx._internal.exporter._registration",  # "torchvision is not installed"
+    "torch.fx.experimental.symbolic_shapes",  # where in our code a size comes from
+)
+OWN_WARNINGS = (
+    r"`isinstance\(treespec, LeafSpec\)` is deprecated",  # torch.onnx of torch 2.13 copies its own old class
+    "# The axis name: .* will not be used",  # points and mask share their axes, as they should
+    "The tensor attributes .*_flat_weights",  # torch.export on the list of weights that nn.LSTM keeps (aggr.set2set)
+)

@@ -1,0 +1,185 @@
+"""Rows read few keys of their own set and are fed forward: the whole MAB(X, H) in form "reference", without norms.
+
+    H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
+
+On a CPU it goes tile by tile, with a backward pass of its own that keeps H, O and the weights [h, n, m] and nothing
+else: Q is H less what was read, and the ReLU was open where O is above H.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pointset.nn.fast.tiles import Scratch, Tile, by_set, parts_of_sets
+
+
+class Keys(NamedTuple):
+    """What the rows of each set can read."""
+
+    K: Float[Tensor, "B m d"]
+    """Keys, scaled."""
+    V: Float[Tensor, "B m d"]
+    """Values."""
+
+
+class Maps(NamedTuple):
+    """The two linear maps of the block: y = x W^T + b, as in torch."""
+
+    query: Float[Tensor, "d d_in"]
+    query_bias: Float[Tensor, " d"]
+    feed: Float[Tensor, "d d"]
+    feed_bias: Float[Tensor, " d"]
+
+
+def write_rows(
+    X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
+) -> Float[Tensor, "N d"]:
+    """O [N, d] of the rows of B sets laid end to end, each reading the m keys of its own set."""
+    if torch.is_grad_enabled() and any(part.requires_grad for part in (X, *keys, *maps)):
+        return _Write.apply(X, *keys, *maps, heads, lengths)
+    O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
+    attended, fed, weights = Scratch(X), Scratch(X), Scratch(X)
+    for tile in parts_of_sets(lengths, O.shape[1]):
+        sets, rows, width = by_set(O, tile).shape
+        H = attended(sets * rows, width)
+        _attend(X, keys, maps, tile, H, weights(heads, sets, rows, keys.K.shape[1]))
+        _feed(H, maps, fed(*H.shape), O[tile.rows])
+    return O
+
+
+def write_plainly(
+    X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
+) -> Float[Tensor, "N d"]:
+    """The same set by set, for torch to differentiate: what `write_rows` means."""
+    sets = zip(X.split(lengths), *keys, strict=True)
+    H = torch.cat([_attend_plainly(x @ maps.query.mT + maps.query_bias, K, V, heads) for x, K, V in sets])
+    return H + torch.relu(H @ maps.feed.mT + maps.feed_bias)
+
+
+def _attend_plainly(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
+    Q_, K_, V_ = (part.unflatten(-1, (heads, -1)).transpose(0, 1) for part in (Q, K, V))
+    return Q + (torch.softmax(Q_ @ K_.mT, dim=-1) @ V_).transpose(0, 1).flatten(1)
+
+
+def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: Tensor) -> None:
+    """Fill H [rows, d] and the weights [h, sets, n, m] of a tile."""
+    torch.addmm(maps.query_bias, X[tile.rows], maps.query.mT, out=H)
+    rows = H.unflatten(0, (weights.shape[1], -1))
+    parts = _heads(len(weights), rows, keys.K[tile.sets], keys.V[tile.sets])
+    for A, (Q, K, _) in zip(weights, parts, strict=True):
+        torch.bmm(Q, K.mT, out=A)
+    torch.softmax(weights, dim=-1, out=weights)
+    for A, (Q, _, V) in zip(weights, parts, strict=True):
+        _add_product(Q, A, V)
+
+
+def _feed(H: Tensor, maps: Maps, T: Tensor, O: Tensor) -> None:  # noqa: E741
+    """Fill O [rows, d]; T [rows, d] is for a moment."""
+    torch.addmm(maps.feed_bias, H, maps.feed.mT, out=T)
+    torch.add(H, T.relu_(), out=O)
+
+
+def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
+    """Add A B to out, batch by batch.
+
+    `baddbmm_` into columns of a wider tensor is one call of the product for each set: a fifth of a training step when
+    sets have ten rows. A product of its own, added after it, is a pass over memory more, which large sets would feel.
+    """
+    if len(out) > 2:
+        out += torch.bmm(A, B)
+    else:
+        out.baddbmm_(A, B)
+
+
+def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
+    """Views of each head's columns."""
+    return list(zip(*(part.chunk(heads, dim=-1) for part in parts), strict=True))
+
+
+def _weights(kept: Tensor, tile: Tile, heads: int, keys: int) -> Tensor:
+    """Where the weights of a tile lie, [h, sets, n, m]."""
+    size = heads * keys
+    return kept[tile.rows.start * size : tile.rows.stop * size].view(heads, tile.sets.stop - tile.sets.start, -1, keys)
+
+
+class _Write(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, X: Tensor, *rest: Any) -> Tensor:
+        keys, maps, (heads, lengths) = Keys(*rest[:2]), Maps(*rest[2:6]), rest[6:]
+        O = X.new_empty(len(X), len(maps.feed))  # noqa: E741
+        H = torch.empty_like(O)
+        kept = X.new_empty(len(X) * heads * keys.K.shape[1])
+        fed = Scratch(X)
+        for tile in parts_of_sets(lengths, O.shape[1]):
+            h = H[tile.rows]
+            _attend(X, keys, maps, tile, h, _weights(kept, tile, heads, keys.K.shape[1]))
+            _feed(h, maps, fed(*h.shape), O[tile.rows])
+        ctx.save_for_backward(X, *keys, *maps, H, O, kept)
+        ctx.heads, ctx.lengths = heads, lengths
+        return O
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        X, K, V, *maps, H, O, kept = ctx.saved_tensors  # noqa: E741
+        if torch.is_grad_enabled():  # somebody wants to differentiate again
+            return (*_differentiable(ctx, gradients[0], (X, K, V, *maps)), None, None)
+        state = _Forward(X, Keys(K, V), Maps(*maps), H, O, kept, ctx.heads, ctx.lengths)
+        return (*_backward(gradients[0].contiguous(), state, ctx.needs_input_grad[0]), None, None)
+
+
+def _differentiable(ctx: Any, gradient: Tensor, inputs: tuple[Tensor, ...]) -> list[Tensor | None]:
+    O = write_plainly(inputs[0], Keys(*inputs[1:3]), Maps(*inputs[3:]), ctx.heads, ctx.lengths)  # noqa: E741
+    needed = ctx.needs_input_grad[: len(inputs)]
+    wanted = [part for part, need in zip(inputs, needed, strict=True) if need]
+    found = iter(torch.autograd.grad(O, wanted, gradient, create_graph=True))
+    return [next(found) if need else None for need in needed]
+
+
+class _Forward(NamedTuple):
+    X: Tensor
+    keys: Keys
+    maps: Maps
+    H: Tensor
+    O: Tensor  # noqa: E741
+    weights: Tensor
+    heads: int
+    lengths: Sequence[int]
+
+
+def _backward(gO: Tensor, done: _Forward, for_rows: bool) -> tuple[Tensor | None, ...]:
+    gX = torch.empty_like(done.X) if for_rows else None
+    gK, gV = (torch.zeros_like(part) for part in done.keys)
+    gWq, gbq, gW, gb = (torch.zeros_like(part) for part in done.maps)
+    fed, attended, weights = Scratch(gO), Scratch(gO), Scratch(gO)
+    for tile in parts_of_sets(done.lengths, done.H.shape[1]):
+        g, H = gO[tile.rows], done.H[tile.rows]
+        gT = torch.sub(done.O[tile.rows], H, out=fed(*H.shape))
+        torch.ops.aten.threshold_backward.grad_input(g, gT, 0, grad_input=gT)
+        gW.addmm_(gT.mT, H)
+        gb += gT.sum(dim=0)
+        gH = torch.addmm(g, gT, done.maps.feed, out=attended(*H.shape))
+        _attend_backward(gH, gK[tile.sets], gV[tile.sets], tile, done, weights)
+        gWq.addmm_(gH.mT, done.X[tile.rows])
+        gbq += gH.sum(dim=0)
+        if gX is not None:
+            torch.mm(gH, done.maps.query, out=gX[tile.rows])
+    return gX, gK, gV, gWq, gbq, gW, gb
+
+
+def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forward, scratch: Scratch) -> None:
+    """Make the gradient of H [rows, d] that of Q, in place, and add to those of the keys and values."""
+    A = _weights(done.weights, tile, done.heads, gK.shape[1])
+    sets = A.shape[1]
+    rows = (part.unflatten(0, (sets, -1)) for part in (gH, done.H[tile.rows]))
+    parts = _heads(done.heads, *rows, done.keys.K[tile.sets], done.keys.V[tile.sets], gK, gV)
+    gA = scratch(*A.shape)
+    for a, ga, (gh, _, _, V, _, gv) in zip(A, gA, parts, strict=True):
+        torch.bmm(gh, V.mT, out=ga)
+        gv += torch.bmm(a.mT, gh)
+    gL = torch._softmax_backward_data(gA, A, -1, A.dtype, grad_input=gA)
+    for a, gl, (gh, h, K, V, gk, _) in zip(A, gL, parts, strict=True):
+        gk += torch.bmm(gl.mT, h) - torch.bmm(torch.bmm(gl.mT, a), V)  # Q = H - A V
+        _add_product(gh, gl, K)

@@ -1,0 +1,1 @@
+"""From a set of rows to k rows, one file for each kind of pooling."""

@@ -1,0 +1,167 @@
+"""Any aggregation of torch-geometric as a pooling, by its name there: "softmax", "powermean", "set2set", ...
+
+torch-geometric is imported when such a pooling is named for the first time, not before.
+"""
+
+import difflib
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.nn.blocks import rff
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.masks import non_empty, zero_padding
+
+IN_ORDER = "it reads its rows in order, and a set has none"
+REFUSED = {
+    "": "it is the base class of the others",
+    "degreescaler": "it needs the histogram of all sizes of set in the training data",
+    "equilibrium": "its regulariser is averaged over the batch, so that a set's result changes with its neighbours",
+    "gru": IN_ORDER,
+    "lcm": IN_ORDER,
+    "lstm": IN_ORDER,
+    "mlp": IN_ORDER,
+    "multi": "it needs a list of others",
+    "patchtransformer": IN_ORDER,
+}
+"""Aggregations that are no pooling of sets by themselves, and why. ("lcm": its binary tree pairs neighbouring rows.)"""
+
+QUARTILES = [0.25, 0.5, 0.75]
+"""Exact in binary: torch-geometric adds q * (n - 1) to a row's place in the batch in float32, and 0.1 would be rounded
+by an amount that depends on that place."""
+KEPT_ROWS = 16
+"""Rows that "sort" keeps, and seeds of the first stage of "graphmultisettransformer"."""
+
+WITH_HEADS = {"settransformer", "graphmultisettransformer"}
+
+
+class AggregationPool(nn.Module):
+    """An aggregation of torch-geometric behind the face of a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
+
+    Padded rows are left out before torch-geometric sees the rows, and an empty set gives zeros. The width d' is the
+    aggregation's own: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
+
+    Arguments that an aggregation needs, or without which it would train nothing:
+
+    - softmax, powermean: `learn=True`, one trained inverse temperature or power from 1 (Li et al., arXiv 2006.07739).
+      The power mean is one of positive numbers: torch-geometric clamps its rows to [1e-4, 100], and the mean of their
+      powers again, where the paper has ReLU + eps. So it is finite, and sees a negative feature as 1e-4.
+    - set2set: 3 processing steps (Vinyals et al., arXiv 1511.06391).
+    - deepsets: two layers before the sum and two after it. attentional: a gate of two layers.
+    - quantile: the quartiles. median is the lower of two middle values.
+    - settransformer, graphmultisettransformer: torch-geometric's own blocks, `heads` heads, 16 seeds in the first stage
+      of the latter. The former holds a SAB over all rows, so more than the pooling differs from other models.
+    - sort: the 16 rows whose last feature is largest, side by side.
+
+    Args:
+        name: as `torch_geometric.nn.resolver.aggregation_resolver` takes it.
+        dim: width d of the rows.
+        heads: of those that attend with several heads; a divisor of dim.
+
+    Raises:
+        PointsetError: torch-geometric has no aggregation of this name, or it is no pooling of sets (why is said).
+    """
+
+    def __init__(self, name: str, dim: int, heads: int = 4) -> None:
+        super().__init__()
+        check_aggregation(name)
+        from torch_geometric.nn.resolver import aggregation_resolver
+
+        try:
+            self.aggregation = aggregation_resolver(name, **_arguments(canonical(name), dim, heads))
+        except TypeError as error:
+            raise PointsetError(
+                f"aggr.{name} needs arguments that a name does not give ({error}): build it yourself"
+            ) from error
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
+        """Return one row per set, in float32 at least.
+
+        Sums over bfloat16 rows would stop growing at 256 rows (1 + 256 rounds to 256), so mixed precision ends here.
+        """
+        rows, index = packed(Z, mask)
+        with torch.autocast(Z.device.type, enabled=False):
+            full = rows.to(torch.promote_types(rows.dtype, torch.float32))
+            sets = len(mask) if isinstance(mask, Packed) else Z.shape[0]
+            pooled = self.aggregation(full, index, dim_size=sets).unsqueeze(1)
+        if mask is None:
+            return pooled
+        real = mask.non_empty(Z.device) if isinstance(mask, Packed) else non_empty(mask)
+        return pooled.masked_fill(~real, 0.0)
+
+
+def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
+    """The real rows of all sets one after the other, and the set of each; an empty set lends one row of zeros.
+
+    Without that row some aggregations would read a neighbour's, or from before the first.
+    """
+    if isinstance(mask, Packed):
+        if 0 not in mask.lengths:
+            return Z, mask.index(Z.device)
+        rows = torch.cat([z if len(z) else z.new_zeros(1, z.shape[1]) for z in Z.split(mask.lengths)])
+        return rows, Packed(tuple(max(1, length) for length in mask.lengths)).index(Z.device)
+    sets = torch.arange(Z.shape[0], device=Z.device)
+    if mask is None:
+        return Z.flatten(0, 1), sets.repeat_interleave(Z.shape[1])
+    first = torch.arange(mask.shape[1], device=Z.device) == 0
+    keep = mask | (first & ~mask.any(dim=1, keepdim=True))
+    return zero_padding(Z, mask)[keep], sets.repeat_interleave(keep.sum(dim=1))
+
+
+def canonical(name: str) -> str:
+    """One spelling of a name, where torch-geometric takes several: PowerMeanAggregation, power_mean -> powermean."""
+    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "").removesuffix("aggregation")
+    return "sum" if plain == "add" else plain
+
+
+def aggregation_names() -> list[str]:
+    """The aggregations of the installed torch-geometric that pool a set."""
+    return sorted(_known() - REFUSED.keys())
+
+
+def check_aggregation(name: str) -> None:
+    """Raise a PointsetError unless torch-geometric has an aggregation of this name that pools a set."""
+    plain = canonical(name)
+    if plain not in _known():
+        near = difflib.get_close_matches(plain, aggregation_names(), n=3, cutoff=0.0)
+        raise PointsetError(f"torch-geometric has no aggregation {name!r}: did you mean {', '.join(near)}?")
+    if plain in REFUSED:
+        raise PointsetError(
+            f"aggr.{name} is no pooling of sets: {REFUSED[plain]}; choose from {', '.join(aggregation_names())}"
+        )
+
+
+def _known() -> set[str]:
+    """Every name that torch-geometric's resolver takes, in one spelling each."""
+    from torch_geometric.nn import aggr
+
+    classes = [
+        found for found in vars(aggr).values() if isinstance(found, type) and issubclass(found, aggr.Aggregation)
+    ]
+    return {canonical(found.__name__) for found in classes}
+
+
+def _arguments(name: str, dim: int, heads: int) -> dict[str, Any]:
+    """What an aggregation for rows of width `dim` is built with; see `AggregationPool`."""
+    match name:
+        case "softmax" | "powermean":
+            return {"learn": True}
+        case "set2set":
+            return {"in_channels": dim, "processing_steps": 3}
+        case "deepsets":
+            return {"local_nn": rff(dim, dim), "global_nn": rff(dim, dim)}
+        case "attentional":
+            # A bias of the gate's last layer would cancel in the softmax.
+            return {"gate_nn": nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 1, bias=False))}
+        case "quantile":
+            return {"q": QUARTILES}
+        case "sort":
+            return {"k": KEPT_ROWS}
+        case "settransformer":
+            return {"channels": dim, "heads": heads}
+        case "graphmultisettransformer":
+            return {"channels": dim, "k": KEPT_ROWS, "heads": heads}
+    return {}

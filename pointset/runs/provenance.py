@@ -1,0 +1,75 @@
+"""Where a result comes from: versions and machine, saved beside every figure."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "pointset",
+    "torch",
+    "torch-geometric",
+    "accelerate",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "statsmodels",
+    "trimesh",
+    "open3d",
+    "h5py",
+)
+
+
+def versions() -> dict[str, str]:
+    """Python and the packages that decide numbers; "absent" for one that is not installed."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def machine() -> dict[str, Any]:
+    """The machine in a few words."""
+    import torch
+
+    accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "accelerator": accelerator,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def origin() -> dict[str, Any]:
+    """What a run is made by: versions, machine, commit."""
+    return {"versions": versions(), "machine": machine(), "commit": commit()}
+
+
+def command() -> str:
+    """The command line of this process, as a shell takes it."""
+    program = sys.argv[0].replace(os.sep, "/")
+    ours = program.endswith(("/pointset", "pointset/cli.py")) or program == "pointset"
+    return shlex.join(["pointset" if ours else program, *sys.argv[1:]])
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def commit() -> str | None:
+    """The git commit of the checkout that this package runs from, "+" behind it when files differ; None elsewhere."""
+    folder = Path(__file__).parent.parent
+    try:
+        head, changes = (
+            subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=10)
+            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no", "--", "."])
+        )
+        subprocess.run(["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head.stdout.strip() + "+" * bool(changes.stdout.strip())

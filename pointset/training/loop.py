@@ -1,0 +1,300 @@
+"""One explicit training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
+
+Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
+generator, dropout from torch's generator, which is seeded for the epoch and put back after it. A run that was killed
+and resumed therefore gives the same numbers to the last bit as one that was not (on a CPU with the same threads).
+What is trained on, and what is made small, is an `Objective`.
+
+Under `torchrun` or `accelerate launch` several processes train one run: see `pointset.training.distributed`.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from pointset.configuration import Recipe, check_seed
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+from pointset.runs.provenance import origin
+from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model
+from pointset.training.distributed import OneProcess, join_processes
+from pointset.training.memory import kept_memory
+from pointset.training.objectives import Classification, Objective
+from pointset.training.optimization import learning_rate, make_optimizer
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training leaves."""
+
+    model: nn.Module
+    """The model that was given, now trained, in evaluation mode."""
+    history: list[dict[str, Any]]
+    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, data included, validation not),
+    and validation_accuracy where there is one."""
+    best_epoch: int
+    """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in the epochs."""
+        return float(sum(row["seconds"] for row in self.history))
+
+
+def fit(
+    model: nn.Module,
+    train: PointSets,
+    recipe: Recipe | None = None,
+    *,
+    seed: int = 0,
+    run: str | Path | None = None,
+    progress: bool = True,
+) -> Fitted:
+    """Train a classifier of point sets. Under a launcher, all its processes call this and get the same result.
+
+    On a CPU, sets of several sizes go through `model.packed` where the model has it: the padding costs no time.
+
+    Args:
+        model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; trained in place.
+        train: the training sets; the recipe's validation split is cut from them, class by class.
+        recipe: how; the defaults of `Recipe` when not given.
+        seed: of order, subsets, augmentation, dropout and the validation split.
+        run: folder for checkpoints and history. A run that was cut off there goes on, a finished one is loaded.
+        progress: show a bar, where the output is a terminal.
+
+    Raises:
+        PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
+            there, or the loss stopped being finite.
+    """
+    recipe = recipe or Recipe()
+    check_seed(seed)
+    objective = Classification(train, recipe, seed)
+    description = partial(describe, model, train, recipe, seed)
+    return fit_objective(model, objective, recipe, description, seed=seed, run=run, progress=progress)
+
+
+def fit_objective(
+    model: nn.Module,
+    objective: Objective,
+    recipe: Recipe,
+    description: Callable[[int], dict[str, Any]],
+    *,
+    seed: int = 0,
+    run: str | Path | None = None,
+    progress: bool = True,
+) -> Fitted:
+    """Train a model on any objective; see `fit`.
+
+    Args:
+        model: trained in place.
+        objective: what it is trained on; it has its share of the seed already.
+        recipe: optimizer, schedule, length, precision and device.
+        description: from the number of processes to what the run is, as `describe` makes it.
+        seed: of dropout.
+        run: folder for checkpoints and history.
+        progress: show a bar, where the output is a terminal.
+    """
+    processes = join_processes(find_device(recipe.device))
+    folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
+    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # finds mistakes in it
+    with ExitStack() as held:
+        described = description(processes.world)
+        finished = processes.from_main(lambda: None if folder is None else _enter(folder, described, held))
+        if finished is None:
+            with kept_memory() if processes.device.type == "cpu" else nullcontext():
+                return training.run(progress)
+        model.load_state_dict(finished[0])
+        return _fitted(model, finished[1], recipe)
+
+
+def _enter(
+    folder: RunFolder, description: dict[str, Any], held: ExitStack
+) -> tuple[Weights, list[dict[str, Any]]] | None:
+    """Lock a folder for as long as `held` and claim it; the weights and the history of a run that is finished."""
+    held.enter_context(folder.locked())
+    folder.claim(description)
+    return (folder.weights(), folder.history()) if folder.finished else None
+
+
+def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
+    """What a run is: enough to repeat it."""
+    return {
+        "model": describe_model(model),
+        "recipe": recipe.as_dict(),
+        "seed": seed,
+        "data": train.describe(),
+        "processes": processes,
+        **origin(),
+    }
+
+
+class Training:
+    """The state of one run between its epochs."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        recipe: Recipe,
+        seed: int,
+        processes: OneProcess,
+        folder: RunFolder | None,
+    ) -> None:
+        self.model = model
+        self.objective = objective
+        self.recipe = recipe
+        self.seed = seed
+        self.processes = processes
+        self.device = processes.device
+        self.folder = folder
+        self.optimizer = make_optimizer(model, recipe)
+        self.steps_per_epoch = objective.steps_per_epoch
+        self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
+        self.history: list[dict[str, Any]] = []
+        self.best: Weights | None = None
+
+    def run(self, progress: bool) -> Fitted:
+        """Train from where the folder left off to the end."""
+        self._resume()
+        with tqdm(
+            total=self.steps,
+            initial=min(self.steps, len(self.history) * self.steps_per_epoch),
+            desc="training",
+            unit="step",
+            leave=False,
+            disable=None if progress and self.processes.is_main else True,  # None: only where the output is a terminal
+        ) as bar:
+            while len(self.history) * self.steps_per_epoch < self.steps and not self._stalled():
+                self._epoch(len(self.history), bar)
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+        self.processes.from_main(self._finish)
+        return _fitted(self.model, self.history, self.recipe)
+
+    def _epoch(self, epoch: int, bar: Any) -> None:
+        start = time.perf_counter()
+        row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+        row["seconds"] = round(time.perf_counter() - start, 3)
+        self.history.append(self.processes.from_main(lambda: {**row, **self.objective.watch(self.model)}))
+        if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
+            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        self.processes.from_main(self._save)
+
+    def _save(self) -> None:
+        if self.folder is not None:
+            state = self.optimizer.state_dict()
+            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best))
+
+    def _finish(self) -> None:
+        if self.folder is not None:
+            self.folder.finish(self.model.state_dict())
+
+    def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
+        recipe, model = self.recipe, self.model.train()
+        totals = torch.zeros(2 + len(self.objective.figures), device=self.device)  # of this process: see `_backward`
+        rate = 0.0
+        steps = range(epoch * self.steps_per_epoch, self.steps)
+        with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
+            for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
+                rate = learning_rate(recipe, step, self.steps)
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate
+                self.optimizer.zero_grad()
+                share = self.objective.share(batch, self.processes)
+                if self.objective.size(share):
+                    totals += self._backward(share, self.objective.size(batch))
+                self.processes.sum_gradients(model)
+                if recipe.clip_norm is not None:
+                    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+                self.optimizer.step()
+                bar.update()
+                if not bar.disable:
+                    told = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
+                    bar.set_postfix_str(f"epoch {epoch + 1}: {told}")
+        self.processes.settle_buffers(model)
+        means = self._means(self.processes.sum(totals))
+        self._check_finite(means["loss"], epoch)
+        return {**means, "learning_rate": rate}
+
+    def _means(self, totals: Tensor) -> dict[str, float]:
+        """Loss and figures over all sets, from their sums and the number of sets."""
+        loss, *figures, seen = totals.tolist()
+        names = ("loss", *self.objective.figures)
+        return {name: total / seen for name, total in zip(names, (loss, *figures), strict=True)}
+
+    def _backward(self, share: Any, whole: int) -> Tensor:
+        """Add the gradients of a share of a batch of `whole` sets; sums of its loss and figures, its sets [2 + k]."""
+        size = self.objective.size(share)
+        with self._precision():
+            output = self.objective.output(self.model, share, self.device)
+        loss, sums = self.objective.loss(output, share)
+        (loss * (size / whole)).backward()
+        return torch.stack([loss.detach() * size, *sums, torch.full_like(loss.detach(), size)])
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.recipe.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, getattr(torch, self.recipe.precision))
+
+    def _check_finite(self, loss: float, epoch: int) -> None:
+        if not math.isfinite(loss):
+            raise PointsetError(
+                f"the loss became {loss} in epoch {epoch + 1}: lower learning_rate, or set clip_norm if it is off"
+            )
+
+    def _stalled(self) -> bool:
+        patience = self.recipe.patience
+        return patience is not None and len(self.history) - best_epoch(self.history) >= patience
+
+    def _resume(self) -> None:
+        checkpoint = self.processes.from_main(lambda: None if self.folder is None else self.folder.load())
+        if checkpoint is None:
+            self.processes.start_alike(self.model)
+        else:
+            self.model.load_state_dict(checkpoint.weights)
+            self.optimizer.load_state_dict(checkpoint.optimizer)
+            self.history, self.best = checkpoint.history, checkpoint.best
+
+
+def _fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:
+    kept = len(history) if recipe.patience is None else best_epoch(history)
+    return Fitted(model.eval(), history, kept)
+
+
+def best_epoch(history: list[dict[str, Any]]) -> int:
+    """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
+    scores = [row["validation_accuracy"] for row in history]
+    return scores.index(max(scores)) + 1 if scores else 0
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name; "auto" is the GPU where there is one, else the CPU."""
+    if name == "auto":
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise PointsetError(f"device {name!r} is not to be had here: give auto or cpu") from error
+    return device
+
+
+@contextmanager
+def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -> Iterator[None]:
+    """Dropout draws from torch's global generators: seed them for this block only, from (seed, epoch, rank)."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
+        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # a single process: as without the rank
+        state = np.random.SeedSequence(key).generate_state(1, np.uint64)
+        torch.manual_seed(int(state[0] >> np.uint64(1)))
+        yield

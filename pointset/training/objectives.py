@@ -1,0 +1,100 @@
+"""What a training works on and makes small: the loop in `pointset.training.loop` is the same for all of it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.configuration import Recipe
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import Batch, batches
+from pointset.data.dataset import PointSets
+from pointset.evaluation import evaluate
+from pointset.evaluation.unpadded import logits_of
+from pointset.training.distributed import OneProcess
+
+
+class Loss(NamedTuple):
+    """What a model makes of some sets."""
+
+    mean: Float[Tensor, ""]
+    """Over the sets: what gradients are taken of."""
+    sums: Sequence[Tensor]
+    """Over the sets, of each of the objective's figures."""
+
+
+class Objective(Protocol):
+    """Sets to train on, in batches of any kind, and the loss of a batch."""
+
+    steps_per_epoch: int
+    """Steps between two checkpoints."""
+
+    @property
+    def figures(self) -> Sequence[str]:
+        """Means over the sets that are told of each epoch beside the loss, such as accuracy."""
+
+    def batches(self, epoch: int) -> Iterator[Any]:
+        """The batches of one epoch, from 0, the same whatever ran before it."""
+
+    def size(self, batch: Any) -> int:
+        """Sets in a batch."""
+
+    def share(self, batch: Any, processes: OneProcess) -> Any:
+        """The part of a batch that this process works on."""
+
+    def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
+        """What the model says of a batch, in float32."""
+
+    def loss(self, output: Tensor, batch: Any) -> Loss:
+        """What of it is to become small."""
+
+    def watch(self, model: nn.Module) -> Mapping[str, float]:
+        """Further figures of an epoch, taken after it on sets that are not trained on."""
+
+
+class Classification:
+    """Cross entropy of point sets; a validation split, if the recipe wants one, is cut from them."""
+
+    figures = ("accuracy",)
+
+    def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
+        self.validation: PointSets | None = None
+        if recipe.validation > 0.0:
+            train, self.validation = train.split_validation(recipe.validation, seed)
+        self.train = train
+        self.recipe = recipe
+        self.seed = seed
+        self.augment = augmentation_from_names(recipe.augment, train.up)
+        self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Every shape once, in random order."""
+        return batches(self.train, self.recipe.batch_size, seed=self.seed, epoch=epoch, augment=self.augment)
+
+    def size(self, batch: Batch) -> int:
+        """Shapes in a batch."""
+        return len(batch.labels)
+
+    def share(self, batch: Batch, processes: OneProcess) -> Batch:
+        """This process's rows of a batch, perhaps none."""
+        return processes.share(batch)
+
+    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B classes"]:
+        """Logits; sets of several sizes go through `model.packed` where that is faster."""
+        return logits_of(model, batch, device)
+
+    def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
+        """Cross entropy with label smoothing, and how many are right."""
+        labels = batch.labels.to(output.device)
+        mean = F.cross_entropy(output, labels, label_smoothing=self.recipe.label_smoothing)
+        return Loss(mean, [(output.detach().argmax(dim=1) == labels).sum()])
+
+    def watch(self, model: nn.Module) -> Mapping[str, float]:
+        """The accuracy on the validation split, where there is one."""
+        if self.validation is None:
+            return {}
+        return {"validation_accuracy": evaluate(model, self.validation).accuracy}

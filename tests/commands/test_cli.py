@@ -1,0 +1,184 @@
+"""The command line as a user meets it: exit codes, one clear line for a mistake, JSON where a program reads."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from pointset.cli import main
+from pointset.commands.comparing import MAIN_JOB
+from pointset.zoo.names import list_models
+
+
+def succeed(capsys, *arguments: str) -> str:
+    main(arguments)
+    return capsys.readouterr().out
+
+
+def fail(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("pointset: ")
+    assert captured.err.count("\n") == 1, "one line"
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
+    run = str(tmp_path / "run")
+    sizes = ("--points", "24", "--dim", "16", "--epochs", "2", "--augment", "scale", "jitter")
+    printed = succeed(capsys, "train", "rff-max", "--data", str(clouds_folder), "--run", run, *sizes)
+    assert f"now: pointset evaluate {run}" in printed
+    found = json.loads(succeed(capsys, "evaluate", run, "--json"))
+    assert found["shapes"] == 60
+    assert set(found["per_class"]) == {"ball", "box", "rod"}
+    assert "60 test shapes: accuracy" in succeed(capsys, "evaluate", run)
+
+
+def test_compare_prints_a_table_and_says_where_it_is(capsys, clouds_folder, tmp_path):
+    arguments = ("--data", str(clouds_folder), "--points", "24", "--dim", "16", "--epochs", "1", "--workers", "1")
+    chosen = ("--models", "rff-max", "rff-mean", "--seeds", "0", "--out", str(tmp_path))
+    printed = succeed(capsys, "compare", *arguments, *chosen)
+    assert "rff-mean" in printed
+    assert "accuracy %" in printed
+    saved = json.loads(succeed(capsys, "compare", *arguments, *chosen, "--json"))
+    assert [row["model"] for row in saved["rows"]] == ["rff-max", "rff-mean"]
+
+
+def test_zoo_lists_every_model_with_its_size(capsys):
+    rows = json.loads(succeed(capsys, "zoo", "--json", "--dim", "16"))
+    assert [row["model"] for row in rows] == list_models()
+    assert all(row["parameters"] > 0 for row in rows)
+
+
+def test_data_list_and_show(capsys):
+    names = [row["name"] for row in json.loads(succeed(capsys, "data", "list", "--json"))]
+    assert {"shapes10", "modelnet10", "modelnet40", "modelnet40-hdf5"} <= set(names)
+    card = json.loads(succeed(capsys, "data", "show", "modelnet40", "--json"))
+    assert card["splits"] == {"train": 9843, "test": 2468}
+    assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
+
+
+def test_the_main_job_is_made_of_zoo_models():
+    assert set(MAIN_JOB) <= set(list_models())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["compare", "--help"], ["data", "--help"], ["data", "build", "-h"]])
+def test_help_is_success(arguments, capsys):
+    assert "Usage: pointset" in succeed(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compere"], 'Did you mean "compare"?'),
+        (["train"], "--model"),
+        (["train", "isab16-pam"], "did you mean isab16-pma"),
+        (["train", "rff-max", "--dim", "wide"], "--dim"),
+        (["train", "rff-max", "--dim", "10"], "dim=10 cannot be shared by heads=4"),
+        (["train", "rff-max", "--form", "papre"], "--form"),
+        (["train", "rff-max", "--augment", "shear"], "shear"),
+        (["train", "rff-max", "--points", "65"], "65 is more than the 64"),
+        (["train", "rff-max", "--form", "paper"], "rff-max has no use for form"),
+        (["train", "rff-max", "--learning-rate", "nan"], "learning_rate=nan is not positive"),
+        (["train", "rff-max", "--seed", "-1"], "seed=-1 is no seed"),
+        (["train", "isab99999999999-max"], "at most 4096"),
+        (["compare", "--threads", "0"], "threads=0"),
+        (["train", "rff-max", "--no-such-option"], "--no-such-option"),
+        (["evaluate", "no/such/run"], "no/such/run is no run"),
+        (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
+        (["data", "show", "modelnet50"], "modelnet40"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_gives_one_line_and_code_2(arguments, words, capsys, clouds_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if arguments[0] in ("train", "compare") and len(arguments) > 1:
+        arguments = [*arguments, "--data", str(clouds_folder)]
+        arguments += [] if "--points" in arguments else ["--points", "24"]
+    assert words in fail(capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("data", ["no-such-set", "./no/such/folder", "modelnet40"])
+def test_data_that_is_not_there_is_named(data, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    assert data.removeprefix("./") in fail(capsys, "train", "rff-max", "--data", data, "--run", str(tmp_path / "run"))
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(Exception, match="no model is called"):
+        main(["train", "nonsense", "--data", "shapes10", "--debug"])
+
+
+def test_a_mistake_of_our_own_is_code_1(capsys, monkeypatch):
+    import pointset.zoo.names
+
+    monkeypatch.setattr(pointset.zoo.names, "list_models", lambda: 1 / 0)
+    with pytest.raises(SystemExit) as left:
+        main(["zoo"])
+    assert left.value.code == 1
+    assert "unexpected ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_reader_who_leaves_is_no_error(tmp_path):
+    script = f"{sys.executable} -m pointset.cli data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stderr) in [(141, ""), (0, "")]  # 0: all was written before the reader left
+
+
+@pytest.fixture
+def trained(clouds_folder, tmp_path, capsys):
+    data = shutil.copytree(clouds_folder, tmp_path / "data")
+    sizes = ("--points", "24", "--dim", "16", "--epochs", "1")
+    main(["train", "rff-mean", "--data", str(data), "--run", str(tmp_path / "run"), *sizes])
+    capsys.readouterr()
+    return data, str(tmp_path / "run")
+
+
+def test_a_run_is_not_evaluated_on_other_classes(trained, capsys):
+    data, run = trained
+    (data / "shape_names.txt").write_text("ball\nbox\nstick\n")
+    assert "has other classes than the model was trained on (rod, stick)" in fail(capsys, "evaluate", run)
+    (data / "shape_names.txt").write_text("box\nball\nrod\n")
+    assert "(their order)" in fail(capsys, "evaluate", run, "--data", str(data))
+
+
+def test_data_that_has_moved_is_given_again(trained, capsys):
+    data, run = trained
+    moved = data.rename(data.with_name("moved"))
+    assert "if the data of the run has moved, say where it is with --data" in fail(capsys, "evaluate", run)
+    assert "60 test shapes" in succeed(capsys, "evaluate", run, "--data", str(moved))
+
+
+def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    for kind in ("cube", "wedge"):
+        (tmp_path / "parts" / kind).mkdir(parents=True)
+        for number in range(2):
+            (tmp_path / "parts" / kind / f"{kind}{number}.off").write_text(
+                f"OFF\n3 1 0\n0 0 0\n1 0 {number}\n0 1 0\n3 0 1 2\n"
+            )
+    parts = str(tmp_path / "parts")
+    assert "has no pool of sampled meshes" in fail(capsys, "data", "verify", parts)
+    options = ("--points", "16", "--workers", "1")
+    assert "train: 2 shapes of 16 points, 2 sampled now" in succeed(capsys, "data", "build", parts, *options)
+    again = json.loads(succeed(capsys, "data", "build", parts, *options, "--json"))
+    assert [pool["sampled"] for pool in again["pools"].values()] == [0, 0]
+    assert succeed(capsys, "data", "verify", parts).count("sound") == 2
+
+    broken = tmp_path / "parts" / "cube" / "cube0.off"
+    broken.write_text("OFF\n3 1 0\n0 0 0\n")
+    with pytest.raises(SystemExit):
+        main(["data", "verify", parts])
+    captured = capsys.readouterr()
+    assert "cube0.off has changed since it was sampled" in captured.out
+    assert "pointset data build" in captured.err
+    rebuild = ("data", "build", parts, *options, "--rebuild")
+    assert "cube0.off" in fail(capsys, *rebuild)
+    assert "left out cube/cube0.off" in succeed(capsys, *rebuild, "--on-error", "skip")

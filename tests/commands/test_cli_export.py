@@ -1,0 +1,93 @@
+"""`pointset export` as its user meets it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pointset
+from pointset.cli import main
+from pointset.configuration import Recipe
+from pointset.export.files import FORMATS
+
+
+@pytest.fixture(scope="module")
+def run(clouds_folder, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "rff"
+    train = pointset.load_dataset(clouds_folder, "train", 24)
+    model = pointset.create_model("rff-max", classes=3, dim=16, layers=2)
+    pointset.fit(model, train, Recipe(epochs=1), run=folder)
+    return folder
+
+
+def succeed(capsys, *arguments) -> str:
+    main([str(argument) for argument in arguments])
+    return capsys.readouterr().out
+
+
+def fail(capsys, *arguments) -> str:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
+    output = tmp_path / "model.pt2"
+    printed = succeed(capsys, "export", run, "-o", output, "--repeats", "1")
+    assert printed.startswith(f"saved in {output}: rff-max, 0.")
+    assert "largest difference of a logit from the model's: " in printed
+    assert "sets of 1, 100, 1,500 points, 1 and 3 at once" in printed
+    rows = [line.split() for line in printed.splitlines()]
+    assert [row[0] for row in rows if len(row) == 4] == ["--------", "100", "1,000", "5,000"]
+    assert printed.endswith("one set; medians of 1 repeats that took turns, 1 thread\n")
+    assert FORMATS[".pt2"].description(output)["classes"] == ["ball", "box", "rod"]
+
+
+def test_onnx_with_a_mask_for_programs(run, tmp_path, capsys):
+    output = tmp_path / "model.onnx"
+    found = json.loads(
+        succeed(capsys, "export", run, "-o", output, "--mask", "--repeats", "2", "--threads", "2", "--json")
+    )
+    assert found["output"] == str(output)
+    assert found["bytes"] == output.stat().st_size
+    assert 0 < found["difference"] <= found["bound"] == 16 * found["rounding"] < 1e-4
+    assert found["checked"] == [[1, 1], [3, 1], [1, 100], [3, 100], [1, 1500], [3, 1500]]
+    assert found["threads"] == 2
+    assert [row["points"] for row in found["latency"]] == [100, 1000, 5000]
+    assert set(found["latency"][0]) == {"points", "eager_ms", "exported_ms"}
+    said = FORMATS[".onnx"].description(output)
+    assert said["normalize"].startswith("unit-sphere: subtract the mean")
+    assert "mask" in said
+
+
+def test_nothing_is_timed_when_it_is_not_wanted(run, tmp_path, capsys):
+    printed = succeed(capsys, "export", run, "-o", tmp_path / "model.pt2", "--repeats", "0")
+    assert printed.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "model.h5"], "model.h5 names no format for a model: let it end in .pt2 or .onnx"),
+        (["-o", "no/such/folder/model.onnx"], "there is no folder no/such/folder"),
+        ([], "--output"),
+    ],
+)
+def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert words in fail(capsys, "export", run, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path, capsys):
+    assert f"{tmp_path} is no run" in fail(capsys, "export", tmp_path, "-o", tmp_path / "model.pt2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_packages_are_one_line(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pointset.export.files.find_spec", lambda name: None)
+    words = "writing ONNX needs onnx, onnxscript, onnxruntime: pip install 'pointset[export]'"
+    assert words in fail(capsys, "export", run, "-o", tmp_path / "model.onnx")

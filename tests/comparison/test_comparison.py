@@ -1,0 +1,220 @@
+"""One table from many runs: the same figures for any number of workers, across a restart, and nothing dropped."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+
+import pointset
+from pointset.comparison.cells import Cell
+from pointset.comparison.comparing import Comparison
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.errors import PointsetError
+
+PROTOCOL = {
+    "data_options": DataOptions(points=24),
+    "model_options": ModelOptions(dim=16),
+    "recipe": Recipe(epochs=2, batch_size=16),
+    "progress": False,
+}
+
+
+def run(folder, data, **changes) -> Comparison:
+    return pointset.compare(["isab4-pma", "rff-max"], data, out=folder, **{"seeds": [0, 1], **PROTOCOL, **changes})
+
+
+def figures(comparison: Comparison) -> list[Cell]:
+    return [replace(cell, seconds=0.0) for cell in comparison.cells]
+
+
+@pytest.fixture(scope="module")
+def done(clouds_folder, tmp_path_factory) -> tuple:
+    folder = tmp_path_factory.mktemp("compare")
+    return folder, run(folder, clouds_folder, workers=1)
+
+
+def test_every_model_and_seed_is_there_in_the_given_order(done):
+    _, comparison = done
+    cells = [(cell.model, cell.seed) for cell in comparison.cells]
+    assert cells == [("isab4-pma", 0), ("isab4-pma", 1), ("rff-max", 0), ("rff-max", 1)]
+    assert [row.model for row in comparison.rows] == ["isab4-pma", "rff-max"]
+    assert all(cell.shapes == 60 and cell.epochs == 2 for cell in comparison.cells)
+
+
+def test_workers_change_no_figure(done, clouds_folder, tmp_path, without_report):
+    assert figures(run(tmp_path, clouds_folder, workers=2)) == figures(done[1])
+
+
+def test_what_is_finished_is_not_done_again(done, clouds_folder):
+    folder, comparison = done
+    written = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/*")}
+    assert run(folder, clouds_folder, workers=1).cells == comparison.cells
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/*")} == written
+
+
+def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
+    with pytest.raises(PointsetError, match=r"recipe\.epochs is 2 there and 3 here"):
+        run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
+
+
+def test_another_model_joins_a_comparison_under_the_same_protocol(done, clouds_folder, tmp_path, without_report):
+    shutil.copytree(done[0], tmp_path / "copy")
+    joined = pointset.compare(
+        ["rff-max", "rff-mean"], clouds_folder, seeds=[0], out=tmp_path / "copy", workers=1, **PROTOCOL
+    )
+    assert joined.cells[0] == done[1].cells[2]
+    assert joined.cells[1].model == "rff-mean"
+
+
+def test_changed_test_data_is_refused(done, clouds_folder, tmp_path, without_report):
+    data = shutil.copytree(clouds_folder, tmp_path / "data")
+    out = tmp_path / "out"
+    pointset.compare(["rff-mean"], data, seeds=[0], out=out, workers=1, **PROTOCOL)
+    with h5py.File(data / "ply_data_test0.h5", "r+") as file:
+        file["data"][0, 0, 0] += 1.0
+    with pytest.raises(PointsetError, match=r"another comparison \(test_sets\.fingerprint is"):
+        pointset.compare(["rff-mean"], data, seeds=[0], out=out, workers=1, **PROTOCOL)
+
+
+def test_the_files_hold_every_cell_and_the_protocol(done):
+    folder, comparison = done
+    saved = json.loads((folder / "results.json").read_text())
+    assert saved["configuration"]["recipe"]["epochs"] == 2
+    assert saved["configuration"]["points"] == [24]
+    assert saved["configuration"]["seeds"] == [0, 1]
+    assert [entry["name"] for entry in saved["configuration"]["models"]] == ["isab4-pma", "rff-max"]
+    assert saved["versions"]["torch"].startswith("2.")
+    assert [Cell(**cell) for cell in saved["cells"]] == comparison.cells
+    assert saved["failures"] == []
+    (pair,) = saved["pairs"]["24"]
+    assert (pair["first"], pair["second"]) == ("isab4-pma", "rff-max")
+    assert [row["model"] for row in saved["rows"]] == ["isab4-pma", "rff-max"]
+    assert all(row["cost"]["multiply_adds"] > 0 for row in saved["rows"])
+    with (folder / "results.csv").open() as file:
+        assert [row["accuracy"] for row in csv.DictReader(file)] == [str(cell.accuracy) for cell in comparison.cells]
+    table, caption = (folder / "table.md").read_text().split("\n\n")
+    assert table.count("\n") == 3
+    assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
+
+
+def test_figures_follow_from_the_predictions(done, clouds_folder):
+    """What stands in a cell can be computed again from the model, and from the logits, that lie beside it."""
+    folder, comparison = done
+    test = pointset.load_dataset(clouds_folder, "test", 24)
+    for cell in comparison.cells:
+        kept = comparison.evaluation(cell)
+        model, _ = pointset.load_run(folder / "cells" / f"{cell.model}-n24-seed{cell.seed}")
+        np.testing.assert_allclose(pointset.evaluate(model, test).logits, kept.logits, atol=1e-5)
+        np.testing.assert_array_equal(kept.labels, test.labels)
+        found = kept.summary()
+        names = (
+            "accuracy",
+            "mean_class_accuracy",
+            "loss",
+            "brier",
+            "calibration_error",
+            "calibration_error_equal_mass",
+        )
+        assert [getattr(cell, name) for name in names] == [found[name] for name in names]
+        assert cell.parameters == sum(parameter.numel() for parameter in model.parameters())
+    differences = comparison.pairs[24][0].seed_differences
+    accuracies = [cell.accuracy for cell in comparison.cells]
+    assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])
+
+
+def test_rows_and_pairs_share_their_seeds_and_shapes(done):
+    first, second = done[1].rows
+    assert {first.best, second.best} == {True, False}
+    worse = second if first.best else first
+    assert worse.below_best.second == worse.model
+    assert worse.below_best.difference == pytest.approx(abs(first.accuracy - second.accuracy))
+
+
+def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
+    folder = shutil.copytree(done[0], tmp_path / "copy")
+    damaged = folder / "cells" / "rff-max-n24-seed1" / "predictions.npz"
+    whole = damaged.read_bytes()
+    for content in (b"", b"PK\x03\x04", whole[: len(whole) // 2], whole[:200] + b"\0" * 64 + whole[264:]):
+        damaged.write_bytes(content)
+        with pytest.raises(PointsetError, match=r"rff-max-n24-seed1/predictions\.npz is damaged"):
+            run(folder, clouds_folder, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("models", "seeds", "words"),
+    [
+        (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
+        (["rff-max", "rff-max"], [0], "given twice"),
+        ("two.toml", [0], "models='two.toml' is one text: give a list of names; a file is run by"),
+        (["rff-max"], [], "at least one model, one size and one seed"),
+        ([], [0], "at least one model, one size and one seed"),
+        (["rff-max"], [-1], "seed=-1 is no seed"),
+        ([{"name": "rff-max", "form": "paper"}], [0], "rff-max has no use for form"),
+        (
+            [{"name": "rff-max", "label": 151 * "x"}],
+            [0],
+            "151 characters long, and names a folder: give the row a label",
+        ),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clouds_folder, tmp_path):
+    with pytest.raises(PointsetError, match=words):
+        pointset.compare(models, clouds_folder, seeds=seeds, out=tmp_path / "out", **PROTOCOL)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"augment": ("scale", "jiter")}, "no augmentation is called 'jiter'"), ({"device": "cuda:77"}, "cuda:77")],
+)
+def test_a_recipe_that_no_cell_can_follow_leaves_the_folder_free(change, words, clouds_folder, tmp_path):
+    recipe = replace(PROTOCOL["recipe"], **change)
+    with pytest.raises(PointsetError, match=words):
+        pointset.compare(["rff-max"], clouds_folder, seeds=[0], out=tmp_path / "out", **{**PROTOCOL, "recipe": recipe})
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"workers": 0}, "workers=0 does no work: ask for at least 1"),
+        ({"workers": -5}, "workers=-5 does no work"),
+        ({"threads": 0}, "threads=0: give at least 1"),
+        ({"backend": "slurm"}, "backend='slurm' is unknown: choose one of loky, dask, ray"),
+        ({"scheduler": "tcp://host:1"}, "scheduler=tcp://host:1 is a cluster's address: name its backend"),
+    ],
+)
+def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path):
+    with pytest.raises(PointsetError, match=words):
+        run(tmp_path / "out", clouds_folder, **counts)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_caption_names_the_epoch_that_counts():
+    experiment = Experiment(
+        models=(Entry("rff-max"),),
+        points=(24, 7),
+        seeds=(0,),
+        model=ModelOptions(dim=16),
+        recipe=Recipe(epochs=9, validation=0.1, patience=2),
+    )
+    assert Comparison(experiment, [], {}, {}).caption() == (
+        "shapes10, 24 / 7 points, 1 seed, 9 epochs, width 16, form reference; every test shape, best validation epoch"
+    )
+    steps = replace(experiment, seeds=(0, 3), recipe=Recipe(steps=700))
+    assert Comparison(steps, [], {}, {}).caption() == (
+        "shapes10, 24 / 7 points, 2 seeds, 700 steps, width 16, form reference; every test shape, last epoch, "
+        "mean ± standard deviation over seeds"
+    )
+
+
+def test_a_comparison_without_a_folder_has_no_predictions():
+    experiment = Experiment(models=(Entry("rff-max"),))
+    cell = Cell("rff-max", 24, 0, *[0.5] * 6, 1, 1.0, 1, 60)
+    with pytest.raises(PointsetError, match="has no folder to read predictions from"):
+        Comparison(experiment, [cell], {}, {}).evaluation(cell)

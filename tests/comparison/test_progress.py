@@ -1,0 +1,195 @@
+"""Where an experiment stands, and what is left of it; looking changes nothing."""
+
+import json
+import math
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import pointset.comparison.progress
+from pointset.comparison.cells import Cell, Job
+from pointset.comparison.comparing import make_jobs, run_experiment
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.progress import Estimate, State, estimate, status
+from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.data.dataset import load_dataset
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
+
+EPOCHS = 3
+
+
+@pytest.fixture
+def experiment(clouds_folder) -> Experiment:
+    return Experiment(
+        models=(Entry("rff-max"), Entry("isab4-pma", {"form": "paper"})),
+        data=str(clouds_folder),
+        points=(24, 7),
+        seeds=(0, 4),
+        robustness_seeds=(4,),
+        model=ModelOptions(dim=16),
+        recipe=Recipe(epochs=EPOCHS, batch_size=16),
+    )
+
+
+def jobs_of(experiment: Experiment, out: Path) -> dict[tuple[str, int, int], Job]:
+    return {(job.name, job.points, job.seed): job for job in make_jobs(experiment, out)}
+
+
+def has_epochs(job: Job, epochs: int) -> None:
+    job.folder.mkdir(parents=True, exist_ok=True)
+    (job.folder / "history.jsonl").write_text("".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
+
+
+def has_result(job: Job, accuracy: float) -> None:
+    has_epochs(job, EPOCHS)
+    cell = Cell(job.label, job.points, job.seed, *[accuracy] * 6, parameters=9, seconds=1.0, epochs=EPOCHS, shapes=60)
+    job.result.write_text(json.dumps(asdict(cell)))
+
+
+def everything(folder: Path) -> dict[Path, float]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_before_the_start_all_is_waiting_and_nothing_is_written(experiment, tmp_path):
+    found = status(experiment, tmp_path / "out")
+    assert [(one.model, one.points, one.seed) for one in found] == [
+        (label, points, seed) for seed in (0, 4) for points in (24, 7) for label in ("rff-max", "isab4-pma form=paper")
+    ]
+    assert {(one.state, one.epochs, one.accuracy, one.reason) for one in found} == {("waiting", 0, None, "")}
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_state(experiment, tmp_path):
+    jobs = jobs_of(experiment, tmp_path)
+    has_result(jobs["rff-max", 24, 0], 0.75)
+    has_epochs(jobs["isab4-pma", 24, 0], 2)
+    has_epochs(jobs["rff-max", 7, 0], 1)
+    has_epochs(jobs["isab4-pma", 7, 0], 1)
+    jobs["isab4-pma", 7, 0].failed("the loss became nan")
+    has_result(jobs["rff-max", 24, 4], 0.5)
+    (jobs["rff-max", 24, 4].folder / "robustness.json").write_text("{}")
+    has_result(jobs["isab4-pma", 24, 4], 0.25)  # its robustness is asked for and not there
+    with jobs["isab4-pma", 24, 0].locked():
+        found = {(one.model.split()[0], one.points, one.seed): one for one in status(experiment, tmp_path)}
+    label = "isab4-pma form=paper"
+    assert found == {
+        ("rff-max", 24, 0): State("rff-max", 24, 0, "finished", EPOCHS, accuracy=0.75),
+        ("isab4-pma", 24, 0): State(label, 24, 0, "running", 2),
+        ("rff-max", 7, 0): State("rff-max", 7, 0, "stopped", 1),
+        ("isab4-pma", 7, 0): State(label, 7, 0, "failed", 1, reason="the loss became nan"),
+        ("rff-max", 24, 4): State("rff-max", 24, 4, "finished", EPOCHS, accuracy=0.5),
+        ("isab4-pma", 24, 4): State(label, 24, 4, "stopped", EPOCHS, accuracy=0.25),
+        ("rff-max", 7, 4): State("rff-max", 7, 4, "waiting", 0),
+        ("isab4-pma", 7, 4): State(label, 7, 4, "waiting", 0),
+    }
+
+
+def test_a_failed_cell_that_is_tried_again_is_running(experiment, tmp_path):
+    job = jobs_of(experiment, tmp_path)["rff-max", 24, 0]
+    job.failed("the loss became nan")
+    with job.locked():
+        assert status(experiment, tmp_path)[0].state == "running"
+    assert status(experiment, tmp_path)[0].state == "failed"
+
+
+def test_looking_changes_nothing(experiment, tmp_path):
+    jobs = jobs_of(experiment, tmp_path)
+    has_result(jobs["rff-max", 24, 0], 0.75)
+    with jobs["isab4-pma", 24, 0].locked():
+        before = everything(tmp_path)
+        status(experiment, tmp_path)
+        assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("look", [status, estimate])
+def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path):
+    protocol = experiment.protocol() | {"threads": 7}
+    (tmp_path / "protocol.json").write_text(json.dumps(protocol))
+    with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 7 there and 1 here\)"):
+        look(experiment, tmp_path)
+    (tmp_path / "protocol.json").write_text(json.dumps(experiment.protocol()))
+    assert status(experiment, tmp_path)
+
+
+def test_a_damaged_result_is_named(experiment, tmp_path):
+    job = jobs_of(experiment, tmp_path)["rff-max", 24, 0]
+    has_result(job, 0.5)
+    job.result.write_text("{")
+    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json is no valid JSON"):
+        status(experiment, tmp_path)
+
+
+def test_after_a_run_all_is_finished_and_nothing_is_left(experiment, tmp_path, without_report):
+    small = replace(experiment, points=(7,), robustness_seeds=())
+    comparison = run_experiment(small, tmp_path, Workers(1), progress=False)
+    found = status(small, tmp_path)
+    assert {(one.state, one.epochs) for one in found} == {("finished", EPOCHS)}
+    accuracies = {(cell.model, cell.seed): cell.accuracy for cell in comparison.cells}
+    assert {(one.model, one.seed): one.accuracy for one in found} == accuracies
+    assert estimate(small, tmp_path) == []
+
+
+@pytest.fixture
+def steady(monkeypatch) -> None:
+    """Every step of isab4-pma takes 3 seconds and of rff-max 2, at 24 points; a tenth of it at 7."""
+
+    def step_seconds(job: Job, train) -> float:
+        assert len(train.points[0]) == job.points, "measured on sets of its size"
+        return {"rff-max": 2.0, "isab4-pma": 3.0}[job.name] * {24: 1.0, 7: 0.1}[job.points]
+
+    monkeypatch.setattr(pointset.comparison.progress, "_step_seconds", step_seconds)
+
+
+def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady):
+    """120 shapes in batches of 16 are 8 steps an epoch; 3 epochs, 2 seeds."""
+    jobs = jobs_of(experiment, tmp_path)
+    has_result(jobs["rff-max", 24, 0], 0.75)  # nothing is left of it
+    has_epochs(jobs["isab4-pma", 24, 0], 2)
+    has_result(jobs["rff-max", 7, 4], 0.75)  # all but its robustness, which is no training
+    before = everything(tmp_path)
+    paper = "isab4-pma form=paper"
+    assert estimate(experiment, tmp_path) == [
+        Estimate("rff-max", 24, 1, 2.0, pytest.approx(2.0 * 8 * 3)),
+        Estimate(paper, 24, 2, 3.0, pytest.approx(3.0 * 8 * (1 + 3))),
+        Estimate("rff-max", 7, 2, pytest.approx(0.2), pytest.approx(0.2 * 8 * 3)),
+        Estimate(paper, 7, 2, pytest.approx(0.3), pytest.approx(0.3 * 8 * 2 * 3)),
+    ]
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("recipe", "steps"),
+    [
+        (Recipe(epochs=5, batch_size=32), 5 * 4),
+        (Recipe(epochs=5, batch_size=16, validation=0.1), 5 * 7),  # 108 shapes are left to train on
+        (Recipe(steps=11, batch_size=16), 11),
+        (Recipe(epochs=2, batch_size=1000), 2),
+    ],
+)
+def test_an_estimate_counts_the_steps_of_the_recipe(recipe, steps, experiment, tmp_path, steady):
+    one = replace(experiment, recipe=recipe, points=(24,), seeds=(0,), models=(Entry("rff-max"),), robustness_seeds=())
+    (found,) = estimate(one, tmp_path)
+    assert found.seconds == pytest.approx(2.0 * steps)
+
+
+def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, clouds_folder, tmp_path):
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    one = replace(experiment, points=(24,), models=(Entry("isab4-pma"),), threads=threads + 1)
+    start = time.perf_counter()
+    (found,) = estimate(one, tmp_path / "out")
+    taken = time.perf_counter() - start
+    assert 0 < found.step_seconds < taken
+    assert found.seconds == pytest.approx(found.step_seconds * 2 * EPOCHS * math.ceil(120 / 16))
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not (tmp_path / "out").exists()
+    assert len(load_dataset(clouds_folder, "train", 24)) == 120
+
+
+def test_an_estimate_finds_data_that_is_not_there(experiment, tmp_path):
+    with pytest.raises(PointsetError, match="65 is more than the 64"):
+        estimate(replace(experiment, points=(24, 65), sets=DataOptions()), tmp_path)

@@ -1,0 +1,174 @@
+"""Intervals cover, tests keep their level, and known values come out."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pointset.comparison.statistics import compare_pairs, holm, mcnemar, mean_interval, paired_bootstrap, seed_error
+from pointset.errors import PointsetError
+
+
+def test_known_values():
+    interval = mean_interval([0.8, 0.9, 1.0])
+    assert interval.low == pytest.approx(0.9 - 4.302653 * 0.1 / math.sqrt(3))  # t table: 0.975 at 2 degrees
+    assert interval.high == pytest.approx(0.9 + 4.302653 * 0.1 / math.sqrt(3))
+    assert mean_interval([0.8]) is None
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+
+
+def test_with_two_models_the_test_over_seeds_is_the_paired_t_test():
+    accuracies = np.array([[0.6, 0.9, 0.8], [0.5, 0.7, 0.5]])  # differences 0.1, 0.2, 0.3: t = 3.4641 at 2 degrees
+    error = seed_error(accuracies)
+    assert error.freedom == 2
+    assert error.p_value(0.2, 3) == pytest.approx(0.0741799, abs=1e-6)
+    interval = error.interval(0.2, 3)
+    assert interval.high - 0.2 == pytest.approx(4.302653 * 0.1 / math.sqrt(3))
+
+
+def test_with_more_models_it_is_the_analysis_of_variance_in_blocks():
+    """The F of statsmodels' two-way table is the t squared, for models whose difference is the whole effect."""
+    from statsmodels.api import OLS
+
+    accuracies = np.random.default_rng(4).normal(size=(4, 3))
+    model, seed = np.indices((4, 3)).reshape(2, -1)
+    design = np.column_stack([model == m for m in range(4)] + [seed == s for s in (1, 2)]).astype(float)
+    fitted = OLS(accuracies.ravel(), design).fit()
+    error = seed_error(accuracies)
+    assert error.freedom == fitted.df_resid == 6
+    assert error.deviation == pytest.approx(math.sqrt(fitted.mse_resid))
+    contrast = fitted.t_test([1, -1, 0, 0, 0, 0])
+    difference = accuracies[0].mean() - accuracies[1].mean()
+    assert error.p_value(difference, 3) == pytest.approx(float(contrast.pvalue))
+
+
+def test_without_deviation_or_seeds_there_is_an_answer_too():
+    assert seed_error(np.array([[0.5], [0.6]])) is None
+    same = seed_error(np.array([[0.5, 0.7], [0.3, 0.5]]))
+    assert (same.deviation, same.p_value(0.2, 2), same.p_value(0.0, 2)) == (0.0, 0.0, 1.0)
+
+
+def test_three_seeds_are_enough_for_a_gap_of_twenty_points():
+    """Paired t-tests of every pair on its own, at 2 degrees of freedom, would not survive Holm's correction."""
+    rng = np.random.default_rng(5)
+    right = {
+        str(rate): {seed: rng.random(300) < rate + 0.02 * rng.standard_normal() for seed in range(3)}
+        for rate in (0.60, 0.62, 0.64, 0.66, 0.68, 0.70, 0.86)
+    }
+    first_against_last = next(p for p in compare_pairs(right) if (p.first, p.second) == ("0.6", "0.86"))
+    assert first_against_last.distinguishable
+
+
+def test_mcnemar_counts_the_shapes_on_which_just_one_is_right():
+    first = np.array([True] * 5 + [False] * 2 + [True] * 40 + [False] * 9)
+    second = np.array([False] * 5 + [True] * 2 + [True] * 40 + [False] * 9)
+    two_sided = 2 * sum(math.comb(7, k) for k in range(3)) / 2**7
+    assert mcnemar(first, second) == pytest.approx(two_sided)
+
+
+def test_the_bootstrap_agrees_with_the_normal_interval_for_many_shapes():
+    differences = np.random.default_rng(3).choice([-1.0, 0.0, 1.0], size=4000, p=[0.05, 0.85, 0.10])
+    interval, p = paired_bootstrap(differences)
+    reach = 1.959964 * differences.std() / math.sqrt(4000)
+    assert interval.low == pytest.approx(differences.mean() - reach, abs=0.0005)
+    assert interval.high == pytest.approx(differences.mean() + reach, abs=0.0005)
+    assert p == pytest.approx(2 / 10_001)
+
+
+def test_models_that_never_differ_are_not_distinguishable():
+    same = {seed: np.array([True, False, True]) for seed in (0, 1)}
+    (pair,) = compare_pairs({"a": same, "b": same})
+    assert (pair.difference, pair.p, pair.distinguishable) == (0.0, 1.0, False)
+
+
+def test_pairs_share_seeds_and_are_counted_by_holm():
+    rng = np.random.default_rng(0)
+    right = {
+        name: {seed: rng.random(300) < rate + 0.001 * seed for seed in seeds}
+        for name, rate, seeds in (("low", 0.3, (0, 1, 2)), ("high", 0.8, (2, 0, 1)), ("lone", 0.5, (0, 7)))
+    }
+    pairs = compare_pairs(right)
+    assert [(pair.first, pair.second) for pair in pairs] == [("low", "high"), ("low", "lone"), ("high", "lone")]
+    expected = [right["low"][s].mean() - right["high"][s].mean() for s in (0, 1, 2)]
+    assert pairs[0].seed_differences == pytest.approx(expected)
+    assert pairs[0].p == max(pairs[0].p_seeds, pairs[0].p_shapes)
+    assert pairs[1].p_seeds is None
+    assert pairs[1].over_seeds is None
+    assert pairs[1].p == pairs[1].p_mcnemar
+    assert sorted(pair.p_holm for pair in pairs)[0] == pytest.approx(3 * min(pair.p for pair in pairs))
+    assert pairs[0].distinguishable
+
+
+def test_no_shape_is_refused():
+    with pytest.raises(PointsetError, match="no test shape"):
+        paired_bootstrap(np.zeros(0))
+
+
+def simulated(rng, models=2, seeds=3, shapes=400, spread=0.02) -> dict:
+    """Equally good models: every shape has a difficulty, every training its own luck."""
+    difficulty = rng.random(shapes)
+    return {
+        str(model): {
+            seed: difficulty < np.clip(0.75 + spread * rng.standard_normal() + 0.2 * rng.standard_normal(shapes), 0, 1)
+            for seed in range(seeds)
+        }
+        for model in range(models)
+    }
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Enough for simulations: what they test does not depend on the number."""
+    monkeypatch.setattr("pointset.comparison.statistics.RESAMPLES", 1000)
+    monkeypatch.setattr("gc.collect", lambda *_: 0)  # statsmodels calls it for every correction: most of the time
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_intervals_cover():
+    """Simulated: 95 % intervals hold the truth in 95 % of 600 repeats, within four standard errors of that share."""
+    rng = np.random.default_rng(1)
+    by_seeds = by_shapes = 0
+    for _ in range(600):
+        interval = mean_interval(list(rng.normal(0.8, 0.01, 5)))
+        by_seeds += interval.low <= 0.8 <= interval.high
+        interval, _ = paired_bootstrap(rng.choice([-1.0, 0.0, 1.0], size=500, p=[0.08, 0.80, 0.12]))
+        by_shapes += interval.low <= 0.04 <= interval.high
+    slack = 4 * math.sqrt(0.95 * 0.05 / 600)
+    assert abs(by_seeds / 600 - 0.95) < slack
+    assert abs(by_shapes / 600 - 0.95) < slack
+
+
+@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_tests_keep_their_level(seeds):
+    """Simulated: among four equally good models, whose seeds and shapes both vary, at most 5 % of tables claim a
+    difference (at most four standard errors above it)."""
+    rng = np.random.default_rng(seeds)
+    spread = 0.02 if seeds > 1 else 0.0  # that two runs differ is no claim about other seeds
+    tables = [compare_pairs(simulated(rng, models=4, seeds=seeds, spread=spread)) for _ in range(100)]
+    false_claims = sum(
+        any(pair.distinguishable if seeds > 1 else pair.runs_differ for pair in pairs) for pairs in tables
+    )
+    assert false_claims / 100 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 100)
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_one_seed_never_tells_models_apart():
+    """What differs by the luck of a training only is far apart on its shapes, and still nothing is claimed."""
+    rng = np.random.default_rng(4)
+    pairs = [
+        pair for _ in range(10) for pair in compare_pairs(simulated(rng, models=4, seeds=1, spread=0.05, shapes=2000))
+    ]
+    assert sum(pair.runs_differ for pair in pairs) > 10
+    assert not any(pair.distinguishable for pair in pairs)
+
+
+def test_a_real_difference_is_found():
+    rng = np.random.default_rng(2)
+    found = 0
+    for _ in range(20):
+        right = simulated(rng, seeds=5, spread=0.005, shapes=2000)
+        better = {seed: runs | (rng.random(2000) < 0.2) for seed, runs in right["0"].items()}
+        found += compare_pairs({"better": better, "other": right["1"]})[0].distinguishable
+    assert found >= 19

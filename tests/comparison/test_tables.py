@@ -1,0 +1,255 @@
+"""From cells and pairs to rows and words, on cells and pairs made by hand."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from pointset.comparison.cells import Cell
+from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.statistics import Interval, Pair
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, interval, make_rows, make_table, spread
+from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.evaluation.costs import Cost
+
+COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
+
+
+def cell(model: str, accuracy: float, points: int = 24, seed: int = 0, **changes) -> Cell:
+    made = Cell(
+        model=model,
+        points=points,
+        seed=seed,
+        accuracy=accuracy,
+        mean_class_accuracy=accuracy / 2,
+        loss=1.5,
+        brier=0.25,
+        calibration_error=0.125,
+        calibration_error_equal_mass=0.0625,
+        parameters=1234,
+        seconds=3.0,
+        epochs=2,
+        shapes=60,
+    )
+    return dataclasses.replace(made, **changes)
+
+
+def pair(first: str, second: str, difference: float, p_holm: float) -> Pair:
+    return Pair(
+        first=first,
+        second=second,
+        difference=difference,
+        seed_differences=[difference - 0.01, difference + 0.01],
+        over_seeds=Interval(difference - 0.04, difference + 0.03),
+        over_shapes=Interval(difference - 0.02, difference + 0.01),
+        p_seeds=p_holm / 3,
+        p_shapes=p_holm / 4,
+        p_mcnemar=p_holm / 5,
+        p=p_holm / 3,
+        p_holm=p_holm,
+    )
+
+
+def rows_of(
+    cells: Sequence[Cell],
+    pairs: Mapping[int, Sequence[Pair]] | None = None,
+    costs: Mapping[int, Mapping[str, Cost]] | None = None,
+    published: Mapping[str, Mapping[int, Published]] | None = None,
+) -> list[Row]:
+    labels, points = dict.fromkeys(one.model for one in cells), dict.fromkeys(one.points for one in cells)
+    experiment = Experiment(
+        models=tuple(Entry("rff-max", label=label) for label in labels),
+        points=tuple(points),
+        seeds=tuple(dict.fromkeys(one.seed for one in cells)),
+        sets=DataOptions(),
+        model=ModelOptions(),
+        recipe=Recipe(),
+        published=published or {},
+    )
+    return make_rows(experiment, cells, pairs or {}, costs or {})
+
+
+def test_rows_are_means_with_sample_deviations():
+    cells = [cell("a", 0.5, seed=0), cell("a", 0.6, seed=1), cell("a", 0.7, seed=2), cell("b", 0.9)]
+    first, second = rows_of(cells)
+    assert first.accuracy == pytest.approx(0.6)
+    assert first.accuracy_std == pytest.approx(0.1)  # divided by 2, not by 3
+    assert first.mean_class_accuracy == pytest.approx(0.3)
+    assert first.mean_class_accuracy_std == pytest.approx(0.05)
+    assert first.interval.high == pytest.approx(0.6 + 4.302653 * 0.1 / math.sqrt(3))
+    assert (first.seeds, second.seeds) == (3, 1)
+    assert second.accuracy_std is None
+    assert second.interval is None
+    table = make_table([first, second]).splitlines()
+    assert "60.0 ± 10.0" in table[2]
+    assert "1,234" in table[2]
+    assert "±" not in table[-1]
+    assert table[0].split()[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
+
+
+def test_all_figures_of_a_row_are_means_over_its_seeds():
+    one = cell("a", 0.5, loss=1.0, brier=0.2, calibration_error=0.1, calibration_error_equal_mass=0.3, seconds=4.0)
+    two = cell("a", 0.7, seed=1, loss=2.0, brier=0.6, calibration_error=0.4, calibration_error_equal_mass=0.5)
+    (row,) = rows_of([one, two], costs={24: {"a": COST}})
+    assert (row.loss, row.seconds, row.parameters, row.cost) == (1.5, 3.5, 1234, COST)
+    assert row.brier == pytest.approx(0.4)
+    assert row.calibration_error == pytest.approx(0.25)
+    assert row.calibration_error_equal_mass == pytest.approx(0.4)
+
+
+def test_rows_stand_size_by_size_in_the_order_of_the_models():
+    cells = [cell("b", 0.5, 24), cell("a", 0.9, 24), cell("a", 0.8, 7), cell("b", 0.6, 7)]
+    assert [(row.model, row.points) for row in rows_of(cells)] == [("b", 24), ("a", 24), ("b", 7), ("a", 7)]
+
+
+def test_a_model_without_a_finished_cell_has_no_row_and_a_size_without_one_is_skipped():
+    cells = [cell("a", 0.5, 24), cell("b", 0.4, 24), cell("a", 0.6, 7), cell("b", 0.4, 9)]
+    assert [(row.model, row.points) for row in rows_of(cells)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]
+
+
+def test_against_the_best():
+    """Of each size by itself; a pair counts in either order."""
+    cells = [cell(model, accuracy, points) for model, accuracy, points in [("a", 0.5, 24), ("b", 0.8, 24)]]
+    cells += [cell("c", 0.79, 24), cell("a", 0.9, 7), cell("b", 0.6, 7), cell("c", 0.3, 7)]
+    pairs = {
+        24: [pair("a", "b", -0.3, 0.01), pair("a", "c", -0.29, 0.01), pair("b", "c", 0.01, 0.05)],
+        7: [pair("a", "b", 0.3, 0.049), pair("b", "c", 0.3, 0.2)],
+    }
+    rows = rows_of(cells, pairs)
+    assert [row.against_best for row in rows] == [
+        "-30.0",
+        "best",
+        NOT_DISTINGUISHABLE,
+        "best",
+        "-30.0",
+        "no shared seed",
+    ]
+    assert [row.best for row in rows] == [False, True, False, True, False, False]
+    turned = rows[0].below_best
+    assert (turned.first, turned.second, turned.difference) == ("b", "a", 0.3)
+    assert turned.over_seeds == Interval(pytest.approx(0.27), pytest.approx(0.34))
+    assert turned.over_shapes == Interval(pytest.approx(0.29), pytest.approx(0.32))
+    assert turned.seed_differences == pytest.approx([0.31, 0.29])
+    assert turned.p_holm == 0.01
+
+
+def test_of_equals_the_first_is_the_best_and_the_other_is_not_distinguishable():
+    rows = rows_of([cell("a", 0.5), cell("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]})
+    assert [row.against_best for row in rows] == ["best", NOT_DISTINGUISHABLE]
+
+
+@pytest.mark.parametrize(("p_holm", "words"), [(0.049, "-20.0, one seed"), (0.051, NOT_DISTINGUISHABLE)])
+def test_one_seed_is_named(p_holm, words):
+    apart = dataclasses.replace(pair("a", "b", 0.2, p_holm), p_seeds=None, over_seeds=None)
+    rows = rows_of([cell("a", 0.7), cell("b", 0.5)], {24: [apart]})
+    assert [row.against_best for row in rows] == ["best", words]
+
+
+@pytest.mark.parametrize(
+    ("ours", "published", "verdict"),
+    [
+        # .02^2 / 3 and .02^2 / 6 add up to .01414^2; twice that is .0283.
+        ((0.78, 0.80, 0.82), (0.772, 0.02, 6), "agrees"),
+        ((0.78, 0.80, 0.82), (0.771, 0.02, 6), "above by 2.9 (2.1 errors)"),
+        ((0.78, 0.80, 0.82), (0.828, 0.02, 6), "agrees"),
+        ((0.78, 0.80, 0.82), (0.900, 0.02, 6), "below by 10.0 (7.1 errors)"),
+        ((0.80,), (0.80, 0.01, 5), ""),  # one seed has no error to measure with
+        ((0.80, 0.80), (0.80, 0.0, 1), "agrees"),
+        ((0.80, 0.80), (0.75, 0.0, 1), "above by 5.0 (no spread)"),
+    ],
+)
+def test_a_verdict_measures_in_standard_errors_of_the_difference(ours, published, verdict):
+    cells = [cell("a", accuracy, seed=seed) for seed, accuracy in enumerate(ours)]
+    (row,) = rows_of(cells, published={"a": {24: Published(*published), 7: Published(0.1, 0.1, 1)}})
+    assert row.published == Published(*published)
+    assert row.verdict == verdict
+
+
+def test_without_a_published_figure_there_is_no_verdict():
+    cells = [cell("a", 0.8), cell("a", 0.9, seed=1)]
+    for published in ({}, {"a": {7: Published(0.8, 0.1, 5)}}):
+        (row,) = rows_of(cells, published=published)
+        assert (row.published, row.verdict) == (None, "")
+
+
+def columns(rows: Sequence[Row], **options) -> list[str]:
+    header = make_table(rows, "github", **options).splitlines()[0]
+    return [name.strip() for name in header.strip("|").split("|")]
+
+
+def test_the_table_leaves_out_what_says_nothing():
+    alone = ["model", "accuracy %", "mean-class %", "log loss", "ECE %", "parameters", "train s"]
+    assert columns(rows_of([cell("a", 0.5)])) == alone
+    assert columns(rows_of([cell("a", 0.5, 24), cell("a", 0.5, 7)])) == ["model", "points", *alone[1:]]
+    seeds = columns(rows_of([cell("a", 0.5), cell("a", 0.6, seed=1)]))
+    assert seeds == ["model", "accuracy %", "95 % interval", *alone[2:]]
+    models = columns(rows_of([cell("a", 0.5), cell("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
+    assert models == ["model", "accuracy %", "against the best", *alone[2:]]
+    costly = columns(rows_of([cell("a", 0.5)], costs={24: {"a": COST}}))
+    assert costly == [*alone[:-1], "M mult-adds", "ms a set", "step MB", "train s"]
+    published = columns(
+        rows_of([cell("a", 0.5), cell("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}})
+    )
+    assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
+
+
+def test_figures_and_costs_share_the_table():
+    cells = [cell("a", 0.5), cell("a", 0.6, seed=1), cell("b", 0.5), cell("b", 0.5, 7)]
+    rows = rows_of(cells, {24: [pair("a", "b", 0.0, 1.0)]}, {24: {"a": COST, "b": COST}})
+    every, figures, costs = (columns(rows, part=part) for part in ("all", "figures", "costs"))
+    assert figures == [
+        "model", "points", "seeds", "accuracy %", "95 % interval", "against the best",
+        "mean-class %", "log loss", "ECE %",
+    ]  # fmt: skip
+    assert costs == ["model", "points", "parameters", "M mult-adds", "ms a set", "step MB", "train s"]
+    assert every == [*figures, *costs[2:]]
+
+
+def test_metrics_that_are_chosen_stand_beside_the_accuracy():
+    rows = rows_of([cell("a", 0.5)])
+    chosen = ("ECE of equal mass", "Brier score", "mean-class accuracy")
+    header = ["model", "accuracy %", "ECE %, mass", "Brier", "mean-class %", "parameters", "train s"]
+    assert columns(rows, metrics=chosen) == header
+    assert columns(rows, metrics=chosen, brief=True) == header
+    line = make_table(rows, "github", metrics=chosen).splitlines()[-1]
+    assert [part.strip() for part in line.strip("|").split("|")][1:5] == ["50.0", "6.2", "0.250", "25.0"]
+    assert columns(rows, metrics=()) == ["model", "accuracy %", "parameters", "train s"]
+    assert columns(rows, brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
+
+
+def test_the_table_as_it_is_printed():
+    cells = [cell("a", 0.5, 1000), cell("a", 0.6, 1000, seed=1), cell("b", 0.75, 1000), cell("b", 0.85, 1000, seed=1)]
+    rows = rows_of(
+        cells,
+        {1000: [pair("a", "b", -0.25, 0.01)]},
+        {1000: {"a": COST, "b": Cost(5_000, 12.0, 1234.5)}},
+        {"a": {1000: Published(0.7951, 0.0166, 5)}},
+    )
+    lines = [[part.strip() for part in line.strip("|").split("|")] for line in make_table(rows, "github").splitlines()]
+    first, second = (dict(zip(lines[0], line, strict=True)) for line in lines[2:])
+    assert first == {
+        "model": "a",
+        "accuracy %": "55.0 ± 7.1",
+        "95 % interval": "0.0 to 100.0",  # -8.5 to 118.5 by Student's t, and no accuracy is beyond 0 or 100
+        "published %": "79.5 ± 1.7",
+        "verdict": "below by 24.5 (4.8 errors)",
+        "against the best": "-25.0",
+        "mean-class %": "27.5 ± 3.5",
+        "log loss": "1.500",
+        "ECE %": "12.5",
+        "parameters": "1,234",
+        "M mult-adds": "12.3",
+        "ms a set": "0.5",
+        "step MB": "79",
+        "train s": "3",
+    }
+    assert (second["published %"], second["verdict"], second["against the best"]) == ("", "", "best")
+    assert (second["M mult-adds"], second["ms a set"], second["step MB"]) == ("0.0", "12.0", "1234")
+
+
+def test_shares_and_intervals_as_text():
+    assert spread(0.12345, None) == "12.3"
+    assert spread(0.12345, 0.0) == "12.3 ± 0.0"
+    assert interval(None) == ""
+    assert interval(Interval(-0.0123, 0.0456)) == "-1.2 to 4.6"

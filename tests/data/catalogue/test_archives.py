@@ -1,0 +1,309 @@
+"""Unpacking: whole or not at all, nothing outside the folder, nothing that fills the disk."""
+
+import gzip
+import io
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from damage import damaged
+
+from pointset.data.catalogue import archives
+from pointset.data.catalogue.archives import unpack
+from pointset.errors import PointsetError
+
+GOOD = {"Set/a/train/1.off": b"OFF", "Set/b/test/2.off": b"OFF", "README.txt": b"read me", "__MACOSX/Set/._1": b"x"}
+
+
+def tarball(folder: Path, files: dict[str, bytes], mode: str = "gz", *others: tarfile.TarInfo) -> Path:
+    path = folder / f"set.tar.{mode}"
+    with tarfile.open(path, f"w:{mode}") as content:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            content.addfile(entry, io.BytesIO(data))
+        for entry in others:
+            content.addfile(entry)
+    return path
+
+
+def archive(folder: Path, files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    path = folder / "set.zip"
+    with zipfile.ZipFile(path, "w", compression) as content:
+        for name, data in files.items():
+            content.writestr(name, data)
+    return path
+
+
+def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path: Path) -> None:
+    path = archive(tmp_path, GOOD)
+    unpack(path, tmp_path / "Set", progress=False)
+    files = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
+    assert files == {"set.zip", "Set/a/train/1.off", "Set/b/test/2.off"}
+    assert (tmp_path / "Set/a/train/1.off").read_bytes() == b"OFF"
+
+
+@pytest.mark.parametrize("mode", ["", "gz", "bz2", "xz"])
+def test_tar_files_are_unpacked_too(tmp_path: Path, mode: str) -> None:
+    unpack(tarball(tmp_path, GOOD, mode), tmp_path / "Set", progress=False)
+    files = {path.relative_to(tmp_path / "Set").as_posix() for path in (tmp_path / "Set").rglob("*") if path.is_file()}
+    assert files == {"a/train/1.off", "b/test/2.off"}
+    assert (tmp_path / "Set/b/test/2.off").read_bytes() == b"OFF"
+
+
+def test_only_bytes_come_out(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("Set/program")
+    entry.mode, entry.mtime = 0o6777, 1
+    path = tarball(tmp_path, {"Set/1.off": b"OFF"}, "gz", entry)
+    unpack(path, tmp_path / "Set", progress=False)
+    assert (tmp_path / "Set/program").stat().st_mode == (tmp_path / "Set/1.off").stat().st_mode
+    assert (tmp_path / "Set/program").stat().st_mtime > 1
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"data/Set/1.npy": b"1", "data/Set/deep/2.npy": b"2", "data/notes.txt": b""},
+        {"1.npy": b"1", "2.npy": b"2", "__MACOSX/._1.npy": b"x"},
+        {"./Set/1.npy": b"1", "Other/Set/3.npy": b"3"},
+    ],
+    ids=["in another folder", "in no folder", "at the top and elsewhere"],
+)
+@pytest.mark.parametrize("pack", [archive, tarball])
+def test_the_folder_is_found_where_it_is(
+    tmp_path: Path, pack: Callable[[Path, dict[str, bytes]], Path], files: dict[str, bytes]
+) -> None:
+    unpack(pack(tmp_path, files), tmp_path / "Set", progress=False)
+    assert (tmp_path / "Set/1.npy").read_bytes() == b"1"
+    assert not list((tmp_path / "Set").rglob("3.npy"))
+    assert not list((tmp_path / "Set").rglob("._1.npy"))
+
+
+def test_two_folders_of_that_name_are_too_many(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"a/Set/1.off": b"", "b/Set/1.off": b""})
+    with pytest.raises(PointsetError, match=r"has 2 folders Set in it, in a, b"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+def tar_link(kind: bytes) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo("Set/link.off")
+    entry.type, entry.linkname = kind, "/etc/passwd"
+    return entry
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_in_a_tar_file_are_refused(tmp_path: Path, kind: bytes) -> None:
+    path = tarball(tmp_path, GOOD, "gz", tar_link(kind))
+    with pytest.raises(PointsetError, match=r"'Set/link.off' is a link or device"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.tar.gz"]
+
+
+def link(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)
+    entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("../outside.off", "is a path outside it"),
+        ("Set/../../outside.off", "is a path outside it"),
+        ("/tmp/outside.off", "is a path outside it"),
+        ("..\\outside.off", "is a path outside it"),
+        ("C:\\outside.off", "is a path outside it"),
+        (link("Set/link.off"), "is a link or device"),
+    ],
+    ids=str,
+)
+def test_an_entry_that_leaves_the_folder_stops_everything(
+    name: str | zipfile.ZipInfo, words: str, tmp_path: Path
+) -> None:
+    path = archive(tmp_path, GOOD)
+    with zipfile.ZipFile(path, "a") as content:
+        content.writestr(name, b"/etc/passwd")
+    with pytest.raises(PointsetError, match=words):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", ["Set/a/train/1.off", "Set//a/./train/1.off", "Set/a/train/"])
+def test_a_name_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path, {**GOOD, "Set/a/train": b""} if name.endswith("/") else GOOD)
+    with zipfile.ZipFile(path, "a") as content:
+        content.writestr(name, b"")
+    with pytest.raises(PointsetError, match=rf"holds '{name}' twice"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+def test_a_file_in_a_file_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/a/b.off": b"", "Set/a": b""})
+    with pytest.raises(PointsetError, match=r"'Set/a/b.off' lies in a file"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+@pytest.mark.parametrize("pack", [archive, tarball])
+def test_a_bomb_is_not_unpacked(tmp_path: Path, pack: Callable[[Path, dict[str, bytes]], Path]) -> None:
+    path = pack(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
+    assert path.stat().st_size < 200_000
+    with pytest.raises(PointsetError, match=r"20,000,000 bytes in .* are more than any archive of shapes has"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_bomb_that_lies_about_its_size_writes_no_more_than_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = archive(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
+    content = path.read_bytes()
+    path.write_bytes(content.replace((20_000_000).to_bytes(4, "little"), (20_000).to_bytes(4, "little")))
+    written: list[int] = []
+    monkeypatch.setattr(archives, "_write", _counting(archives._write, written))
+    with pytest.raises(PointsetError, match=r"cannot be unpacked \(Bad CRC-32"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert sum(written) <= 20_000
+
+
+def _counting(write: Callable[[archives.Entry, Path], None], written: list[int]) -> Callable[..., None]:
+    def count(entry: archives.Entry, path: Path) -> None:
+        try:
+            write(entry, path)
+        finally:
+            written.append(path.stat().st_size)
+
+    return count
+
+
+def test_a_disk_without_room_is_found_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path, GOOD)
+    monkeypatch.setattr(archives.shutil, "disk_usage", lambda _: SimpleNamespace(free=1))
+    with pytest.raises(PointsetError, match=r"needs 6 bytes in .*, which has 1: make room"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+@pytest.mark.parametrize("pack", [partial(archive, compression=zipfile.ZIP_STORED), archive, tarball])
+@pytest.mark.parametrize("how", ["cut", "flipped", "no archive"])
+def test_a_damaged_archive_leaves_nothing(
+    how: str, pack: Callable[[Path, dict[str, bytes]], Path], tmp_path: Path
+) -> None:
+    numbers = np.random.default_rng(0).integers(0, 10, 12_000)
+    path = pack(tmp_path, {"Set/1.off": " ".join(map(str, numbers)).encode()})
+    content = bytearray(path.read_bytes())
+    if how == "cut":
+        content = content[:2000]
+    elif how == "flipped":
+        content[1000] ^= 255
+    else:
+        content = bytearray(b"<html>404</html>")
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=rf"{path.name} cannot be unpacked .*: delete it and fetch it again"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("pack", [partial(archive, compression=zipfile.ZIP_STORED), archive, tarball])
+def test_a_damaged_archive_is_refused_or_unpacked_right(
+    pack: Callable[[Path, dict[str, bytes]], Path], tmp_path: Path
+) -> None:
+    files = {**GOOD, "Set/c.off": np.random.default_rng(0).bytes(100), "Set/none.txt": b""}
+    path = pack(tmp_path, files)
+    right = {name.removeprefix("Set/"): data for name, data in files.items() if name.startswith("Set/")}
+    whole, words = path.read_bytes(), []
+    for seed in range(200):
+        path.write_bytes(damaged(whole, seed))
+        try:
+            unpack(path, tmp_path / "Set", progress=False)
+            found = {file.relative_to(tmp_path / "Set").as_posix(): file for file in (tmp_path / "Set").rglob("*.*")}
+            assert {name: file.read_bytes() for name, file in found.items()} == right, f"unpacked wrong, seed {seed}"
+            shutil.rmtree(tmp_path / "Set")
+        except PointsetError as error:
+            words.append(str(error))
+        assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert 100 < len(words) < 200  # dates and the like may be damaged
+    assert all(path.name in one for one in words)
+
+
+def in_the_directory(content: bytes, name: str) -> int:
+    """Where a zip file's own list of its files has an entry: 46 bytes before the last place of its name."""
+    return content.rindex(name.encode()) - 46
+
+
+@pytest.mark.parametrize("name", ["Set/a/train/1.off", "Set/empty/", "README.txt"])
+def test_a_name_that_differs_from_the_one_at_the_bytes_is_refused(name: str, tmp_path: Path) -> None:
+    path = archive(tmp_path, {**GOOD, "Set/empty/": b""})
+    content = bytearray(path.read_bytes())
+    content[in_the_directory(content, name) + 46] ^= 1  # Ret/... instead of Set/...: a file that nobody would miss
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(File name in directory"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
+
+
+@pytest.mark.parametrize(("field", "what"), [(30, "extra"), (32, "comment")])
+def test_an_entry_that_hides_the_next_ones_is_refused(field: int, what: str, tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/1.off": b"1", "Set/2.off": b"2", "Set/3.off": b"3"})
+    content = bytearray(path.read_bytes())
+    first = in_the_directory(content, "Set/1.off")
+    length = in_the_directory(content, "Set/3.off") - in_the_directory(content, "Set/2.off")
+    content[first + field : first + field + 2] = length.to_bytes(2, "little")
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(.*(hides other files|Corrupt extra field)"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+def test_a_file_that_is_shorter_than_the_archive_says_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/1.off": b"1234"})
+    content = bytearray(path.read_bytes())
+    content[in_the_directory(content, "Set/1.off") + 24] = 9
+    path.write_bytes(content)
+    with pytest.raises(PointsetError, match=r"'Set/1.off' has 4 bytes instead of 9"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
+
+
+def test_an_entry_without_a_name_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Set/1.off": b"1"})
+    path.write_bytes(path.read_bytes().replace(b"Set/1.off", b"\0et/1.off"))
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+@pytest.mark.parametrize("mode", ["", "gz"])
+@pytest.mark.parametrize("how", ["cut", "damaged"])
+def test_a_tar_file_that_ends_early_is_not_taken_for_whole(how: str, mode: str, tmp_path: Path) -> None:
+    path = tarball(tmp_path, {"Set/1.off": b"1" * 600, "Set/2.off": b"2" * 600}, "")
+    content = bytearray(path.read_bytes())
+    second = 3 * tarfile.BLOCKSIZE  # a name and two blocks of bytes
+    if how == "cut":
+        content = content[:second]
+    else:
+        content[second] ^= 255
+    path.write_bytes(gzip.compress(content) if mode else content)
+    with pytest.raises(PointsetError, match=r"cannot be unpacked \(it is damaged, or cut off\)"):
+        unpack(path, tmp_path / "Set", progress=False)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_an_archive_of_something_else_is_named(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"Other/1.off": b"OFF", "notes.txt": b""})
+    with pytest.raises(PointsetError, match=r"has no folder Set in it, only Other, notes.txt"):
+        unpack(path, tmp_path / "Set", progress=False)
+
+
+def test_what_a_killed_unpacking_left_is_removed(tmp_path: Path) -> None:
+    path = archive(tmp_path, GOOD)
+    left = tmp_path / ".Set.unpacking" / "Set" / "half.off"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"OF")
+    unpack(path, tmp_path / "Set", progress=False)
+    assert not (tmp_path / "Set" / "half.off").exists()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["Set", "set.zip"]

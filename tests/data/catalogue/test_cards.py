@@ -1,0 +1,158 @@
+"""Cards: the six that exist, and what a wrong one is told."""
+
+from pathlib import Path
+
+import pytest
+
+from pointset.data.catalogue.cards import cards_folder, list_cards, load_card, read_card
+from pointset.data.catalogue.scanobjectnn import FILES
+from pointset.errors import PointsetError
+
+GOOD = """
+name = "tiny"
+title = "Tiny"
+kind = "meshes"
+summary = "Two shapes"
+homepage = "https://example.org"
+urls = ["https://example.org/tiny.zip"]
+folder = "Tiny"
+licence = "CC0"
+citation = "Nobody"
+classes = ["a", "b"]
+up = "z"
+[splits]
+train = 1
+test = 1
+[download]
+size = 10
+"""
+
+
+def test_the_cards_are_those_that_the_readme_of_the_project_names() -> None:
+    assert list_cards() == [
+        "modelnet10",
+        "modelnet40",
+        "modelnet40-c",
+        "modelnet40-hdf5",
+        "scanobjectnn",
+        "shapes10",
+    ]
+
+
+@pytest.mark.parametrize("name", list_cards())
+def test_every_card_is_valid_and_consistent(name: str) -> None:
+    card = load_card(name)
+    assert card.name == name
+    assert list(card.classes) == sorted(card.classes) or name == "scanobjectnn"
+    assert card.urls or card.instructions or card.kind == "generated"
+    assert all(url.startswith("http") for url in card.urls)
+
+
+def test_the_published_figures_stand_on_the_cards() -> None:
+    splits = {name: dict(load_card(name).splits) for name in list_cards()}
+    assert splits == {
+        "modelnet10": {"train": 3991, "test": 908},
+        "modelnet40": {"train": 9843, "test": 2468},
+        "modelnet40-c": {"test": 2468},
+        "modelnet40-hdf5": {"train": 9840, "test": 2468},
+        "scanobjectnn": {"train": 11416, "test": 2882},
+        "shapes10": {"train": 1000, "test": 300},
+    }
+    assert [len(load_card(name).classes) for name in list_cards()] == [10, 40, 40, 40, 15, 10]
+    assert set(load_card("modelnet10").classes) < set(load_card("modelnet40").classes)
+    assert load_card("modelnet40-hdf5").classes == load_card("modelnet40").classes
+    assert load_card("modelnet40-c").classes == load_card("modelnet40").classes
+    assert len(load_card("modelnet40-c").variants) == 15 + len(["original"])
+    assert load_card("scanobjectnn").variants == tuple(FILES)
+    assert {name: load_card(name).up for name in list_cards()} == {
+        "modelnet10": "z",
+        "modelnet40": "z",
+        "modelnet40-c": "y",
+        "modelnet40-hdf5": "y",
+        "scanobjectnn": "y",
+        "shapes10": "z",
+    }
+
+
+def test_every_key_is_documented_beside_the_cards() -> None:
+    readme = (cards_folder() / "README.md").read_text(encoding="utf-8")
+    for key in (
+        "name",
+        "title",
+        "kind",
+        "summary",
+        "homepage",
+        "urls",
+        "folder",
+        "licence",
+        "citation",
+        "instructions",
+    ):
+        assert f"`{key}`" in readme
+    for key in (
+        "classes",
+        "up",
+        "variants",
+        "[splits]",
+        "train",
+        "test",
+        "defects",
+        "[download]",
+        "size",
+        "md5",
+        "sha256",
+    ):
+        assert f"`{key}`" in readme
+
+
+def test_an_unknown_name_gets_the_nearest_ones() -> None:
+    with pytest.raises(PointsetError, match=r"'modelnet4'.*modelnet40"):
+        load_card("modelnet4")
+    with pytest.raises(PointsetError, match=r"'xyz'.*modelnet10.*shapes10"):
+        load_card("xyz")
+
+
+def test_a_good_card_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(GOOD)
+    card = read_card(path)
+    assert (card.classes, card.urls, card.download.size) == (("a", "b"), ("https://example.org/tiny.zip",), 10)
+    assert card.download.sha256 is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('title = "Tiny"', 'titel = "Tiny"', "'titel' is unknown.*title"),
+        ('title = "Tiny"', "", "'title' is missing"),
+        ('title = "Tiny"', "title = 3", "'title' must be a text.*got 3"),
+        ('title = "Tiny"', 'title = " "', "'title' must be a text that is not empty"),
+        ('name = "tiny"', 'name = "other"', "'other'.*'tiny'"),
+        ('kind = "meshes"', 'kind = "mesh"', "'kind' must be.*'meshes'.*got 'mesh'"),
+        ('up = "z"', 'up = "x"', "'up' must be 'y' or 'z', got 'x'"),
+        ('up = "z"', "up = []", "'up' must be"),
+        ('classes = ["a", "b"]', 'classes = ["a"]', "'classes'.*at least two"),
+        ('classes = ["a", "b"]', 'classes = ["a", "a"]', "'classes'.*different"),
+        ('classes = ["a", "b"]', "classes = [1, 2]", "'classes'.*texts"),
+        ('classes = ["a", "b"]', "classes = [[], {}]", "'classes'.*texts"),
+        ("train = 1", "train = 1.5", "'splits.train' must be.*got 1.5"),
+        ("train = 1", "train = true", "'splits.train' must be"),
+        ("test = 1", "", "'splits.test' is missing"),
+        ("train = 1", "train = 1\nval = 1", "'splits.val' is unknown"),
+        ("size = 10", "size = 0", "'download.size'"),
+        ("size = 10", 'md5 = "abc"', "'download.md5' must be 32"),
+        ("size = 10", f'sha256 = "{"A" * 64}"', "'download.sha256' must be 64.*lower case"),
+        ("size = 10", "crc = 1", "'download.crc' is unknown"),
+        ('urls = ["https://example.org/tiny.zip"]', "", "'urls' is missing"),
+        ('urls = ["https://example.org/tiny.zip"]', "urls = []", "'urls' is missing"),
+        ('folder = "Tiny"', "", "'folder' is missing"),
+        ('up = "z"', "up = z", "no readable card"),
+    ],
+)
+def test_a_wrong_card_is_refused_by_file_and_key(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    path = tmp_path / "tiny.toml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(PointsetError, match=words) as caught:
+        read_card(path)
+    assert str(path) in str(caught.value)

@@ -1,0 +1,242 @@
+"""Downloads from a real server: resumed at the right byte, never glued from two versions, every fault in a sentence."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from serving import Site, served
+
+from pointset.data.catalogue import download as downloading
+from pointset.data.catalogue.cards import Download
+from pointset.data.catalogue.download import TRIES, download
+from pointset.data.catalogue.part_file import Part
+from pointset.errors import PointsetError
+
+CONTENT = np.random.default_rng(0).bytes(3_000_000)
+OTHER = np.random.default_rng(1).bytes(3_000_000)
+RIGHT = Download(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest(), md5=hashlib.md5(CONTENT).hexdigest())
+UNKNOWN = Download()
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloading, "PAUSE", 0)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with served(Site({"/file.zip": CONTENT})) as running:
+        yield running
+
+
+def get(site: Site, target: Path, expected: Download = RIGHT, *mirrors: str) -> None:
+    download(mirrors or (f"{site.url}/file.zip",), target, expected, progress=False)
+
+
+@pytest.mark.parametrize("expected", [RIGHT, UNKNOWN])
+def test_a_file_is_downloaded_whole_and_nothing_else_is_left(site: Site, tmp_path: Path, expected: Download) -> None:
+    get(site, tmp_path / "file.zip", expected)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["file.zip"]
+
+
+@pytest.mark.parametrize("etag", ['"first"', None], ids=["validator", "digest only"])
+def test_a_cut_connection_goes_on_at_the_right_byte(site: Site, tmp_path: Path, etag: str | None) -> None:
+    site.etag, site.cuts = etag, [1_000_000, 500_000]
+    get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert [asked for _, asked in site.asked] == [None, "bytes=1000000-", "bytes=1500000-"]
+
+
+def test_a_download_that_was_given_up_goes_on_the_next_time(site: Site, tmp_path: Path) -> None:
+    site.cuts = [700_000] + [0] * TRIES
+    with pytest.raises(PointsetError, match=f"the connection was cut {TRIES} times in a row"):
+        get(site, tmp_path / "file.zip")
+    site.asked.clear()
+    get(site, tmp_path / "file.zip")
+    assert [asked for _, asked in site.asked] == ["bytes=700000-"]
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_begins_anew(site: Site, tmp_path: Path) -> None:
+    site.ranges, site.cuts = False, [1_000_000]
+    get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("expected", [Download(sha256=hashlib.sha256(OTHER).hexdigest()), UNKNOWN])
+def test_a_file_that_changed_is_never_glued_to_the_old_one(site: Site, tmp_path: Path, expected: Download) -> None:
+    site.cuts = [1_000_000] + [0] * TRIES
+    with pytest.raises(PointsetError):
+        get(site, tmp_path / "file.zip", expected)
+    site.files["/file.zip"], site.etag = OTHER, '"second"'
+    get(site, tmp_path / "file.zip", expected)
+    assert (tmp_path / "file.zip").read_bytes() == OTHER
+
+
+def test_without_validator_and_digest_nothing_is_resumed(site: Site, tmp_path: Path) -> None:
+    site.etag, site.cuts = None, [1_000_000] + [0] * TRIES
+    with pytest.raises(PointsetError):
+        get(site, tmp_path / "file.zip", UNKNOWN)
+    site.files["/file.zip"] = OTHER
+    get(site, tmp_path / "file.zip", UNKNOWN)
+    assert (tmp_path / "file.zip").read_bytes() == OTHER
+
+
+def test_a_part_longer_than_the_file_is_dropped(site: Site, tmp_path: Path) -> None:
+    url = f"{site.url}/file.zip"
+    (tmp_path / "file.zip.part").write_bytes(CONTENT + b"more")
+    (tmp_path / "file.zip.part.json").write_text(json.dumps({"url": url, "validator": site.etag}))
+    get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+MIDDLE = {"Content-Range": "bytes 2000000-2999999/3000000", "ETag": '"first"'}
+OTHERS = {"Content-Range": "bytes 1000000-2999999/3000000", "ETag": '"second"'}
+
+
+@pytest.mark.parametrize("expected", [RIGHT, UNKNOWN], ids=["digest", "nothing known"])
+@pytest.mark.parametrize(
+    ("headers", "body"), [(MIDDLE, CONTENT[2_000_000:]), (OTHERS, OTHER[1_000_000:])], ids=["other bytes", "version"]
+)
+def test_a_server_that_goes_on_wrongly_is_asked_for_the_whole_file(
+    site: Site, tmp_path: Path, expected: Download, headers: dict[str, str], body: bytes
+) -> None:
+    site.cuts = [1_000_000] + [0] * TRIES
+    with pytest.raises(PointsetError):
+        get(site, tmp_path / "file.zip", expected)
+    site.answers = [(206, headers, body)]
+    site.asked.clear()
+    get(site, tmp_path / "file.zip", expected)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert [asked for _, asked in site.asked] == ["bytes=1000000-", None]
+
+
+def test_parts_of_two_mirrors_that_do_not_fit_are_given_up(site: Site, tmp_path: Path) -> None:
+    site.files = {"/old.zip": OTHER, "/file.zip": CONTENT}
+    site.cuts = [1_000_000] + [0] * TRIES
+    get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/old.zip", f"{site.url}/file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert site.asked[-2:] == [("/file.zip", "bytes=1000000-"), ("/file.zip", None)]
+
+
+def test_a_mirror_with_another_length_does_not_cost_what_has_come(site: Site, tmp_path: Path) -> None:
+    site.files["/short.zip"] = CONTENT[:2_000_000]
+    site.cuts = [1_000_000] + [0] * TRIES
+    with pytest.raises(PointsetError, match=r"short.zip: it has 2,000,000 bytes instead of 3,000,000"):
+        get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/file.zip", f"{site.url}/short.zip")
+    site.asked.clear()
+    get(site, tmp_path / "file.zip")
+    assert [asked for _, asked in site.asked] == ["bytes=1000000-"]
+
+
+def test_a_download_that_was_killed_at_its_last_byte_is_not_repeated(site: Site, tmp_path: Path) -> None:
+    url = f"{site.url}/file.zip"
+    (tmp_path / "file.zip.part").write_bytes(CONTENT)
+    (tmp_path / "file.zip.part.json").write_text(json.dumps({"url": url, "validator": '"first"', "total": 3_000_000}))
+    get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert site.asked == []
+
+
+def test_a_web_page_is_not_taken_for_the_file(site: Site, tmp_path: Path) -> None:
+    site.answers = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Log in first</html>")]
+    with pytest.raises(PointsetError, match="a web page came instead of the file"):
+        get(site, tmp_path / "file.zip", UNKNOWN)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_404_passes_to_the_next_mirror(site: Site, tmp_path: Path) -> None:
+    get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/gone.zip", f"{site.url}/file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert [path for path, _ in site.asked] == ["/gone.zip", "/file.zip"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        (Download(size=17), "3,000,000 bytes instead of 17"),
+        (Download(sha256="0" * 64), "its SHA256 is not the expected one"),
+        (Download(md5="0" * 32), "its MD5 is not the expected one"),
+    ],
+)
+def test_a_wrong_file_is_not_kept_and_the_next_mirror_is_tried(
+    site: Site, tmp_path: Path, expected: Download, words: str
+) -> None:
+    with pytest.raises(PointsetError, match=words) as caught:
+        get(site, tmp_path / "file.zip", expected, f"{site.url}/file.zip", f"{site.url}/gone.zip")
+    assert "gone.zip: the server answered 404" in str(caught.value)
+    assert f"save it as {tmp_path / 'file.zip'}" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_is_not_there_and_a_name_that_nobody_has(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for address in (f"http://127.0.0.1:{port}/f.zip", "http://no-such-host.invalid/f.zip"):
+        with pytest.raises(PointsetError, match="no connection"):
+            download([address], tmp_path / "f.zip", UNKNOWN, progress=False)
+
+
+def test_a_proxy_that_refuses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("NO_PROXY", "")
+    with pytest.raises(PointsetError, match=r"the proxy of this machine refused.*HTTPS_PROXY"):
+        download(["https://example.invalid/f.zip"], tmp_path / "f.zip", UNKNOWN, progress=False)
+
+
+def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    try:
+        subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("needs openssl to make a certificate")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_shake_hands, args=(server, context))
+        thread.start()
+        address = f"https://127.0.0.1:{server.getsockname()[1]}/f.zip"
+        with pytest.raises(PointsetError, match=r"the server's certificate was refused.*clock"):
+            download([address], tmp_path / "f.zip", UNKNOWN, progress=False)
+        thread.join()
+
+
+def _shake_hands(server: socket.socket, context: ssl.SSLContext) -> None:
+    connection, _ = server.accept()
+    with connection, contextlib.suppress(OSError):
+        context.wrap_socket(connection, server_side=True).close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_takes_no_more_is_one_sentence_and_what_came_is_kept(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    site.cuts = [1_000_000]
+    begin = Part.begin
+
+    def fail_at_the_second_connection(part: Part, *arguments: object) -> None:
+        if part.size:
+            raise OSError(number, "no more")
+        begin(part, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Part, "begin", fail_at_the_second_connection)
+        with pytest.raises(PointsetError, match=r"cannot write to .*no more.*POINTSET_HOME"):
+            get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip.part").stat().st_size == 1_000_000
+    get(site, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT

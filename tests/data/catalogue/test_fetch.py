@@ -1,0 +1,193 @@
+"""From a card to its data: once, by one process, also when it was killed; by hand where no program can."""
+
+import dataclasses
+import errno
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from serving import Site, served
+
+from pointset.data.catalogue import archives
+from pointset.data.catalogue import fetch as fetching
+from pointset.data.catalogue.cards import Download, load_card
+from pointset.data.catalogue.fetch import fetch
+from pointset.errors import PointsetError
+
+
+def packed(files: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as content:
+        for name, data in files.items():
+            content.writestr(name, data)
+    return file.getvalue()
+
+
+FILES = {
+    f"ModelNet10/{kind}/train/{kind}_0001.off": np.random.default_rng(0).bytes(300_000) for kind in ("bed", "sofa")
+}
+ARCHIVE = packed(FILES)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with served(Site({"/ModelNet10.zip": ARCHIVE})) as running:
+        yield running
+
+
+@pytest.fixture
+def card(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = load_card("modelnet10")
+    test = dataclasses.replace(real, urls=(f"{site.url}/ModelNet10.zip",), download=Download(size=len(ARCHIVE)))
+    monkeypatch.setattr(fetching, "load_card", lambda name: test)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_the_data_is_fetched_once(home: Path, site: Site, card: None) -> None:
+    folder = fetch("modelnet10", progress=False)
+    assert folder == home / "datasets" / "ModelNet10"
+    assert files(folder) == FILES
+    assert [path.name for path in folder.parent.iterdir() if not path.name.startswith(".")] == ["ModelNet10"]
+    assert fetch("modelnet10", progress=False) == folder
+    assert len(site.asked) == 1
+
+
+def test_an_archive_saved_by_hand_is_unpacked_and_kept(home: Path, site: Site, card: None) -> None:
+    archive = home / "datasets" / "ModelNet10.zip"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(ARCHIVE)
+    assert files(fetch("modelnet10", progress=False)) == FILES
+    assert site.asked == []
+    assert archive.exists()
+
+
+def test_a_wrong_archive_saved_by_hand_is_named(home: Path, card: None) -> None:
+    archive = home / "datasets" / "ModelNet10.zip"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(ARCHIVE[:-1])
+    with pytest.raises(PointsetError, match=r"ModelNet10.zip is not the archive of modelnet10: it has .* bytes"):
+        fetch("modelnet10", progress=False)
+
+
+CHILD = """
+import dataclasses, sys, time
+from pointset.data.catalogue import archives, fetch
+from pointset.data.catalogue.cards import load_card, Download
+url, slow = sys.argv[1], float(sys.argv[2])
+card = dataclasses.replace(load_card("modelnet10"), urls=(url,))
+fetch.load_card = lambda name: dataclasses.replace(card, download=Download())
+write = archives._write
+def slowly(*arguments):
+    write(*arguments)
+    print("unpacked one", flush=True)
+    time.sleep(slow)
+archives._write = slowly
+print(fetch.fetch("modelnet10", progress=False))
+"""
+
+
+def child(site: Site, slow: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", CHILD, f"{site.url}/ModelNet10.zip", str(slow)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ.copy())
+
+
+def test_killed_while_unpacking_leaves_nothing_that_looks_finished(home: Path, site: Site, card: None) -> None:
+    process = child(site, slow=30)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "unpacked one\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (home / "datasets" / "ModelNet10").exists()
+    assert files(fetch("modelnet10", progress=False)) == FILES
+    assert sorted(path.name for path in (home / "datasets").iterdir()) == [".modelnet10.lock", "ModelNet10"]
+    assert len(site.asked) == 1, "the archive was whole: it is not downloaded again"
+
+
+def test_two_processes_fetch_once(home: Path, site: Site) -> None:
+    site.delay = threading.Event()
+    processes = [child(site, slow=0) for _ in range(2)]
+    limit = time.monotonic() + 60
+    while not site.asked:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    time.sleep(0.3)
+    site.delay.set()
+    for process in processes:
+        printed, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert printed.splitlines()[-1] == str(home / "datasets" / "ModelNet10")
+    assert len(site.asked) == 1
+
+
+def test_what_no_program_can_download_says_how_a_person_can(home: Path) -> None:
+    place = home / "datasets" / "h5_files"
+    with pytest.raises(PointsetError, match=rf"scanobjectnn cannot be downloaded by a program: .*https://.*{place}"):
+        fetch("scanobjectnn", progress=False)
+
+
+def test_an_empty_folder_is_no_data(home: Path, card: None) -> None:
+    (home / "datasets" / "ModelNet10").mkdir(parents=True)
+    assert files(fetch("modelnet10", progress=False)) == FILES
+
+
+def test_data_in_a_home_that_may_only_be_read_is_found(
+    home: Path, site: Site, card: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fetch("modelnet10", progress=False)
+
+    def refuse(place: Path) -> Path:
+        raise PointsetError(f"cannot write to {place}")
+
+    monkeypatch.setattr(fetching, "make_folder", refuse)
+    assert fetch("modelnet10", progress=False) == folder
+
+
+def test_an_archive_placed_by_hand_after_a_failed_download_is_kept(home: Path, site: Site, card: None) -> None:
+    site.files.clear()
+    with pytest.raises(PointsetError, match=r"save it as (.*ModelNet10.zip)"):
+        fetch("modelnet10", progress=False)
+    archive = home / "datasets" / "ModelNet10.zip"
+    archive.write_bytes(ARCHIVE)
+    assert files(fetch("modelnet10", progress=False)) == FILES
+    assert archive.exists()
+
+
+def test_a_disk_that_fills_up_while_unpacking_is_one_sentence(
+    home: Path, site: Site, card: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archives.shutil, "copyfileobj", fill)
+        with pytest.raises(PointsetError, match=r"cannot write to .*No space left on device.*POINTSET_HOME"):
+            fetch("modelnet10", progress=False)
+    assert not (home / "datasets" / "ModelNet10").exists()
+    assert files(fetch("modelnet10", progress=False)) == FILES
+    assert len(site.asked) == 1
+
+
+def test_an_unknown_card_gets_the_nearest_ones(home: Path) -> None:
+    with pytest.raises(PointsetError, match=r"modelnet10"):
+        fetch("modelnet11", progress=False)
+
+
+def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "file"))
+    with pytest.raises(PointsetError, match=r"cannot write to .*POINTSET_HOME"):
+        fetch("modelnet10", progress=False)

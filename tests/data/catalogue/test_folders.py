@@ -1,0 +1,200 @@
+"""Layouts of mesh folders: found, split by rule, refused."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pointset.data.catalogue.folders import list_folder, list_shapes
+from pointset.errors import PointsetError
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def test_class_split_file(tmp_path: Path) -> None:
+    touch(tmp_path, "chair/train/chair_2.off", "chair/train/chair_1.OFF", "chair/test/chair_3.off")
+    touch(tmp_path, "bed/train/bed_1.obj", "bed/train/bed_1.mtl", "bed/train/.bed_0.off", ".git/train/x.off")
+    touch(tmp_path, "README.txt", "__MACOSX/chair/x.off", ".DS_Store", "chair/.DS_Store")
+    train, classes = list_shapes(tmp_path, "train")
+    assert classes == ["bed", "chair"]
+    found = [(shape.name, shape.label, shape.split) for shape in train]
+    assert found == [
+        ("bed/train/bed_1.obj", 0, "train"),
+        ("chair/train/chair_1.OFF", 1, "train"),
+        ("chair/train/chair_2.off", 1, "train"),
+    ]
+    assert train[1].path == tmp_path / "chair" / "train" / "chair_1.OFF"
+    test, classes = list_shapes(tmp_path, "test")
+    assert [(shape.name, shape.label) for shape in test] == [("chair/test/chair_3.off", 1)]
+    assert classes == ["bed", "chair"]
+
+
+SIZES = {"one": 1, "two": 2, "seven": 7, "twenty": 20, "hundred": 100}
+
+
+def class_folders(folder: Path) -> Path:
+    for name, size in SIZES.items():
+        touch(folder, *(f"{name}/{number:03}.off" for number in range(size)))
+    return folder
+
+
+def names(folder: Path, split: str, seed: int = 0) -> set[str]:
+    return {shape.name for shape in list_shapes(folder, split, seed=seed)[0]}
+
+
+def test_class_file_is_split_in_fifths_class_by_class(tmp_path: Path) -> None:
+    class_folders(tmp_path)
+    train, test = names(tmp_path, "train"), names(tmp_path, "test")
+    assert not train & test
+    assert len(train | test) == sum(SIZES.values())
+    per_class = {name: sum(one.startswith(f"{name}/") for one in test) for name in SIZES}
+    assert per_class == {"one": 0, "two": 1, "seven": 1, "twenty": 4, "hundred": 20}
+
+
+def test_the_rule_depends_on_seed_and_names_only(tmp_path: Path) -> None:
+    first, second = class_folders(tmp_path / "here"), class_folders(tmp_path / "there")
+    assert names(first, "test") == names(second, "test")
+    assert names(first, "test", seed=1) != names(first, "test", seed=0)
+    before = names(first, "test")
+    touch(first, "hundred/new.off")
+    assert len(names(first, "test") ^ before) <= 2
+
+
+def test_the_rule_is_the_same_on_every_machine(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"chair/{number}.off" for number in range(5)), "bed/1.off")
+    assert names(tmp_path, "test") == {"chair/1.off"}
+
+
+@pytest.mark.parametrize(
+    ("files", "split", "words"),
+    [
+        ([], "train", "found no folder"),
+        (["a.off", "b.off"], "train", "found 2 mesh or cloud files beside 0 folders"),
+        (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud files beside 1 folders"),
+        (["chair/train/a.off", "bed/b.off"], "train", "mixes two layouts: found bed/file beside chair/split/file"),
+        (["chair/train/a.off", "chair/b.off"], "train", "chair holds both"),
+        (["chair/train/a.off", "bed/readme.txt"], "train", "bed holds no mesh and no point cloud"),
+        (["chair/train/a.off", "bed/train/b.txt"], "train", "bed holds no mesh and no point cloud"),
+        (["chair/points.csv"], "train", "chair holds no mesh.*.obj.*.xyz"),
+        (["train/chair/a.off", "test/b.off"], "train", "looks like split/class/file, but has test/file"),
+        (["train/a.off", "test/b.off"], "train", "looks like split/class/file, but has test/file"),
+        (["train/chair/a.off", "test/bed/readme.txt"], "train", "class 'bed' of .* holds no mesh"),
+        (
+            ["chair/a.off", "chair/b.xyz"],
+            "train",
+            "mixes meshes and point clouds: found chair/a.off beside chair/b.xyz",
+        ),
+        (["chair/a.off", "bed/b.npy"], "train", "mixes meshes and point clouds.*two folders"),
+        (["cafe\u0301/a.off", "caf\u00e9/b.off"], "train", "two entries called 'caf\u00e9', in two forms"),
+        (["bed/e\u0301.off", "bed/\u00e9.off"], "train", "bed holds two entries called '\u00e9.off'"),
+        (["chair/train/a.off"], "test", "no shape in split 'test': found train"),
+        (["chair/train/a.off", "chair/test/b.off"], "val", "no shape in split 'val': found test, train"),
+        (["chair/a.off", "chair/b.off"], "validation", "no shape in split 'validation': found test, train"),
+    ],
+)
+def test_other_layouts_are_told_what_was_found_and_expected(
+    tmp_path: Path, files: list[str], split: str, words: str
+) -> None:
+    touch(tmp_path, *files)
+    with pytest.raises(PointsetError, match=words) as caught:
+        list_shapes(tmp_path, split)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_split_class_file_is_what_class_split_file_is(tmp_path: Path) -> None:
+    files = ("chair/train/a.off", "chair/test/b.off", "bed/train/c.off", "lamp/test/d.off")
+    touch(tmp_path / "first", *files)
+    touch(tmp_path / "second", *(f"{split}/{name}/{file}" for name, split, file in (f.split("/") for f in files)))
+    for split in ("train", "test"):
+        first, classes = list_shapes(tmp_path / "first", split)
+        second, same = list_shapes(tmp_path / "second", split)
+        assert classes == same == ["bed", "chair", "lamp"]
+        assert [(s.path.name, s.label, s.split) for s in first] == [(s.path.name, s.label, s.split) for s in second]
+    assert second[0].name == "test/chair/b.off"
+
+
+def test_a_single_split_and_classes_called_like_one(tmp_path: Path) -> None:
+    touch(tmp_path / "one", "Train/chair/a.off", "Train/bed/b.off")
+    assert list_shapes(tmp_path / "one", "Train")[1] == ["bed", "chair"]
+    touch(tmp_path / "toys", "train/a.off", "plane/b.off", "train/c.off")  # a class of railway toys
+    assert list_shapes(tmp_path / "toys", "train")[1] == ["plane", "train"]
+    touch(tmp_path / "deep", "train/train/a.off", "train/test/b.off")  # one class, two splits
+    assert list_shapes(tmp_path / "deep", "test")[1] == ["train"]
+
+
+def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
+    decomposed = "cafe\u0301 table"
+    touch(tmp_path, f"train/{decomposed}/1.off", "test/caf\u00e9 table/2.off", "train/\u6905\u5b50/3 (copy).stl")
+    touch(tmp_path, "train/\u0441\u0442\u0443\u043b/o\u0308.ply", "test/lamp post/5.glb")
+    train, classes = list_shapes(tmp_path, "train")
+    assert classes == sorted(classes)
+    assert classes == ["caf\u00e9 table", "lamp post", "\u0441\u0442\u0443\u043b", "\u6905\u5b50"]
+    assert [shape.label for shape in train] == [0, 2, 3]
+    assert train[0].name == "train/caf\u00e9 table/1.off"
+    assert train[0].path == tmp_path / "train" / decomposed / "1.off"
+    assert all(shape.path.is_file() for shape in train)
+    assert list_shapes(tmp_path, "test")[0][0].label == 0
+
+
+def test_links_are_followed_and_loops_survived(tmp_path: Path) -> None:
+    touch(tmp_path / "store", "a.off", "b.off")
+    touch(tmp_path / "parts", "bed/train/1.off", "bed/test/2.off")
+    (tmp_path / "parts" / "chair").mkdir()
+    (tmp_path / "parts" / "chair" / "train").symlink_to(tmp_path / "store")
+    (tmp_path / "parts" / "chair" / "up").symlink_to(tmp_path / "parts")
+    (tmp_path / "parts" / "chair" / "self").symlink_to(tmp_path / "parts" / "chair")
+    (tmp_path / "parts" / "round").symlink_to(tmp_path / "parts" / "round")
+    (tmp_path / "parts" / "bed" / "train" / "gone.off").symlink_to(tmp_path / "nowhere.off")
+    (tmp_path / "parts" / "bed" / "train" / "ring.off").symlink_to(tmp_path / "parts" / "bed" / "train" / "ring.off")
+    (tmp_path / "parts" / "bed" / "train" / "linked.off").symlink_to(tmp_path / "store" / "a.off")
+    shapes, classes = list_shapes(tmp_path / "parts", "train")
+    assert classes == ["bed", "chair"]
+    expected = ["bed/train/1.off", "bed/train/linked.off", "chair/train/a.off", "chair/train/b.off"]
+    assert [shape.name for shape in shapes] == expected
+
+
+PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
+
+
+def test_clouds_are_told_from_meshes(tmp_path: Path) -> None:
+    touch(tmp_path / "clouds", "chair/a.xyz", "chair/b.TXT", "bed/c.npz", "bed/README.txt", "splits.txt", "labels.npy")
+    clouds = list_folder(tmp_path / "clouds", "train")
+    assert clouds.kind == "clouds"
+    assert {shape.name for shape in clouds.shapes} <= {"chair/a.xyz", "chair/b.TXT", "bed/c.npz"}
+    with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
+        list_shapes(tmp_path / "clouds", "train")
+    touch(tmp_path / "meshes", "chair/a.off", "chair/a.txt", "bed/b.off", "bed/b.ply")
+    meshes = list_folder(tmp_path / "meshes", "train")
+    assert (meshes.kind, [shape.name for shape in meshes.shapes]) == ("meshes", ["bed/b.off", "chair/a.off"])
+    for kind, faces in (("clouds", ""), ("clouds", "element face 0\n"), ("meshes", "element face 1\n")):
+        touch(tmp_path / "ply", "chair/a.ply")
+        (tmp_path / "ply" / "chair" / "a.ply").write_text(PLY.format(faces))
+        assert list_folder(tmp_path / "ply", "train").kind == kind
+
+
+def test_many_files_are_listed_in_no_time(tmp_path: Path) -> None:
+    for label in range(20):
+        folder = tmp_path / f"class{label}"
+        folder.mkdir()
+        for number in range(1000):
+            os.close(os.open(folder / f"{number}.off", os.O_CREAT))
+    started = time.perf_counter()
+    shapes, _ = list_shapes(tmp_path, "train")
+    seconds = time.perf_counter() - started
+    assert len(shapes) == 16_000
+    assert seconds < 4  # 0.25 s on an idle core: about a second for 100,000
+
+
+def test_the_real_folders(real_data: Path) -> None:
+    train, classes = list_shapes(real_data / "modelnet9_obj", "train")
+    test, _ = list_shapes(real_data / "modelnet9_obj", "test")
+    assert (len(classes), len(train), len(test)) == (9, 144, 36)
+    train, classes = list_shapes(real_data / "labeled_db", "train")
+    test, _ = list_shapes(real_data / "labeled_db", "test")
+    assert (len(classes), len(train), len(test)) == (19, 19 * 16, 19 * 4)

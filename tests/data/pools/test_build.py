@@ -1,0 +1,217 @@
+"""Builds: the same bytes however they are run, nothing finished is done twice, and every bad mesh is named."""
+
+import contextlib
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
+
+from pointset.data.catalogue.folders import list_shapes
+from pointset.data.pools import partial_pool, spread
+from pointset.data.pools.cache import build_pool, pool_folder
+from pointset.data.pools.manifest import Plan
+from pointset.data.pools.mesh_pool import UnreadableMeshesError
+from pointset.data.pools.shape_jobs import Sampled, Sampling
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_workers_change_no_byte(
+    home: Path, meshes: Path, undisturbed: dict[str, bytes], at_once: None, workers: int
+) -> None:
+    assert build(meshes, workers=workers).sampled == COUNT
+    assert contents(home) == undisturbed
+    assert build(meshes, workers=workers).sampled == 0
+
+
+def test_the_order_of_work_changes_no_byte(
+    home: Path, meshes: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_all = spread.sample_all
+
+    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[Sampled]:
+        yield from sample_all(random.Random(7).sample(jobs, len(jobs)), *rest)
+
+    monkeypatch.setattr("pointset.data.pools.mesh_pool.sample_all", shuffled)
+    build(meshes, workers=1)
+    assert contents(home) == undisturbed
+
+
+@pytest.mark.parametrize("address", [True, False], ids=["address", "client of this process"])
+def test_a_dask_cluster_changes_no_byte(
+    home: Path, meshes: Path, undisturbed: dict[str, bytes], address: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
+    monkeypatch.setattr(spread, "BATCH", {"uniform": 2})
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
+        if address:
+            report = build(meshes, backend="dask", scheduler=cluster.scheduler_address)
+        else:
+            with distributed.Client(cluster):
+                report = build(meshes, backend="dask")
+    assert report.sampled == COUNT
+    assert contents(home) == undisturbed
+
+
+def test_a_dask_cluster_that_does_not_answer_is_named(home: Path, meshes: Path) -> None:
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
+    with (
+        importlib.import_module("dask").config.set({"distributed.comm.timeouts.connect": "0.3s"}),
+        pytest.raises(PointsetError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"),
+    ):
+        build(meshes, backend="dask", scheduler="tcp://127.0.0.1:9")
+
+
+def test_dask_without_a_cluster_says_what_it_needs(home: Path, meshes: Path) -> None:
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
+    with pytest.raises(PointsetError, match="needs scheduler=ADDRESS"):
+        build(meshes, backend="dask")
+
+
+def test_a_ray_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
+    ray = pytest.importorskip("ray", reason="needs ray: pip install ray")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ray's own
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        try:
+            assert build(meshes, backend="ray", workers=2).sampled == COUNT
+        finally:
+            ray.shutdown()
+    assert contents(home) == undisturbed
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, workers: int) -> None:
+    command = [sys.executable, "-c", CHILD, str(meshes), str(workers)]
+    shapes, classes = list_shapes(meshes, "train")
+    plan = Plan.of("killed", shapes, classes, Sampling(400, "fps", normals=True))
+    build_pool(plan, Workers(1), progress=False)
+    whole = contents(home)
+    shutil.rmtree(home)
+    partial = partial_pool.partial_folder(pool_folder(plan))
+    moments = random.Random(workers)
+    finished: list[str] = []
+    children: list[psutil.Process] = []
+    for minimum in (1, 15, 30, 40):
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while len(journal(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.02))
+        children.extend(psutil.Process(run.pid).children(recursive=True))
+        run.send_signal(signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+        now = journal(partial)
+        assert now[: len(finished)] == finished  # what was finished stays as it was,
+        rows = [json.loads(line)["row"] for line in now]
+        assert len(rows) == len(set(rows)) >= minimum  # and is not done a second time
+        finished = now
+    last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    assert int(last.stdout) == len(plan.shapes) - len(finished)
+    assert contents(home) == whole
+    workers_left = psutil.wait_procs(children, timeout=10)[1]
+    assert not workers_left
+
+
+def journal(partial: Path) -> list[str]:
+    """The whole lines, without the first."""
+    path = partial / partial_pool.JOURNAL
+    return path.read_text().split("\n")[1:-1] if path.exists() else []
+
+
+class Stopped(BaseException):
+    """The process ends here."""
+
+
+def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
+    """End the process before it does a number of things with files, other than writing rows."""
+    left = iter(range(step, -1, -1))
+
+    def counted(act: Any) -> Any:
+        def do(*arguments: Any, **options: Any) -> Any:
+            if not next(left):
+                raise Stopped
+            return act(*arguments, **options)
+
+        return do
+
+    for owner, name in ((Path, "replace"), (Path, "unlink"), (os, "fsync")):
+        patch.setattr(owner, name, counted(getattr(owner, name)))
+
+
+@pytest.mark.parametrize("bad", [0, 2])
+def test_a_build_that_ends_at_any_step_is_taken_up(
+    home: Path, meshes: Path, bad: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(bad):
+        break_mesh(meshes, f"class{number}/train/shape{number}.off")
+    plan = plan_of(meshes)
+    build_pool(plan, Workers(1), on_error="skip", progress=False)
+    whole = contents(home)
+    sampled: list[int] = []
+    sample = spread.sample_shape
+
+    def record(*arguments: Any) -> Sampled:
+        done = sample(*arguments)
+        sampled.extend([] if done.reason else [done.row])
+        return done
+
+    monkeypatch.setattr(spread, "sample_shape", record)
+    for step in range(100):
+        shutil.rmtree(home)
+        sampled.clear()
+        with monkeypatch.context() as patch:
+            stop_before(patch, step)
+            with contextlib.suppress(Stopped):
+                build_pool(plan, Workers(1), on_error="skip", progress=False)
+                break
+        build_pool(plan, Workers(1), on_error="skip", progress=False)
+        assert contents(home) == whole, step
+        assert sorted(sampled) == sorted(set(sampled)), step
+    assert 8 < step < 99
+
+
+def test_rows_that_did_not_reach_the_disk_are_sampled_again(home: Path, meshes: Path) -> None:
+    """As after a power cut: the journal is there, a row and a half of what it says are not."""
+    plan = plan_of(meshes)
+    break_mesh(meshes, "class0/train/shape0.off")
+    with pytest.raises(UnreadableMeshesError):
+        build_pool(plan, Workers(1), progress=False)
+    partial = partial_pool.partial_folder(pool_folder(plan))
+    with (partial / "points.rows").open("r+b") as file:
+        file.seek(-4, os.SEEK_END)
+        file.write(b"\1\2\3\4")
+    with (partial / partial_pool.JOURNAL).open("a") as file:
+        file.write('{"row": 3}\nno JSON\n{"row": 1, "sour')
+    (meshes / "class1/train/shape1.off").write_text(TETRAHEDRON.format(size=99))
+    (meshes / "class0/train/shape0.off").write_text(TETRAHEDRON.format(size=1))
+    assert build_pool(plan, Workers(1), progress=False).sampled == 3  # damaged, changed, mended
+    interrupted = contents(home)
+    build_pool(plan, Workers(1), rebuild=True, progress=False)
+    assert contents(home) == interrupted
+
+
+def test_an_unfinished_pool_of_another_format_is_started_again(
+    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = break_mesh(meshes, "class0/train/shape0.off")
+    with pytest.raises(UnreadableMeshesError):
+        build_pool(plan_of(meshes), Workers(1), progress=False)
+    broken.write_text(TETRAHEDRON.format(size=1))
+    monkeypatch.setattr(partial_pool, "FORMAT", partial_pool.FORMAT + 1)
+    assert build_pool(plan_of(meshes), Workers(1), progress=False).sampled == 48

@@ -1,0 +1,98 @@
+"""Whatever was done to a pool or to its meshes is found and named."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pointset.data.pools.build import build_dataset
+from pointset.data.pools.verify import verify_dataset, verify_pool
+from pointset.errors import PointsetError
+
+TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
+
+
+@pytest.fixture
+def meshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    for number in range(6):
+        path = tmp_path / "meshes" / f"class{number % 2}" / "train" / f"shape{number}.off"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TETRAHEDRON.format(size=number + 1))
+    return tmp_path / "meshes"
+
+
+@pytest.fixture
+def pool(meshes: Path) -> Path:
+    return build_dataset(meshes, points=20, normals=True, progress=False).pools["train"].folder
+
+
+def test_a_sound_data_set_has_no_problem(meshes: Path, pool: Path) -> None:
+    build_dataset(meshes, points=30, progress=False)
+    found = verify_dataset(meshes, progress=False)
+    assert len(found) == 2
+    assert {one.folder for one in found} > {pool}
+    assert all(one.problems == () and one.shapes == 6 and one.skipped == 0 for one in found)
+
+
+def flip(path: Path, position: int) -> None:
+    facts = path.stat()
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda pool, _: flip(pool / "points.npy", -1), ["points.npy", "row of class1/train/shape5.off"]),
+        (lambda pool, _: flip(pool / "normals.npy", -240), ["normals.npy", "row of class1/train/shape5.off"]),
+        (lambda pool, _: flip(pool / "points.npy", -241), ["points.npy", "row of class1/train/shape3.off"]),
+        (lambda pool, _: flip(pool / "points.npy", 3), ["points.npy", "another beginning"]),
+        (lambda pool, _: (pool / "points.npy").write_bytes((pool / "points.npy").read_bytes()[:-1]), ["1567 bytes"]),
+        (lambda pool, _: (pool / "normals.npy").unlink(), ["normals.npy is missing"]),
+        (lambda pool, _: flip(pool / "manifest.json", 0), ["manifest.json cannot be read"]),
+        (lambda _, folder: flip(folder / "class0/train/shape2.off", 8), ["shape2.off has changed"]),
+        (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), ["shape2.off cannot be read any more"]),
+    ],
+)
+def test_damage_is_named(meshes: Path, pool: Path, damage: Callable[[Path, Path], object], words: list[str]) -> None:
+    damage(pool, meshes)
+    found = verify_pool(pool, progress=False)
+    assert len(found.problems) == 1
+    for word in words:
+        assert word in found.problems[0]
+
+
+def test_the_remedy_puts_it_right(meshes: Path, pool: Path) -> None:
+    flip(pool / "points.npy", -1)
+    assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in verify_pool(pool, progress=False).remedy
+    build_dataset(meshes, points=20, normals=True, rebuild=True, progress=False)
+    assert verify_pool(pool, progress=False).problems == ()
+
+
+def test_a_pool_of_another_format_is_a_problem_of_its_data_set(meshes: Path, pool: Path) -> None:
+    content = json.loads((pool / "manifest.json").read_text())
+    (pool / "manifest.json").write_text(json.dumps(content | {"format": 1}))
+    (found,) = verify_dataset(meshes, progress=False)
+    assert "format 1" in found.problems[0]
+
+
+def test_skipped_shapes_are_no_problem_while_their_meshes_stay(meshes: Path) -> None:
+    bad = meshes / "class0" / "train" / "shape0.off"
+    bad.write_text("OFF\n")
+    build_dataset(meshes, points=20, on_error="skip", progress=False)
+    (found,) = verify_dataset(meshes, progress=False)
+    assert (found.shapes, found.skipped, found.problems) == (5, 1, ())
+    bad.write_text(TETRAHEDRON.format(size=1))
+    (found,) = verify_dataset(meshes, progress=False)
+    assert "shape0.off has changed" in found.problems[0]
+    assert found.remedy.endswith("--rebuild --on-error skip")
+
+
+def test_a_data_set_without_pools_is_told_how_to_make_one(meshes: Path) -> None:
+    with pytest.raises(PointsetError, match=r"has no pool of sampled meshes in .*pointset data build"):
+        verify_dataset(meshes, progress=False)

@@ -1,0 +1,157 @@
+"""What models cost: multiply-adds against counts by hand, memory against tensors of known size, times."""
+
+import itertools
+import time
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pointset
+from pointset.evaluation.costs import latency_ms, measure_costs, multiply_adds, step_memory
+from pointset.nn.attention import FEW_KEYS
+
+DIM, HEADS, CLASSES = 8, 2, 5
+HEAD = DIM * DIM + DIM * CLASSES
+"""Of the decoder after max: FC, ReLU, FC."""
+
+
+def model(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=CLASSES, **{"dim": DIM, "heads": HEADS, **options})
+
+
+@pytest.mark.parametrize("n", [1, 7, 90])
+def test_rows_on_their_own(n):
+    """Four layers of rows, 3 to 8 and three times 8 to 8."""
+    assert multiply_adds(model("rff-max"), n) == n * (3 * DIM + 3 * DIM * DIM) + HEAD
+
+
+@pytest.mark.parametrize("n", [40, FEW_KEYS + 26], ids=["explicit attention", "fused attention"])
+def test_self_attention(n):
+    """One block in form "paper": embedding, Q K V and output, logits and reading, two layers of rows."""
+    rows = 3 * DIM + 4 * DIM * DIM + 2 * DIM * DIM
+    attention = 2 * n * n * DIM
+    assert multiply_adds(model("sab-max", form="paper", layers=1), n) == n * rows + attention + HEAD
+
+
+def test_absorbed_attention_is_counted_as_it_is_computed():
+    """One seed reads n rows: its query is folded into the keys' weights, and the rows are never projected."""
+    n, encoder = 50, 50 * (3 * DIM + 3 * DIM * DIM)
+    query, fold_in, fold_out = DIM * DIM, DIM * DIM, DIM * DIM
+    logits, reading = HEADS * n * DIM, HEADS * n * DIM
+    feed_forward, head = DIM * DIM, DIM * CLASSES
+    whole = encoder + query + fold_in + logits + reading + fold_out + feed_forward + head
+    assert multiply_adds(model("rff-pma"), n) == whole
+
+
+def test_a_recurrent_layer_is_counted():
+    """Set2Set after the rows: at each of its steps four gates from a row of 2 d and a state of d; no matrix else."""
+    n = 6
+    steps = 3  # of torch-geometric's Set2Set as the zoo makes it
+    gates = steps * 4 * DIM * (2 * DIM + DIM)
+    head = 2 * DIM * DIM + DIM * CLASSES
+    assert multiply_adds(model("rff-aggr.set2set"), n) == n * (3 * DIM + 3 * DIM * DIM) + gates + head
+
+
+def test_attention_in_an_aggregation_of_torch_geometric_grows_with_the_square():
+    by_size = [multiply_adds(model("rff-aggr.settransformer"), n) for n in (100, 200, 300)]
+    assert by_size[2] - 2 * by_size[1] + by_size[0] == pytest.approx(2 * 2 * DIM * 100 * 100)  # two products, n x n x d
+
+
+def test_distances_between_rows_are_counted():
+    """DGCNN looks for 20 neighbours in 3, 64, 64 and 128 columns; all else is linear in the rows from 20 up."""
+    by_size = [multiply_adds(model("dgcnn"), n) for n in (30, 40, 50)]
+    assert by_size[2] - 2 * by_size[1] + by_size[0] == 2 * 10 * 10 * (3 + 64 + 64 + 128)
+
+
+def test_counting_changes_nothing():
+    counted = model("isab4-pma").train()
+    before = {name: tensor.clone() for name, tensor in counted.state_dict().items()}
+    state = torch.random.get_rng_state()
+    settings = (torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads())
+    measure_costs([counted], 11, batch_size=4, repeats=1, threads=1 if torch.get_num_threads() > 1 else 2)
+    assert counted.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in counted.parameters())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in counted.state_dict().items())
+    assert torch.equal(torch.random.get_rng_state(), state)
+    after = (torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads())
+    assert after == settings
+
+
+class Hungry(nn.Module):
+    """Two temporaries of 40,000 and 80,000 floats that live at one time, one more afterwards, and views."""
+
+    inputs = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3, CLASSES)
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        first = torch.zeros(40_000)
+        second = torch.zeros(80_000)
+        views = [second[10:].view(-1, 2).T, first.unflatten(0, (4, -1))]
+        del first, second, views
+        third = torch.zeros(90_000)
+        del third
+        return self.head(points.mean(dim=1))
+
+
+def test_memory_is_what_lives_at_one_time():
+    """480,000 bytes at the peak, not 840,000; little else: points and logits of 2 sets."""
+    assert 480_000 <= step_memory(Hungry(), points=10, batch_size=2) < 485_000
+
+
+def test_memory_holds_the_activations_and_the_gradients():
+    small = model("rff-max", dropout=0.0)
+    parameters = 4 * sum(parameter.numel() for parameter in small.parameters())
+    by_size = [step_memory(small, points, batch_size=3) for points in (50, 150, 250)]
+    assert by_size[0] > parameters
+    # Each of four layers keeps its rows of 8 floats, for 3 sets; nothing is kept that is not needed more than twice.
+    per_points = 100 * 3 * DIM * 4
+    for less, more in itertools.pairwise(by_size):
+        assert 4 * per_points <= more - less <= 10 * per_points
+    assert step_memory(small, 50, batch_size=6) > 1.5 * by_size[0] - parameters
+    assert step_memory(small, 50, batch_size=3) == by_size[0], "the same each time"
+
+
+def test_memory_of_self_attention_grows_with_the_square():
+    kept = [step_memory(model("sab-max", layers=1, form="paper"), points, 2) for points in (30, 60)]
+    assert kept[1] > 2.5 * kept[0]
+
+
+def test_latency_is_of_the_model_that_is_timed():
+    class Slow(nn.Module):
+        inputs = 3
+        calls = 0
+
+        def __init__(self, seconds: float) -> None:
+            super().__init__()
+            self.seconds, self.head = seconds, nn.Linear(3, CLASSES)
+
+        def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+            assert points.shape == (1, 6, 3)
+            assert not self.training
+            time.sleep(self.seconds)
+            return self.head(points.mean(dim=1))
+
+    assert latency_ms(Slow(0.02), 6) >= 20
+    assert latency_ms(Slow(0.0), 6) > 0
+
+
+def test_costs_stand_beside_their_models():
+    names = ["rff-max", "isab4-pma", "sab-max"]
+    models = [model(name) for name in names]
+    costs = measure_costs(models, 33, batch_size=3, repeats=3)
+    assert [cost.multiply_adds for cost in costs] == [multiply_adds(one, 33) for one in models]
+    expected = [round(step_memory(one, 33, 3) / 1e6, 1) for one in models]
+    assert [cost.step_memory_mb for cost in costs] == expected
+    assert all(cost.latency_ms > 0 for cost in costs)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_on_a_gpu_counts_are_the_same():
+    on_cpu, on_gpu = model("sab-max"), model("sab-max").cuda()
+    assert multiply_adds(on_gpu, 100) == multiply_adds(on_cpu, 100)
+    assert step_memory(on_gpu, 100, 8) > 4 * sum(parameter.numel() for parameter in on_gpu.parameters())
+    assert latency_ms(on_gpu, 100) > 0

@@ -1,0 +1,136 @@
+"""Training and evaluation on sets of several sizes: what padding gives, without padding."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.configuration import Recipe
+from pointset.data.batches import Batch, pad_sets
+from pointset.data.point_sets import PointSets, Pool
+from pointset.evaluation import predictions
+from pointset.evaluation.unpadded import logits_of
+from pointset.nn.fast import packing
+from pointset.training import objectives
+from pointset.training.checkpoints import RunFolder
+from pointset.zoo.names import SetClassifier
+
+CPU = torch.device("cpu")
+RECIPE = Recipe(epochs=3, batch_size=4, learning_rate=3e-3, validation=0.3)
+
+
+@pytest.fixture(autouse=True)
+def packed_though_small(monkeypatch):
+    monkeypatch.setattr(packing, "RUN", 0)
+
+
+@pytest.fixture(scope="module")
+def train() -> PointSets:
+    """Two classes of 9 clouds each, one flatter than the other, of 1 to 40 points."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 41, size=18)
+    points = rng.standard_normal((sizes.sum(), 3)).astype(np.float32)
+    labels = np.arange(18) % 2
+    points[np.repeat(labels, sizes) == 1, 2] *= 0.1
+    names = [f"cloud{number}" for number in range(18)]
+    offsets = np.concatenate([[0], sizes.cumsum()])
+    return PointSets(Pool(points, names, labels, ["full", "flat"], "as released", offsets=offsets), 30)
+
+
+def small(name: str = "isab3-pma", dropout: float = 0.0) -> nn.Module:
+    return pointset.create_model(name, classes=2, dim=8, heads=2, dropout=dropout)
+
+
+def padded(model, batch, device):
+    return model(batch.points, batch.mask).float()
+
+
+def numbers(fitted) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in fitted.history]
+
+
+def weights(model: nn.Module) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+@pytest.mark.parametrize(("name", "dropout"), [("isab3-pma", 0.0), ("isab3-max", 0.5), ("rffp-mean", 0.0)])
+def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
+    calls = []
+    watched = SetClassifier.packed
+    monkeypatch.setattr(SetClassifier, "packed", lambda *arguments: calls.append(1) or watched(*arguments))
+    found = pointset.fit(small(name, dropout), train, RECIPE, progress=False)
+    assert calls
+    logits = pointset.evaluate(found.model, train).logits
+    taken = len(calls)
+    for module in (objectives, predictions):
+        monkeypatch.setattr(module, "logits_of", padded)
+    expected = pointset.fit(small(name, dropout), train, RECIPE, progress=False)
+    assert len(calls) == taken
+    # Adam divides small gradients by their size, rounding included; other dropout would move weights by 0.02.
+    torch.testing.assert_close(weights(found.model), weights(expected.model), rtol=0.0, atol=2e-3)
+    for row, other in zip(numbers(found), numbers(expected), strict=True):
+        assert row == pytest.approx(other, abs=1e-3)
+    np.testing.assert_allclose(logits, pointset.evaluate(found.model, train).logits, atol=1e-5)
+
+
+def test_a_run_cut_off_and_resumed_gives_the_same_numbers_to_the_last_bit(train, tmp_path, monkeypatch):
+    whole = pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "whole", progress=False)
+    save = RunFolder.save
+
+    def save_once(folder, checkpoint):
+        save(folder, checkpoint)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save", save_once)
+        with pytest.raises(KeyboardInterrupt):
+            pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "cut", progress=False)
+    resumed = pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "cut", progress=False)
+    assert numbers(resumed) == numbers(whole)
+    assert torch.equal(weights(resumed.model), weights(whole.model))
+
+
+def ragged() -> Batch:
+    generator = torch.Generator().manual_seed(0)
+    points, mask = pad_sets([torch.randn(size, 3, generator=generator) for size in (4, 9, 2)])
+    return Batch(points, mask, torch.tensor([0, 1, 1]))
+
+
+class Shifted(SetClassifier):
+    """A user's own way forward on top of ours."""
+
+    def forward(self, points, mask=None):
+        return super().forward(points, mask) + 1.0
+
+
+class Flagged(nn.Module):
+    """A user's model to which `packed` means something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packed = True
+
+    def forward(self, points, mask):
+        return points.sum(dim=1)
+
+
+def test_a_forward_that_packed_does_not_know_of_is_called():
+    ours, batch = small(), ragged()
+    shifted = Shifted(list(ours.encoder), ours.pool, ours.head)
+    with torch.no_grad():
+        torch.testing.assert_close(logits_of(shifted, batch, CPU), logits_of(ours, batch, CPU) + 1.0)
+    assert torch.equal(logits_of(Flagged(), batch, CPU), batch.points.sum(dim=1))
+
+
+def test_hooks_on_a_model_are_called():
+    model, seen = small(), []
+    model.register_forward_hook(lambda *arguments: seen.append(arguments[2].shape))
+    logits_of(model, ragged(), CPU)
+    assert seen == [(3, 2)]
+
+
+def test_sets_of_one_size_take_the_usual_way(monkeypatch):
+    monkeypatch.setattr(SetClassifier, "packed", None)
+    points = torch.ones(2, 5, 3)
+    assert logits_of(small(), Batch(points, None, torch.tensor([0, 1])), CPU).shape == (2, 2)

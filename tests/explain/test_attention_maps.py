@@ -1,0 +1,246 @@
+"""Maps as data: which attentions there are, what their rows mean, and that looking changes nothing."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.explain.maps import AttentionMap, find_map
+from pointset.nn.attention import Multihead
+from pointset.nn.blocks import MAB, SAB
+
+ATTENDING = [name for name in pointset.list_models() if "sab" in name or name.endswith("pma")] + [
+    "sab-pma2",
+    "isab3-pma4",
+]
+HEADS, INDUCING, N = 2, 5, 11
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=4, **{"dim": 16, "heads": HEADS, **options})
+
+
+def clouds(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(3))
+
+
+def lookers(model: nn.Module) -> list[Multihead]:
+    return [module for module in model.modules() if isinstance(module, Multihead)]
+
+
+def test_maps_come_in_order_with_their_kinds_shapes_and_sides():
+    maps = pointset.attention_maps(model_of("isab5-pma3"), clouds(N, 3))
+    assert [(found.layer, found.kind, tuple(found.weights.shape), found.points_are) for found in maps] == [
+        ("encoder.0.reads", "reads", (HEADS, INDUCING, N), "keys"),
+        ("encoder.0.writes", "writes", (HEADS, N, INDUCING), "queries"),
+        ("encoder.1.reads", "reads", (HEADS, INDUCING, N), "keys"),
+        ("encoder.1.writes", "writes", (HEADS, N, INDUCING), "queries"),
+        ("pool.pma.mab", "pools", (HEADS, 3, N), "keys"),
+        ("pool.sab.mab", "self", (HEADS, 3, 3), "neither"),
+    ]
+    (first, *_) = pointset.attention_maps(model_of("sab-max"), clouds(N, 3))
+    assert (first.kind, first.points_are, tuple(first.weights.shape)) == ("self", "both", (HEADS, N, N))
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", ATTENDING)
+def test_rows_sum_to_one_over_real_keys_and_looking_changes_nothing(name, form):
+    model = model_of(name, form=form, dropout=0.0).train()
+    points, mask = clouds(2, N, 3), torch.ones(2, N, dtype=torch.bool)
+    mask[1, 4:] = False
+    before, modes = model(points, mask), [module.training for module in model.modules()]
+    before.sum().backward()
+    gradients = {key: p.grad.clone() for key, p in model.named_parameters() if p.grad is not None}
+    maps = pointset.attention_maps(model, points, mask)
+    assert [module.training for module in model.modules()] == modes
+    assert all(looker.record is None for looker in lookers(model))
+    assert {key for key, p in model.named_parameters() if p.grad is not None} == set(gradients)
+    assert all(torch.equal(model.get_parameter(key).grad, kept) for key, kept in gradients.items())
+    torch.testing.assert_close(model(points, mask), before, atol=0, rtol=0)
+    for found in maps:
+        one = found[1]
+        torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:2]))
+        if found.points_are == "keys":
+            assert (found.weights[1, :, :, 4:] == 0).all()
+            assert one.weights.shape[2] == 4
+        if found.points_are == "queries":
+            assert one.weights.shape[1] == 4
+
+
+@pytest.mark.parametrize("name", ATTENDING)
+def test_a_cloud_of_a_padded_batch_has_the_maps_it_has_alone(name):
+    model = model_of(name)
+    points, mask = clouds(2, N, 3), torch.ones(2, N, dtype=torch.bool)
+    mask[1, 6:] = False
+    together = pointset.attention_maps(model, points, mask)
+    alone = pointset.attention_maps(model, points[1, :6])
+    for batch, one in zip(together, alone, strict=True):
+        assert (batch.layer, batch.kind, batch.points_are) == (one.layer, one.kind, one.points_are)
+        torch.testing.assert_close(batch[1].weights, one.weights)
+        assert len(batch) == 2
+
+
+def test_the_mask_of_one_cloud_leaves_its_padding_out():
+    model, mask = model_of("isab5-pma"), torch.arange(N) < 6
+    for padded, alone in zip(
+        pointset.attention_maps(model, clouds(N, 3), mask),
+        pointset.attention_maps(model, clouds(N, 3)[:6]),
+        strict=True,
+    ):
+        torch.testing.assert_close(padded.weights, alone.weights)
+
+
+def test_a_record_of_the_users_own_is_there_again_afterwards():
+    model, seen = model_of("sab-pma"), []
+    own = seen.append
+    for looker in lookers(model):
+        looker.record = own
+    pointset.attention_maps(model, clouds(N, 3))
+    assert seen == []
+    assert all(looker.record is own for looker in lookers(model))
+
+
+def test_which_side_the_points_are_is_told_by_sizes_where_the_block_is_not_known():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.few, self.reads, self.writes = nn.Parameter(torch.ones(1, 5, 3)), MAB(3, 3, 8), MAB(3, 8, 8)
+
+        def forward(self, points, mask):
+            return self.writes(points, self.reads(self.few, points, mask))
+
+    maps = pointset.attention_maps(Own(), clouds(2, N, 3))
+    assert [(found.layer, found.points_are) for found in maps] == [("reads", "keys"), ("writes", "queries")]
+
+
+def test_logits_with_and_without_maps_agree():
+    model = model_of("sab-pma").eval()
+    points = clouds(2, 40, 3)
+    plain = model(points)
+    for looker in lookers(model):
+        looker.record = [].append
+    torch.testing.assert_close(model(points), plain, atol=1e-6, rtol=0)
+
+
+def test_nothing_is_kept_after_an_error_and_each_part_keeps_its_mode():
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.sab, self.frozen = SAB(3, 8), nn.Dropout().eval()
+
+        def forward(self, points, mask):
+            self.sab(points, mask)
+            raise KeyError("broken")
+
+    model = Broken()
+    with pytest.raises(KeyError):
+        pointset.attention_maps(model, clouds(N, 3))
+    assert all(looker.record is None for looker in lookers(model))
+    assert model.training
+    assert not model.frozen.training
+
+
+def test_an_attention_that_is_used_twice_has_two_maps_in_the_order_of_use():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.first = SAB(8, 8), SAB(3, 8)
+
+        def forward(self, points, mask):
+            return self.last(self.last(self.first(points, mask), mask), mask)
+
+    layers = [found.layer for found in pointset.attention_maps(Tied(), clouds(N, 3))]
+    assert layers == ["first.mab", "last.mab", "last.mab"]
+
+
+def by_hand(rows: list[list[float]], **changes) -> AttentionMap:
+    return AttentionMap("layer", "reads", torch.tensor([rows]), "keys", **changes)
+
+
+def test_measures_by_hand():
+    found = by_hand([[0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]])
+    assert found.relative()[0, 1].tolist() == [4.0, 0.0, 0.0, 0.0]
+    torch.testing.assert_close(found.entropy(), torch.tensor([[1.0, 0.0, 0.5]]))
+    torch.testing.assert_close(found.row_distance(), torch.tensor([(0.75 + 0.5 + 0.5) / 3]))
+    indices, weights = found.top(2)
+    assert sorted(indices[0, 2].tolist()) == [0, 1]
+    assert weights[0, 1].tolist() == [1.0, 0.0]
+    assert math.isnan(by_hand([[1.0]]).row_distance().item())
+    assert by_hand([[1.0]]).entropy().item() == 1.0
+
+
+def test_a_batch_measures_each_cloud_by_its_real_keys():
+    weights = torch.tensor([[[[0.5, 0.5, 0.0, 0.0]]], [[[0.25, 0.25, 0.25, 0.25]]]])
+    mask = torch.tensor([[True, True, False, False], [True] * 4])
+    found = AttentionMap("layer", "pools", weights, "keys", mask)
+    assert found.entropy().flatten().tolist() == [1.0, 1.0]
+    assert found.relative()[0].flatten().tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert found[0].entropy().tolist() == [[1.0]]
+
+
+def test_heads_are_made_one_only_when_asked():
+    weights = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    found = AttentionMap("layer", "reads", weights, "keys")
+    assert found.heads("mean").weights.tolist() == [[[0.5, 0.5]]]
+    assert found.heads("max").weights.tolist() == [[[1.0, 1.0]]]
+    with pytest.raises(pointset.PointsetError, match="by mean or max, not 'sum'"):
+        found.heads("sum")
+
+
+def test_maps_are_found_by_layer_or_kind():
+    maps = pointset.attention_maps(model_of("isab5-pma"), clouds(N, 3))
+    assert find_map(maps, layer="encoder.1.reads") is maps[2]
+    assert find_map(maps, kind="pools") is maps[4]
+    with pytest.raises(pointset.PointsetError, match=r"no attention has layer 'encoder.9': there are encoder.0.reads"):
+        find_map(maps, layer="encoder.9")
+    with pytest.raises(pointset.PointsetError, match=r"2 attentions have kind 'reads': name the layer"):
+        find_map(maps, kind="reads")
+
+
+@pytest.mark.parametrize(
+    ("points", "mask", "words"),
+    [
+        (clouds(N, 4), None, r"points must be \[n, 3\]"),
+        (clouds(2, 2, N, 3), None, r"points must be \[n, 3\]"),
+        (torch.zeros(0, 3), None, "a cloud is empty"),
+        (clouds(2, N, 3), torch.tensor([[True] * N, [False] * N]), "a cloud is empty"),
+        (torch.full((N, 3), math.nan), None, "a coordinate is not finite"),
+        (clouds(2, N, 3), torch.ones(2, N - 1, dtype=torch.bool), r"the mask must be bool \[2, 11\]"),
+        (clouds(2, N, 3), torch.ones(2, N), r"the mask must be bool \[2, 11\], True at real points; got torch.float32"),
+        (clouds(2, N, 3), torch.ones(2, N, dtype=torch.uint8), r"got torch.uint8 \[2, 11\]"),
+        (clouds(N, 3).double(), None, r"points are torch.float64 and the model computes in torch.float32: give points"),
+        (clouds(N, 3).numpy(), None, "points and mask must be tensors: torch.from_numpy"),
+        (clouds(N, 3), [True] * N, "points and mask must be tensors: torch.from_numpy"),
+    ],
+)
+def test_wrong_clouds_are_refused(points, mask, words):
+    with pytest.raises(pointset.PointsetError, match=words):
+        pointset.attention_maps(model_of("isab5-pma"), points, mask)
+
+
+def test_a_coordinate_in_padding_may_be_anything():
+    points, mask = clouds(2, N, 3), torch.ones(2, N, dtype=torch.bool)
+    mask[0, 5:] = False
+    points[0, 5:] = math.nan
+    assert all(
+        found[0].weights.isfinite().all() for found in pointset.attention_maps(model_of("sab-pma"), points, mask)
+    )
+
+
+@pytest.mark.parametrize("name", ["rff-max", "rffp-mean", "pointnet"])
+def test_a_model_without_attention_is_refused(name):
+    with pytest.raises(pointset.PointsetError, match=f"{name} has no attention to look at: .*isab"):
+        pointset.attention_maps(pointset.create_model(name), clouds(N, 3))
+
+
+def test_asking_for_more_keys_than_there_are_is_refused():
+    with pytest.raises(pointset.PointsetError, match="has 4 keys: ask for the top 1 to 4, not 5"):
+        by_hand([[0.25] * 4]).top(5)
+
+
+def test_the_name_is_the_function_whatever_is_imported_first():
+    import pointset.explain.maps as module_or_function  # noqa: F401
+
+    assert callable(pointset.attention_maps)

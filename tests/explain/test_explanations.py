@@ -1,0 +1,209 @@
+"""Rollout, occlusion and critical points: what they are by hand, and that they agree where they must."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.explain.critical_points import critical_points
+from pointset.explain.maps import AttentionMap, attention_maps
+from pointset.explain.occlusion import agreement, occlusion_influence
+from pointset.explain.rollout import rollout
+
+N = 17
+
+
+def cloud(n: int = N) -> torch.Tensor:
+    return torch.randn(n, 3, generator=torch.Generator().manual_seed(5))
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=4, **{"dim": 16, **options}).eval()
+
+
+class Decides(nn.Module):
+    """A classifier that looks at the height of one point only: the highest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sharpness = nn.Parameter(torch.tensor(3.0))
+
+    def forward(self, points: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        top = points[..., 2].masked_fill(~mask, -math.inf).amax(dim=1)
+        return torch.stack([self.sharpness * top, torch.zeros_like(top)], dim=1)
+
+
+def test_occlusion_finds_the_point_that_decides():
+    points = cloud()
+    highest = int(points[:, 2].argmax())
+    found = occlusion_influence(Decides(), points, 0, neighbours=1, batch_size=5)
+    assert found.influence.argmax() == highest
+    others = torch.arange(N) != highest
+    assert (found.influence[others] == 0).all()
+    whole = (3 * points[:, 2].max()).sigmoid().log()
+    without = (3 * points[others, 2].max()).sigmoid().log()
+    torch.testing.assert_close(found.influence[highest], whole - without)
+    assert found.log_probability == pytest.approx(float(whole))
+
+
+def test_occlusion_takes_the_nearest_points_along_and_watches_the_predicted_class():
+    points = torch.tensor([[0.0, 0, 0], [0.1, 0, 0], [5.0, 0, 1], [5.1, 0, 0]])
+    found = occlusion_influence(Decides(), points, neighbours=2)
+    assert found.label == 0
+    assert (found.influence > 0).tolist() == [False, False, True, True]
+    assert found.neighbours == 2
+    assert occlusion_influence(Decides(), cloud(64)).neighbours == 4
+
+
+def own_masks(points: torch.Tensor, neighbours: int) -> torch.Tensor:
+    """[n, n]: which points are there when point i is taken away."""
+    seen = []
+
+    class Watches(Decides):
+        def forward(self, points, mask):
+            seen.append(mask)
+            return super().forward(points, mask)
+
+    occlusion_influence(Watches(), points, 0, neighbours=neighbours)
+    return torch.cat(seen[1:])
+
+
+def test_the_point_itself_always_goes():
+    millimetres = cloud(64) * 1e-3 + torch.tensor([5_000.0, -3_000.0, 800.0])
+    for points in (millimetres, cloud(64)[torch.arange(64) % 4], torch.zeros(64, 3)):
+        there = own_masks(points, 4)
+        assert not there.diagonal().any()
+        assert (there.sum(dim=1) == 60).all()
+
+
+def test_the_nearest_points_go_wherever_the_cloud_lies():
+    numbers = torch.arange(40.0)
+    grid = (numbers * (numbers + 1) / 2)[:, None] * torch.tensor([0.25, 0, 0])  # gaps 0.25, 0.5, 0.75, ...
+    assert torch.equal(own_masks(grid + 10_000.0, 2), own_masks(grid, 2))
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "dgcnn"])
+def test_occlusion_leaves_the_model_as_it_was(name):
+    model = model_of(name, dropout=0.3).train()
+    first, second = (occlusion_influence(model, cloud(), 1, batch_size=size) for size in (4, 100))
+    torch.testing.assert_close(first.influence, second.influence, atol=1e-5, rtol=1e-4)
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((cloud()[None],), r"n at least 2, got \[1, 17, 3\]"),
+        ((cloud(1),), "n at least 2"),
+        ((cloud() * math.nan,), "finite"),
+        ((cloud()[:, :2],), r"points must be \[n, 3\]"),
+        ((cloud().double(),), "points are torch.float64 and the model computes in torch.float32"),
+        ((cloud(), 4), "label=4 is no class: there are 4"),
+    ],
+)
+def test_wrong_clouds_and_classes_are_named(arguments, words):
+    with pytest.raises(PointsetError, match=words):
+        occlusion_influence(model_of("rff-max"), *arguments)
+
+
+@pytest.mark.parametrize("neighbours", [0, N])
+def test_something_must_go_and_something_must_stay(neighbours):
+    with pytest.raises(PointsetError, match=f"neighbours={neighbours} of 17 points"):
+        occlusion_influence(model_of("rff-max"), cloud(), neighbours=neighbours)
+
+
+def test_agreement_is_a_rank_correlation():
+    first = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    assert agreement(first, first.exp()) == pytest.approx(1.0)
+    assert agreement(first, -first) == pytest.approx(-1.0)
+    assert agreement(first, torch.tensor([1.0, 3.0, 2.0, 4.0])) == pytest.approx(0.8)
+    assert agreement(first, torch.ones(4)) == 0.0
+    with pytest.raises(PointsetError, match=r"got \[4\], \[3\]"):
+        agreement(first, first[:3])
+    for pair in ((first, first.log().sub(1).sqrt()), (first * math.nan, first)):
+        with pytest.raises(PointsetError, match="a value is NaN, which has no rank"):
+            agreement(*pair)
+
+
+@pytest.mark.parametrize("name", ["rff-max", "rffp-max", "isab4-max", "sab-max"])
+def test_points_that_are_not_critical_can_be_left_out(name):
+    model = model_of(name, dim=8).double()
+    points = cloud(40).double()
+    counts = critical_points(model, points)
+    assert counts.sum() == 8
+    assert counts.shape == (40,)
+    if name == "rff-max":  # elsewhere the others have been read by those that stay
+        torch.testing.assert_close(model(points[counts > 0][None]), model(points[None]))
+    rows = model.encode(points[None])[0]
+    torch.testing.assert_close(rows[counts > 0].amax(dim=0), rows.amax(dim=0))
+
+
+@pytest.mark.parametrize("name", ["rff-mean", "isab4-pma", "pointnet"])
+def test_only_a_max_pool_has_critical_points(name):
+    with pytest.raises(PointsetError, match=f"{name} does not pool by max"):
+        critical_points(model_of(name), cloud())
+    with pytest.raises(PointsetError, match=r"n at least 1, got \[0, 3\]"):
+        critical_points(model_of("rff-max"), cloud()[:0])
+    with pytest.raises(PointsetError, match="a coordinate is not finite"):
+        critical_points(model_of("rff-max"), cloud() * math.nan)
+    with pytest.raises(PointsetError, match=r"points are torch.float64 and the model computes in torch.float32"):
+        critical_points(model_of("rff-max"), cloud().double())
+
+
+def a_map(layer: str, kind: str, rows: list[list[float]], side: str) -> AttentionMap:
+    return AttentionMap(layer, kind, torch.tensor([rows]), side)
+
+
+def test_rollout_by_hand():
+    """Two points, one inducing point, one seed: every product written out."""
+    reads = a_map("0.reads", "reads", [[0.25, 0.75]], "keys")
+    writes = a_map("0.writes", "writes", [[1.0], [1.0]], "queries")
+    pools = a_map("pool", "pools", [[0.6, 0.4]], "keys")
+    torch.testing.assert_close(
+        rollout([reads, writes, pools]), torch.tensor([[0.5 * 0.6 + 0.5 * 0.25, 0.5 * 0.4 + 0.5 * 0.75]])
+    )
+    block = a_map("0", "self", [[0.9, 0.1], [0.2, 0.8]], "both")
+    through = 0.5 * torch.tensor([0.6, 0.4]) + 0.5 * torch.tensor([0.6 * 0.9 + 0.4 * 0.2, 0.6 * 0.1 + 0.4 * 0.8])
+    torch.testing.assert_close(rollout([block, pools]), through[None])
+    assert torch.equal(rollout([pools]), pools.weights[0])
+
+
+@pytest.mark.parametrize("name", ["isab4-pma", "sab-pma", "rff-pma", "isab4-pma3"])
+def test_rollout_equals_the_product_of_whole_matrices(name):
+    maps = attention_maps(model_of(name), cloud())
+    matrix, rows = torch.eye(N), None
+    for found in maps:
+        mean = found.weights.mean(dim=0)
+        if found.kind == "reads":
+            read = mean
+        elif found.kind == "writes":
+            matrix = (0.5 * torch.eye(N) + 0.5 * mean @ read) @ matrix
+        elif found.kind == "pools":
+            rows = mean @ matrix
+        elif found.points_are == "both":
+            matrix = (0.5 * torch.eye(N) + 0.5 * mean) @ matrix
+        else:
+            rows = 0.5 * rows + 0.5 * mean @ rows
+    torch.testing.assert_close(rollout(maps), rows)
+    torch.testing.assert_close(rollout(maps).sum(dim=1), torch.ones(len(rows)))
+
+
+def test_rollout_refuses_maps_that_do_not_belong_together():
+    maps = attention_maps(model_of("isab4-pma"), cloud())
+    halves = ([maps[0], *maps[2:]], maps[1:], [maps[0], *maps[3:]], [maps[1], maps[0], *maps[2:]])
+    for some in halves:  # without writes, without reads, reads and writes of two blocks, in the wrong order
+        with pytest.raises(PointsetError, match=r"encoder.0.reads is not followed by encoder.0.writes: .* all maps"):
+            rollout(some)
+    other = attention_maps(model_of("isab4-pma"), cloud(9))
+    with pytest.raises(PointsetError, match=r"encoder.0.reads is of 9 points and the pooling of 17"):
+        rollout([*other[:2], *maps[2:]])
+
+
+def test_rollout_needs_a_pooling_by_attention_and_one_cloud():
+    with pytest.raises(PointsetError, match="ends at a pooling by attention"):
+        rollout(attention_maps(model_of("isab4-max"), cloud()))
+    with pytest.raises(PointsetError, match="rollout is of one cloud"):
+        rollout(attention_maps(model_of("isab4-pma"), cloud()[None]))

@@ -1,0 +1,166 @@
+"""Specialisation: extremes that must come out as such, on models made for it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.data.point_sets import PointSets, Pool
+from pointset.errors import PointsetError
+from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
+from pointset.nn.blocks import ISAB
+
+SHAPES, POINTS = 12, 60
+
+
+@pytest.fixture(scope="module")
+def sets() -> PointSets:
+    """Boxes full of points, in two classes: flat ones and tall ones."""
+    points = torch.rand(SHAPES, POINTS, 3, generator=torch.Generator().manual_seed(0)) - 0.5
+    labels = torch.arange(SHAPES) % 2
+    points = points * torch.where(labels == 0, 0.2, 1.0)[:, None, None].expand(-1, -1, 3)
+    names = [f"shape{row}" for row in range(SHAPES)]
+    return PointSets(Pool(points.numpy(), names, labels.numpy(), ["flat", "tall"], "uniform"), POINTS, normalize="none")
+
+
+class Looks(nn.Module):
+    """One ISAB of one head whose inducing point i attends along direction i, as sharply as told."""
+
+    def __init__(self, sharpness: float, alike: bool = False) -> None:
+        super().__init__()
+        self.isab = ISAB(3, 4, inducing=4, heads=1)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.zero_()
+            directions = torch.tensor([[1.0, 0, 0, 0], [-1, 0, 0, 0], [0, 1, 0, 0], [0, -1, 0, 0]])
+            self.isab.inducing_points.copy_(directions[:1].expand(4, -1) if alike else directions)
+            self.isab.reads.multihead.query.weight.copy_(torch.eye(4) * sharpness)
+            self.isab.reads.multihead.key.weight.copy_(torch.eye(4)[:, :3])
+
+    def forward(self, points: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        return self.isab(points, mask).mean(dim=1)
+
+
+def test_inducing_points_that_look_in_different_directions_are_special(sets):
+    found = specialisation(Looks(200.0), sets, per_class=4)
+    assert found.layer == "isab.reads"
+    assert found.shapes == 8
+    assert found.entropy.shape == (1, 4)
+    assert found.entropy.max() < 0.5
+    assert found.overlap.max() < 0.1
+    assert found.measures["own place"].min() > 0.2
+    assert found.measures["steadiness"].min() > 0.3
+
+
+def test_inducing_points_that_look_everywhere_are_not(sets):
+    found = specialisation(Looks(0.0), sets)
+    torch.testing.assert_close(found.entropy, torch.ones(1, 4))
+    torch.testing.assert_close(found.overlap, torch.ones(1, 4))
+    for name in ("own place", "steadiness"):
+        torch.testing.assert_close(found.measures[name], torch.zeros(1, 4), atol=1e-5, rtol=0)
+
+
+def test_inducing_points_that_are_one_and_the_same_have_no_place_of_their_own(sets):
+    found = specialisation(Looks(200.0, alike=True), sets)
+    assert found.entropy.max() < 0.5
+    torch.testing.assert_close(found.overlap, torch.ones(1, 4))
+    torch.testing.assert_close(found.measures["own place"], torch.zeros(1, 4), atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def ragged() -> PointSets:
+    """Shapes of two classes, of 5 to 29 points, all of them far from the zeros that pad them."""
+    generator = torch.Generator().manual_seed(2)
+    sizes = [17, 5, 29, 11, 8, 23]
+    points = torch.rand(sum(sizes), 3, generator=generator) + torch.tensor([1.0, 2.0, 3.0])
+    offsets = np.cumsum([0, *sizes])
+    names, labels = [f"shape{row}" for row in range(6)], np.array([0, 1, 1, 0, 1, 0])
+    pool = Pool(points.numpy(), names, labels, ["one", "two"], "uniform", offsets=offsets)
+    return PointSets(pool, 29, normalize="none")
+
+
+def test_padding_of_ragged_sets_counts_nowhere(ragged):
+    """Against one run per shape without padding; regions by numpy's histogram."""
+    model = pointset.create_model("isab4-pma", classes=2, dim=8, heads=2)
+    clouds = [ragged[row][0] for row in range(6)]
+    maps = [pointset.attention_maps(model, cloud)[0] for cloud in clouds]
+    found = specialisation(model, ragged, augment=lambda points, generator, mask: points.clone())
+    torch.testing.assert_close(found.entropy, torch.stack([one.entropy() for one in maps]).mean(dim=0))
+    torch.testing.assert_close(found.same_augmented, torch.ones(2, 4))
+    distance = torch.stack([one.row_distance() for one in maps]).mean(dim=0)
+    torch.testing.assert_close(1 - found.overlap.mean(dim=1), distance)
+    everything = torch.cat(clouds).numpy()
+    edges = [np.linspace(low, high, 5) for low, high in zip(everything.min(0), everything.max(0), strict=True)]
+
+    def region(row: int, head: int, inducing: int) -> np.ndarray:
+        weights = maps[row].weights[head, inducing].double().numpy()
+        return np.histogramdd(clouds[row].numpy(), edges, weights=weights)[0]
+
+    pairs = {0: [(0, 3), (0, 5), (3, 5)], 1: [(1, 2), (1, 4), (2, 4)]}
+    likeness = [
+        np.mean([1 - np.abs(region(a, 1, 2) - region(b, 1, 2)).sum() / 2 for a, b in pairs[label]]) for label in pairs
+    ]
+    assert found.same_instances[1, 2].item() == pytest.approx(np.mean(likeness), abs=1e-5)
+
+
+@pytest.mark.parametrize("which", ["sets", "ragged"])
+def test_the_size_of_a_batch_changes_nothing(which, request):
+    data, model = request.getfixturevalue(which), pointset.create_model("isab4-pma", classes=2, dim=8, heads=2)
+    runs = []
+    model.register_forward_hook(lambda module, inputs, output: runs.append(len(inputs[0])))
+    few, many = (specialisation(model, data, batch_size=size) for size in (4, 100))
+    assert max(runs[:-2]) == 4
+    for name in DESCRIPTIONS:
+        torch.testing.assert_close(few.measures[name], many.measures[name], atol=1e-5, rtol=1e-4)
+    with pytest.raises(PointsetError, match="batch_size=0 is too small"):
+        specialisation(model, data, batch_size=0)
+
+
+def test_the_control_is_the_same_model_with_fresh_weights(sets):
+    model = pointset.create_model("isab3-pma", classes=2, dim=8, seed=4)
+    control = untrained(model)
+    assert control.spec.seed == 5
+    assert not torch.equal(control.encoder[0].inducing_points, model.encoder[0].inducing_points)
+    trained, fresh = (specialisation(one, sets, "encoder.1.reads") for one in (model, control))
+    table = trained.table(fresh)
+    assert all(name in table for name in DESCRIPTIONS)
+    assert set(trained.measures) == set(DESCRIPTIONS)
+    assert "untrained" in table
+    with pytest.raises(PointsetError, match="only a model of the zoo"):
+        untrained(Looks(1.0))
+
+
+def test_seeds_are_measured_like_inducing_points(sets):
+    """Three seeds that are one and the same, and three that share what they give a point."""
+    sharp = {"pool_weights": "csparsemax", "bound": 1.0, "temperature": 1e-3}
+    alike, shared = (
+        pointset.create_model("rff-pma3", classes=2, dim=8, **sharp, coverage=coverage)
+        for coverage in ("none", "seeds")
+    )
+    for model in (alike, shared):
+        with torch.no_grad():
+            model.pool.pma.seeds.copy_(model.pool.pma.seeds[:, :1].expand_as(model.pool.pma.seeds))
+    found = [specialisation(model, sets) for model in (alike, shared)]
+    assert [one.layer for one in found] == ["pool.pma.mab"] * 2
+    torch.testing.assert_close(found[0].overlap, torch.ones(4, 3))
+    assert found[1].overlap.max() < 0.5
+    single = specialisation(pointset.create_model("sab-pma", classes=2, dim=8), sets)
+    assert single.overlap.isnan().all()
+    assert single.entropy.isfinite().all()
+
+
+def test_the_seed_decides_the_augmentation(sets):
+    model = pointset.create_model("isab3-pma", classes=2, dim=8)
+    first, again, other = (specialisation(model, sets, "encoder.0.reads", seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.same_augmented, again.same_augmented)
+    assert not torch.equal(first.same_augmented, other.same_augmented)
+
+
+def test_what_cannot_be_measured_is_named(sets):
+    with pytest.raises(PointsetError, match="has no inducing points that read, and no seeds"):
+        specialisation(pointset.create_model("sab-max", classes=2, dim=8), sets)
+    with pytest.raises(PointsetError, match=r"no attention has layer 'encoder.7': there are encoder.0.reads"):
+        specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets, "encoder.7")
+    with pytest.raises(PointsetError, match="no class has two"):
+        specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets.subset([0, 1]))

@@ -1,0 +1,325 @@
+"""Exported files: the model's logits for every size, all that a stranger needs, and nothing left of a bad one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import pointset
+import pointset.export.model
+from pointset.configuration import DataOptions
+from pointset.data.normalize import NORMALIZATIONS, normalize_points
+from pointset.errors import PointsetError
+from pointset.export.files import EXAMPLE, FORMATS, format_of, record
+from pointset.export.model import CHECKED, ROUNDINGS, Agreement, compare_latency, describe, export_model
+from pointset.export.portable import portable
+
+CLASSES = ("ball", "box", "rod", "cone", "torus")
+RUN = {"data": {"classes": list(CLASSES), "normalize": "standardize", "points": 24, "up": "z"}}
+
+
+def model_of(name: str, **options) -> nn.Module:
+    layers = 2 if name.startswith("rff-") else 1
+    return pointset.create_model(name, classes=len(CLASSES), **{"dim": 16, "layers": layers, **options}).eval()
+
+
+def sets_of(sets: int, points: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points, NaN where a mask hides them; the last set is empty."""
+    generator = torch.Generator().manual_seed(7 * points + sets)
+    X = torch.randn(sets, points, 3, generator=generator)
+    mask = torch.rand(sets, points, generator=generator) < 0.6
+    mask[-1] = False
+    return X.masked_fill(~mask.unsqueeze(-1), torch.nan), mask
+
+
+SIZES = ((1, 1), (2, 1), (4, 2), (1, 37), (2, 64), (3, 65), (2, 2500))
+
+
+def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int], float]:
+    """How far a file is from its model, by (sets, points)."""
+    run, found = format_of(path).open(path, threads=1), {}
+    for sets, points in SIZES:
+        X, real = sets_of(sets, points)
+        arguments = (X, real) if mask else (X.nan_to_num(), None)
+        with torch.no_grad():
+            found[sets, points] = float((run(*arguments) - model(*arguments)).abs().max())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "suffix", "mask"),
+    [
+        ("isab4-max", {}, ".onnx", True),
+        ("rff-aggr.softmax", {}, ".onnx", False),
+        ("isab16-pma", {"dim": 64}, ".pt2", True),  # wide enough for the absorbed order
+        ("sab-max", {"heads": 2, "form": "paper"}, ".pt2", False),
+        ("rff-pma", {"heads": 2, "weights": ("csoftmax", "sparsemax"), "norm": "group"}, ".onnx", True),
+    ],
+)
+def test_logits_are_the_models_for_sizes_that_nothing_was_recorded_with(name, options, suffix, mask, tmp_path):
+    model, path = model_of(name, **options), tmp_path / f"model{suffix}"
+    agreement = export_model(model, path, mask=mask)
+    assert agreement.holds
+    assert agreement.batches == CHECKED
+    found = differences(path, model, mask)
+    assert max(found.values()) < 3e-6, found
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+EVERY_PART = ("rff-sum", "rff-mean", "rffp-max", "sab-pma", "isab16-max+mean", "pointnet", "dgcnn")
+
+
+def test_every_part_of_the_zoo_is_recorded_here():
+    parts = {part for name in EVERY_PART for part in name.split("-")}
+    assert parts == {part for name in pointset.list_models() for part in name.split("-")}
+
+
+@pytest.mark.parametrize("name", EVERY_PART)
+def test_no_size_freezes_into_a_program(name):
+    assert_takes_every_size(model_of(name))
+
+
+def test_no_size_freezes_into_scores_and_weights():
+    options = {"score": "additive", "weights": ("csoftmax", "csparsemax", "sparsemax", "entmax15")}
+    assert_takes_every_size(model_of("isab4-pma2", **options, coverage="heads", pool_weights="csparsemax"))
+
+
+def assert_takes_every_size(model: nn.Module) -> None:
+    """Torch solves what the recorded steps ask of the sizes: nothing but that there is a point and a set."""
+    program = record(portable(model), 3, mask=True)
+    ranges = program.range_constraints.values()
+    assert len(ranges) == 2
+    assert all(int(bounds.lower) == 1 and bounds.upper > 10**15 for bounds in ranges)
+
+
+def test_the_example_has_none_of_the_sizes_that_are_checked():
+    assert EXAMPLE not in CHECKED
+    assert EXAMPLE[1] not in {points for _, points in CHECKED}
+    assert len({points for _, points in CHECKED}) == 3
+    assert len({sets for sets, _ in CHECKED}) == 2
+
+
+@pytest.fixture(scope="module")
+def plain() -> nn.Module:
+    return model_of("rff-max", norm="layer")
+
+
+@pytest.fixture(scope="module")
+def files(plain, tmp_path_factory) -> dict[str, Path]:
+    """The same model in every format, with a mask."""
+    folder = tmp_path_factory.mktemp("files")
+    for suffix in FORMATS:
+        export_model(plain, folder / f"model{suffix}", mask=True, description=RUN)
+    return {suffix: folder / f"model{suffix}" for suffix in FORMATS}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_file_says_all_that_its_user_needs(suffix, plain, files):
+    model, path = plain, files[suffix]
+    said = FORMATS[suffix].description(path)
+    assert said == describe(model, True, RUN)
+    assert said["classes"] == list(CLASSES)
+    assert said["normalize"].startswith("standardize: subtract the mean of all numbers")
+    assert said["up"] == "z is the upward axis of the points"
+    assert said["points"] == "input: float32 [batch, n, 3], any batch and n from 1"
+    assert "bool [batch, n], true at real points" in said["mask"]
+    assert said["model"]["name"] == "rff-max"
+    assert pointset.create_model("rff-max", classes=5, **said["model"]["options"]).spec == model.spec
+    assert f"torch {torch.__version__}" in said["made_by"]
+    assert str(Path(pointset.__file__).parent).encode() not in path.read_bytes()  # nothing of this machine
+
+
+def test_onnx_names_its_inputs_and_their_free_sizes(files):
+    proto = onnx.load(files[".onnx"])
+    onnx.checker.check_model(proto, full_check=True)
+    shapes = {
+        value.name: [size.dim_param or size.dim_value for size in value.type.tensor_type.shape.dim]
+        for value in (*proto.graph.input, *proto.graph.output)
+    }
+    assert shapes == {"points": ["batch", "n", 3], "mask": ["batch", "n"], "logits": ["batch", 5]}
+
+
+ALONE = """
+import sys
+sys.modules["pointset"] = sys.modules["torch_geometric"] = None  # an import would fail
+import json, torch
+said = {"pointset.json": ""}
+program = torch.export.load(sys.argv[1], extra_files=said)
+said = json.loads(said["pointset.json"])
+points = torch.arange(21.0).reshape(1, 7, 3) / 10
+points = (points - points.mean()) / points.std(correction=0)
+print(json.dumps([program.module()(points)[0].tolist(), said["classes"]]))
+"""
+
+
+def test_a_program_runs_where_the_package_is_not(tmp_path):
+    model = model_of("rff-aggr.softmax")
+    export_model(model, tmp_path / "m.pt2", description=RUN)
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, tmp_path / "m.pt2"], capture_output=True, text=True, cwd=tmp_path, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    logits, classes = json.loads(done.stdout)
+    points = normalize_points(torch.arange(21.0).reshape(1, 7, 3) / 10, RUN["data"]["normalize"])
+    assert logits == pytest.approx(model(points)[0].tolist(), abs=1e-5)
+    assert classes == list(CLASSES)
+
+
+def test_every_normalisation_has_its_words():
+    assert pointset.export.model.NORMALIZATIONS.keys() == NORMALIZATIONS.keys()
+    assert DataOptions().normalize in NORMALIZATIONS
+
+
+def test_an_input_of_more_numbers_and_a_module_of_ones_own(tmp_path):
+    class Own(nn.Module):
+        inputs = 6
+
+        def forward(self, points):
+            return points.square().sum(dim=1)
+
+    agreement = export_model(Own(), tmp_path / "own.pt2")
+    assert agreement.holds
+    said = FORMATS[".pt2"].description(tmp_path / "own.pt2")
+    assert "[batch, n, 6]" in said["points"]
+    assert "Own" in said["model"]["class"]
+    assert "classes" not in said
+
+
+def test_agreement_is_measured_in_roundings_of_the_model():
+    assert Agreement(ROUNDINGS * 1e-6, 1e-6, CHECKED).holds
+    assert not Agreement(1.01 * ROUNDINGS * 1e-6, 1e-6, CHECKED).holds
+    assert not Agreement(float("nan"), 1e-6, CHECKED).holds
+
+
+class Counts(nn.Module):
+    """Takes a size for a constant."""
+
+    def forward(self, points):
+        return points.sum(dim=1) / int(points.shape[1])
+
+
+class Branches(nn.Module):
+    """Computes differently for large sets."""
+
+    def forward(self, points):
+        return points.amax(dim=1) if points.shape[1] < 50 else points.mean(dim=1)
+
+
+class Looks(nn.Module):
+    """Computes differently by what stands in a set."""
+
+    def forward(self, points):
+        return points.sum(dim=1) if points.sum() > 0 else points.amax(dim=1)
+
+
+@pytest.mark.parametrize("module", [Counts, Branches, Looks])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_module_that_looks_at_sizes_or_data_is_refused(module, suffix, tmp_path, capfd):
+    with pytest.raises(PointsetError, match=f"{module.__name__} cannot be exported: what it computes depends on"):
+        export_model(module(), tmp_path / f"m{suffix}")
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_size_that_is_only_computed_with_is_no_branch(tmp_path):
+    class Divides(nn.Module):
+        def forward(self, points):
+            return points.sum(dim=1) / points.shape[1]
+
+    assert export_model(Divides(), tmp_path / "m.pt2").holds
+
+
+def test_what_torch_does_not_translate_is_named(tmp_path):
+    class Bessel(nn.Module):
+        def forward(self, points):
+            return torch.special.bessel_j0(points).sum(dim=1)
+
+    with pytest.raises(PointsetError, match=r"Bessel cannot be exported as ONNX: .*bessel_j0"):
+        export_model(Bessel(), tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_fails_on_some_sets_is_not_written(tmp_path, monkeypatch):
+    def opened(self, path, threads):
+        def run(points, mask):
+            raise RuntimeError(f"Guard failed: n == 37.\nAnd much more of {path}")
+
+        return run
+
+    monkeypatch.setattr("pointset.export.files.Pt2.open", opened)
+    words = r"the exported rff-max fails on batches of 1 x 1 points \(Guard failed: n == 37\): the file is not written"
+    with pytest.raises(PointsetError, match=words):
+        export_model(model_of("rff-max"), tmp_path / "m.pt2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_disagrees_is_not_written(tmp_path, monkeypatch):
+    """The mask forgotten, which only shows where it hides something; an older file stays."""
+    path = tmp_path / "m.pt2"
+    path.write_bytes(b"older")
+
+    class Forgets(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, points, mask):
+            return self.model(points, mask | True)
+
+    monkeypatch.setattr("pointset.export.model.portable", lambda model: Forgets(portable(model)))
+    with pytest.raises(PointsetError, match=r"m\.pt2 is not written: its logits would differ from those of rff-max by"):
+        export_model(model_of("rff-max"), path, mask=True)
+    assert path.read_bytes() == b"older"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_model_that_answers_nan_agrees_with_nothing(tmp_path):
+    model = model_of("rff-max")
+    model.head[2].weight.data[0, 0] = torch.nan
+    with pytest.raises(PointsetError, match="differ from those of rff-max by nan"):
+        export_model(model, tmp_path / "m.pt2")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("model.bin", r"model.bin names no format for a model: let it end in \.pt2 or \.onnx"),
+        ("model", "names no format"),
+        ("no/such/model.pt2", "there is no folder .*no/such"),
+    ],
+)
+def test_a_wrong_place_is_named(path, words, tmp_path):
+    with pytest.raises(PointsetError, match=words):
+        export_model(model_of("rff-max"), tmp_path / path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_onnx_needs_is_named_where_it_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr("pointset.export.files.find_spec", lambda name: None if name != "onnx" else object())
+    with pytest.raises(
+        PointsetError, match=r"writing ONNX needs onnxscript, onnxruntime: pip install 'pointset\[export\]'"
+    ):
+        export_model(model_of("rff-max"), tmp_path / "m.onnx")
+    export_model(model_of("rff-max"), tmp_path / "m.pt2")  # this needs none of it
+
+
+def test_the_model_keeps_its_mode_and_its_numbers(tmp_path):
+    model = model_of("rffp-max").train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    export_model(model, tmp_path / "m.pt2")
+    assert model.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_latency_is_of_both_at_every_size(plain, files):
+    threads = torch.get_num_threads()
+    found = compare_latency(plain, files[".onnx"], mask=True, sizes=(5, 400), repeats=2, threads=1)
+    assert [one.points for one in found] == [5, 400]
+    assert all(one.eager_ms > 0 and one.exported_ms > 0 for one in found)
+    assert torch.get_num_threads() == threads

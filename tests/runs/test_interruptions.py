@@ -1,0 +1,108 @@
+"""kill -9 at any moment and the same again: the same figures."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pointset.comparison.comparing import Comparison, run_experiment
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.progress import status
+from pointset.configuration import ModelOptions, Recipe
+from pointset.runs.workers import Workers
+
+PRELUDE = """
+import os, signal, sys
+from pathlib import Path
+data, out = sys.argv[1:3]
+"""
+COMPARE = """
+import pointset
+pointset.compare(
+    ["isab4-pma", "rff-max"], data, seeds=[0, 1], points=[24], out=out, workers=1, progress=False,
+    model_options=pointset.ModelOptions(dim=16), recipe=pointset.Recipe(epochs=2, batch_size=16),
+)
+"""
+KILLED = """
+import pointset.{module}
+count = 0
+plain = pointset.{module}.{owner}{name}
+
+def deadly(*arguments, **options):
+    global count
+    count += 1
+    if count == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*arguments, **options)
+
+pointset.{module}.{owner}{name} = deadly
+"""
+
+
+def script(data: Path, out: Path, text: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", PRELUDE + text, str(data), str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+
+
+def experiment(data: Path) -> Experiment:
+    return Experiment(
+        models=(Entry("isab4-pma"), Entry("rff-max")),
+        data=str(data),
+        points=(24,),
+        seeds=(0, 1),
+        model=ModelOptions(dim=16),
+        recipe=Recipe(epochs=2, batch_size=16),
+    )
+
+
+def run(data: Path, out: Path) -> Comparison:
+    return run_experiment(experiment(data), out, Workers(1), progress=False)
+
+
+def figures(comparison: Comparison) -> list:
+    return [replace(cell, seconds=0.0) for cell in comparison.cells]
+
+
+@pytest.fixture(scope="module")
+def whole(clouds_folder, tmp_path_factory) -> Comparison:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pointset.comparison.report.write_report", lambda comparison, folder: None)
+        return run(clouds_folder, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize(
+    ("killed", "states"),
+    [
+        # In the second epoch of the second cell: its first epoch is kept.
+        (
+            {"module": "training", "owner": "Training.", "name": "_save", "call": 4},
+            [("finished", 2), ("stopped", 1), ("waiting", 0), ("waiting", 0)],
+        ),
+        # The third cell is trained, its predictions are not written yet.
+        (
+            {"module": "cells", "owner": "", "name": "save_predictions", "call": 3},
+            [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)],
+        ),
+    ],
+    ids=["in an epoch", "between training and result"],
+)
+def test_killed_and_started_again_it_ends_with_identical_figures(
+    killed, states, whole, clouds_folder, tmp_path, without_report
+):
+    done = script(clouds_folder, tmp_path, KILLED.format(**killed) + COMPARE)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert [(one.state, one.epochs) for one in status(experiment(clouds_folder), tmp_path)] == states
+    again = run(clouds_folder, tmp_path)
+    assert figures(again) == figures(whole)
+    assert again.pairs == whole.pairs
+    assert not list(tmp_path.glob("cells/*/*.tmp"))
+    assert not list(tmp_path.glob("cells/*/.*.tmp"))

@@ -1,0 +1,291 @@
+"""Two processes train one run: the same samples, the same gradients, one folder.
+
+This file is also the program that the two processes run, once for all tests: see `in_two_processes`.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset import cli
+from pointset.configuration import Recipe
+from pointset.data.batches import Batch
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+from pointset.training import distributed
+from pointset.training import loop as training
+from pointset.training.checkpoints import load_run
+from pointset.training.distributed import OneProcess, SeveralProcesses, join_processes, world_size
+
+SHAPES = 120
+# 120 = 7 * 17 + 1: shares of 9 and 8 rows, and a last batch of which the second process has none.
+ODD = Recipe(epochs=2, batch_size=17, learning_rate=1e-3, device="cpu")
+WATCHED = Recipe(epochs=5, batch_size=32, learning_rate=2e-2, validation=0.2, patience=2, device="cpu")
+
+
+class Own(nn.Module):
+    """A user's model: made without a seed, with a layer that is not used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = nn.Linear(3, 3)
+        self.unused = nn.Linear(3, 3)
+
+    def forward(self, points: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        return self.used(points.amax(dim=1))
+
+
+def small(name: str = "isab4-pma", **options: Any) -> nn.Module:
+    return pointset.create_model(name, classes=3, dim=16, **options)
+
+
+class Recorded:
+    """What a training sees and computes, step by step: rows, gradients, and the seed that dropout draws from."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, kind: type[OneProcess]) -> None:
+        self.rows: list[list[str]] = []
+        self.gradients: list[list[torch.Tensor]] = []
+        self.seeds: list[int] = []
+        share, sum_gradients = kind.share, kind.sum_gradients
+
+        def recorded_share(processes: OneProcess, batch: Batch) -> Batch:
+            mine = share(processes, batch)
+            both = zip(mine.points.numpy(), mine.labels.tolist(), strict=True)
+            self.seeds.append(torch.initial_seed())
+            self.rows.append([f"{hashlib.sha1(points.tobytes()).hexdigest()} {label}" for points, label in both])
+            return mine
+
+        def recorded_sum(processes: OneProcess, model: nn.Module) -> None:
+            sum_gradients(processes, model)
+            self.gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+
+        patch.setattr(kind, "share", recorded_share)
+        patch.setattr(kind, "sum_gradients", recorded_sum)
+
+
+def outcome(fitted: training.Fitted) -> dict[str, Any]:
+    return {"weights": fitted.model.state_dict(), "history": fitted.history, "best": fitted.best_epoch}
+
+
+class StopError(Exception):
+    """Stands for whatever ends a training before its time."""
+
+
+def stopped_after(epochs: int, *arguments: Any, **options: Any) -> None:
+    original = training.Training._epoch
+
+    def epoch(self: training.Training, number: int, bar: Any) -> None:
+        if number >= epochs:
+            raise StopError
+        original(self, number, bar)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.Training, "_epoch", epoch)
+        with pytest.raises(StopError):
+            training.fit(*arguments, **options)
+
+
+def said(work: Any) -> str:
+    with pytest.raises(PointsetError) as error:
+        work()
+    return str(error.value)
+
+
+def main(clouds: str, out: str) -> None:
+    """What each of the two processes does."""
+    train, folder = pointset.load_dataset(clouds, "train", 32), Path(out)
+    found: dict[str, Any] = {}
+    for name in ("rff-max", "isab4-pma"):
+        with pytest.MonkeyPatch.context() as patch:
+            recorded = Recorded(patch, SeveralProcesses)
+            fitted = training.fit(small(name, dropout=0.0), train, ODD)
+        found[name] = {**outcome(fitted), **vars(recorded)}
+    found["whole"] = outcome(training.fit(small(), train, WATCHED, run=folder / "whole"))
+    stopped_after(1, small(), train, WATCHED, run=folder / "resumed")
+    found["resumed"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
+    found["loaded"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
+    found["refused"] = said(lambda: training.fit(small("rff-max"), train, WATCHED, run=folder / "whole"))
+    found["batch norm"] = outcome(training.fit(small("isab4-max", norm="batch"), train, ODD))
+    torch.manual_seed(torch.distributed.get_rank())
+    found["own"] = outcome(training.fit(own := Own(), train, ODD))
+    found["own has no gradient"] = own.unused.weight.grad is None
+    cli.main(["train", "isab4-pma", "--data", clouds, "--points", "32", "--dim", "16", "--dropout", "0",
+              "--epochs", "1", "--device", "cpu", "--run", str(folder / "command"), "--json"])  # fmt: skip
+    torch.save(found, folder / f"{os.environ['RANK']}.pt")
+
+
+@pytest.fixture(scope="module")
+def train(clouds_folder) -> PointSets:
+    return pointset.load_dataset(clouds_folder, "train", 32)
+
+
+@pytest.fixture(scope="module")
+def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
+    """The folder that two processes left, and what they printed."""
+    pytest.importorskip("accelerate")
+    folder = tmp_path_factory.mktemp("two")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", __file__]
+    done = subprocess.run(
+        [*launch, str(clouds_folder), str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+@pytest.fixture(scope="module")
+def two(ran) -> list[dict[str, Any]]:
+    """What the two processes found."""
+    return [torch.load(ran[0] / f"{rank}.pt", weights_only=False) for rank in range(2)]
+
+
+@pytest.fixture(scope="module", params=["rff-max", "isab4-pma"])
+def alone(request, train) -> tuple[str, Recorded, training.Fitted]:
+    """The same in this process: the model's name, what was recorded, what was fitted."""
+    with pytest.MonkeyPatch.context() as patch:
+        recorded = Recorded(patch, OneProcess)
+        return request.param, recorded, training.fit(small(request.param, dropout=0.0), train, ODD)
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def numbers(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in history]
+
+
+def test_the_samples_are_those_of_one_process_each_seen_once(alone, two):
+    name, recorded, _ = alone
+    first, second = (found[name]["rows"] for found in two)
+    assert [len(rows) for rows in first] == [9] * 7 + [1] + [9] * 7 + [1]
+    assert [len(rows) for rows in second] == [8] * 7 + [0] + [8] * 7 + [0]
+    for whole, evens, odds in zip(recorded.rows, first, second, strict=True):
+        assert (whole[::2], whole[1::2]) == (evens, odds)
+    assert len({row for rows in recorded.rows[:8] for row in rows}) == SHAPES
+
+
+def test_gradients_are_those_of_the_whole_batch_also_where_shares_differ_or_are_empty(alone, two):
+    name, recorded, _ = alone
+    for step in (0, 7):  # full and last batch of the first epoch
+        for expected, *both in zip(
+            recorded.gradients[step], *(found[name]["gradients"][step] for found in two), strict=True
+        ):
+            assert torch.equal(*both)
+            torch.testing.assert_close(both[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_and_history_are_those_of_one_process_up_to_rounding(alone, two):
+    name, _, fitted = alone
+    for row, other in zip(two[0][name]["history"], fitted.history, strict=True):
+        assert row["loss"] == pytest.approx(other["loss"], rel=1e-5)
+        assert row["accuracy"] == pytest.approx(
+            other["accuracy"], abs=1.01 / SHAPES
+        )  # a tie may fall to the other side
+        assert row["learning_rate"] == other["learning_rate"]
+    for key, expected in fitted.model.state_dict().items():
+        if not key.endswith("key.bias"):  # it cancels in the softmax: its gradient is rounding, which Adam makes large
+            torch.testing.assert_close(two[0][name]["weights"][key], expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", ["rff-max", "isab4-pma", "whole", "resumed", "loaded", "batch norm", "own"])
+def test_every_process_ends_with_the_same_weights_and_history(case, two):
+    first, second = (found[case] for found in two)
+    assert same(first["weights"], second["weights"])
+    assert first["history"] == second["history"]
+    assert first["best"] == second["best"]
+
+
+def test_a_resumed_run_gives_the_numbers_of_one_that_was_not_cut_off(two):
+    whole, resumed, loaded = (two[0][case] for case in ("whole", "resumed", "loaded"))
+    assert 1 < len(whole["history"]) <= 5
+    assert "validation_accuracy" in whole["history"][0]
+    assert numbers(whole["history"]) == numbers(resumed["history"]) == numbers(loaded["history"])
+    assert same(whole["weights"], resumed["weights"])
+    assert same(whole["weights"], loaded["weights"])
+
+
+def test_the_folder_is_that_of_one_process(ran, two, train, tmp_path):
+    training.fit(small(), train, WATCHED, run=tmp_path)
+    folder = ran[0] / "whole"
+    assert {path.name for path in folder.iterdir()} == {path.name for path in tmp_path.iterdir()}
+    theirs, mine = (json.loads((path / "run.json").read_text()) for path in (folder, tmp_path))
+    assert (theirs.pop("processes"), mine.pop("processes")) == (2, 1)
+    assert theirs == mine
+    model, _ = load_run(folder)
+    assert same(model.state_dict(), two[0]["whole"]["weights"])
+
+
+def test_a_refusal_of_the_main_process_is_told_to_all(two):
+    assert two[0]["refused"] == two[1]["refused"]
+    assert "holds another run (model.name is 'isab4-pma' there and 'rff-max' here)" in two[0]["refused"]
+
+
+def test_the_command_prints_once(ran):
+    folder, printed = ran
+    assert json.loads(printed)["run"] == str(folder / "command")
+    assert load_run(folder / "command")[1]["processes"] == 2
+
+
+def test_what_is_not_used_is_left_alone_and_unseeded_models_start_alike(two):
+    assert all(found["own has no gradient"] for found in two)
+
+
+def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process_in_the_main_one(alone, two):
+    name, recorded, _ = alone
+    main, other = (found[name]["seeds"] for found in two)
+    assert main == recorded.seeds
+    assert len({*main, *other}) == 4  # two processes, two epochs
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"WORLD_SIZE": "3", "RANK": "0"}, "WORLD_SIZE is 3 and LOCAL_RANK is not set: start through torchrun"),
+        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "start them with torchrun --nproc-per-node N -m --"),
+    ],
+)
+def test_half_a_launch_is_refused(variables, words, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(PointsetError, match=words):
+        join_processes(torch.device("cpu"))
+
+
+@pytest.fixture
+def launched(monkeypatch) -> pytest.MonkeyPatch:
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "2" if name == "WORLD_SIZE" else "1")
+    return monkeypatch
+
+
+def test_one_device_is_not_for_several_processes(launched):
+    with pytest.raises(PointsetError, match="device 'cpu:0' is one for 2 processes: give auto or cpu"):
+        join_processes(torch.device("cpu:0"))
+
+
+def test_a_missing_accelerate_is_said(launched):
+    launched.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(PointsetError, match="needs accelerate: pip install accelerate"):
+        join_processes(torch.device("cpu"))
+    assert not distributed.is_main()
+
+
+def test_a_single_process_needs_no_accelerate(monkeypatch, train):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert (world_size(), distributed.is_main()) == (1, True)
+    training.fit(small(), train, Recipe(steps=1, device="cpu"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

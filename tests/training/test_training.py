@@ -1,0 +1,302 @@
+"""The loop: it learns, it repeats itself, and nothing that kills it changes a number."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.configuration import Recipe
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+from pointset.training.checkpoints import RunFolder, load_run
+from pointset.training.loop import Training, best_epoch, learning_rate, make_optimizer
+
+SHORT = Recipe(epochs=4, batch_size=16, learning_rate=3e-3)
+
+
+@pytest.fixture(scope="module")
+def train(clouds_folder) -> PointSets:
+    return pointset.load_dataset(clouds_folder, "train", 32)
+
+
+@pytest.fixture(scope="module")
+def test(clouds_folder) -> PointSets:
+    return pointset.load_dataset(clouds_folder, "test", 32)
+
+
+def small(seed: int = 0, name: str = "isab4-pma") -> nn.Module:
+    return pointset.create_model(name, classes=3, dim=16, seed=seed)
+
+
+def numbers(history: list[dict]) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in history]
+
+
+def same_weights(first: nn.Module, second: nn.Module) -> bool:
+    return all(
+        torch.equal(a, b) for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma"])
+def test_it_learns(name, train, test):
+    model = pointset.create_model(name, classes=3, dim=32, dropout=0.0)
+    fitted = pointset.fit(model, train, Recipe(epochs=40, batch_size=16, learning_rate=5e-3))
+    assert fitted.history[0]["loss"] > fitted.history[-1]["loss"]
+    assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_does_not(train):
+    before = torch.random.get_rng_state()
+    first, again = (pointset.fit(small(), train, SHORT, seed=5) for _ in range(2))
+    other = pointset.fit(small(), train, SHORT, seed=6)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert numbers(first.history) == numbers(again.history)
+    assert same_weights(first.model, again.model)
+    assert numbers(first.history) != numbers(other.history)
+
+
+def test_global_random_state_does_not_matter(train):
+    torch.manual_seed(1)
+    first = pointset.fit(small(), train, SHORT)
+    torch.manual_seed(2)
+    assert same_weights(first.model, pointset.fit(small(), train, SHORT).model)
+
+
+COMMAND = [sys.executable, "-m", "pointset.cli", "train", "isab4-pma", "--points", "48", "--dim", "32", "--json"]
+RECIPE = ["--epochs", "10", "--batch-size", "2", "--validation", "0.2", "--seed", "3"]
+
+
+def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(clouds_folder, tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [*COMMAND, *RECIPE, "--data", str(clouds_folder), "--run"]
+    subprocess.run([*command, str(tmp_path / "whole")], env=environment, check=True, capture_output=True)
+
+    killed = tmp_path / "killed"
+    for epochs in (2, 5):
+        process = subprocess.Popen([*command, str(killed)], env=environment, stdout=subprocess.DEVNULL)
+        wait_for_epochs(killed, epochs, process)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not (killed / "model.safetensors").exists()
+    subprocess.run([*command, str(killed)], env=environment, check=True, capture_output=True)
+
+    whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
+    assert (killed / "model.safetensors").read_bytes() == whole
+    assert numbers(RunFolder(killed).history()) == numbers(RunFolder(tmp_path / "whole").history())
+    assert {path.name for path in killed.iterdir()} - {".lock"} == {"history.jsonl", "model.safetensors", "run.json"}
+
+
+def wait_for_epochs(run: Path, epochs: int, process: subprocess.Popen) -> None:
+    """Until so many epochs are in the history, and a little into the next."""
+    history, limit = run / "history.jsonl", time.monotonic() + 60
+    while not history.exists() or len(history.read_text().splitlines()) < epochs:
+        assert process.poll() is None, "the training ended before it could be killed"
+        assert time.monotonic() < limit, "the training is too slow to be killed in time"
+        time.sleep(0.005)
+    time.sleep(0.02)
+
+
+class StopError(Exception):
+    pass
+
+
+def stop_after(monkeypatch, epochs: int) -> None:
+    original = Training._epoch
+
+    def epoch(self, number, bar):
+        if number >= epochs:
+            raise StopError
+        original(self, number, bar)
+
+    monkeypatch.setattr(Training, "_epoch", epoch)
+
+
+def test_early_stopping_keeps_the_best_epoch_also_across_a_resume(train, tmp_path, monkeypatch):
+    recipe = Recipe(epochs=30, batch_size=16, learning_rate=2e-2, validation=0.2, patience=3, schedule="constant")
+    whole = pointset.fit(small(), train, recipe)
+    best = best_epoch(whole.history)
+    assert whole.best_epoch == best
+    assert len(whole.history) == min(30, best + 3)
+    held_out = train.split_validation(0.2, 0)[1]
+    assert pointset.evaluate(whole.model, held_out).accuracy == whole.history[best - 1]["validation_accuracy"]
+
+    with monkeypatch.context() as patch:
+        stop_after(patch, best + 1)
+        with pytest.raises(StopError):
+            pointset.fit(small(), train, recipe, run=tmp_path)
+    resumed = pointset.fit(small(), train, recipe, run=tmp_path)
+    assert numbers(resumed.history) == numbers(whole.history)
+    assert same_weights(resumed.model, whole.model)
+
+
+def test_a_finished_run_is_loaded_not_trained_again(train, tmp_path, monkeypatch):
+    first = pointset.fit(small(), train, SHORT, run=tmp_path)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 0)
+        again = pointset.fit(small(), train, SHORT, run=tmp_path)
+    assert again.history == first.history
+    assert same_weights(first.model, again.model)
+    loaded, about = load_run(tmp_path)
+    assert same_weights(first.model, loaded)
+    assert not loaded.training
+    assert about["recipe"]["epochs"] == 4
+    assert about["data"]["shapes"] == 120
+
+
+@pytest.mark.parametrize(
+    ("model", "recipe", "seed", "words"),
+    [
+        (small(), Recipe(epochs=5, batch_size=16, learning_rate=3e-3), 0, "recipe.epochs is 4 there and 5 here"),
+        (small(name="rff-max"), SHORT, 0, "model.name is 'isab4-pma' there and 'rff-max' here"),
+        (small(seed=1), SHORT, 0, "model.seed is 0 there and 1 here"),
+        (small(), SHORT, 1, "seed is 0 there and 1 here"),
+    ],
+    ids=["recipe", "model", "weights", "seed"],
+)
+def test_a_folder_with_another_run_is_refused_and_left_alone(model, recipe, seed, words, train, tmp_path):
+    pointset.fit(small(), train, SHORT, run=tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+    with pytest.raises(PointsetError, match=words):
+        pointset.fit(model, train, recipe, seed=seed, run=tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+
+
+def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(train, tmp_path):
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3, bias=False)
+
+        def forward(self, points, mask):
+            return self.layer(points.amax(dim=1))
+
+    own = Own()
+    nn.init.eye_(own.layer.weight)
+    pointset.fit(own, train, SHORT, run=tmp_path)
+    with pytest.raises(PointsetError, match="a model of your own"):
+        load_run(tmp_path)
+
+
+def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypatch):
+    with pytest.raises(PointsetError, match="is no run"):
+        load_run(tmp_path)
+    stop_after(monkeypatch, 1)
+    with pytest.raises(StopError):
+        pointset.fit(small(), train, SHORT, run=tmp_path)
+    with pytest.raises(PointsetError, match="is not finished"):
+        load_run(tmp_path)
+
+
+def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
+    """The schedule reaches its end with the steps; steps that make whole epochs are those epochs."""
+    per_epoch = -(-len(train) // 7)
+    fitted = pointset.fit(small(), train, Recipe(steps=per_epoch + 2, batch_size=7, warmup=0.0), progress=False)
+    assert [row["epoch"] for row in fitted.history] == [1, 2]
+    assert fitted.history[-1]["learning_rate"] == learning_rate(Recipe(warmup=0.0), per_epoch + 1, per_epoch + 2)
+    whole = pointset.fit(small(), train, Recipe(steps=2 * per_epoch, batch_size=7, schedule="constant"), progress=False)
+    same = pointset.fit(small(), train, Recipe(epochs=2, batch_size=7, schedule="constant"), progress=False)
+    assert numbers(whole.history) == numbers(same.history)
+
+
+def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weights(train, test):
+    recipe = Recipe(epochs=3, batch_size=8, learning_rate=5e-3)
+    exact = pointset.fit(small(), train, recipe, progress=False)
+    rounded = pointset.fit(small(), train, replace(recipe, precision="bfloat16"), progress=False)
+    assert {tensor.dtype for tensor in rounded.model.state_dict().values()} == {torch.float32}
+    assert rounded.history[0]["loss"] != exact.history[0]["loss"]
+    assert rounded.history[0]["loss"] == pytest.approx(exact.history[0]["loss"], rel=0.02)
+
+
+def test_a_loss_that_is_not_finite_is_reported(train):
+    with pytest.raises(PointsetError, match="the loss became nan in epoch"):
+        pointset.fit(small(), train, Recipe(epochs=3, learning_rate=1e20, clip_norm=None))
+
+
+def test_an_absent_device_is_reported(train):
+    with pytest.raises(PointsetError, match="device 'warp' is not to be had here"):
+        pointset.fit(small(), train, Recipe(epochs=1, device="warp"))
+
+
+def test_checkpoints_need_no_pickle(train, tmp_path, monkeypatch):
+    stop_after(monkeypatch, 2)
+    with pytest.raises(StopError):
+        pointset.fit(small(), train, SHORT, run=tmp_path)
+    (checkpoint,) = tmp_path.glob("checkpoint-*")
+    assert checkpoint.name == "checkpoint-0002"
+    assert {path.name for path in checkpoint.iterdir()} == {"weights.safetensors", "optimizer.pt", "history.json"}
+    torch.load(checkpoint / "optimizer.pt", weights_only=True)
+    lines = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
+
+
+def test_decay_leaves_vectors_inducing_points_and_seeds_alone():
+    model = pointset.create_model("isab4-pma", dim=16, norm="layer")
+    decayed, rest = make_optimizer(model, Recipe(weight_decay=0.1)).param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert {names[id(parameter)].split(".")[-1] for parameter in decayed["params"]} == {"weight"}
+    left_alone = {names[id(parameter)] for parameter in rest["params"]}
+    assert {"encoder.0.inducing_points", "pool.pma.seeds", "encoder.0.reads.norm_output.weight"} <= left_alone
+    assert (decayed["weight_decay"], rest["weight_decay"]) == (0.1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "vectors"),
+    [
+        ("rff-aggr.settransformer", {}, {"seed"}),
+        ("isab4-pma", {"trained_temperature": True, "score": "additive"}, {"log_temperature", "seeds"}),
+    ],
+)
+def test_no_vector_is_decayed_whoever_made_it(name, options, vectors):
+    model = pointset.create_model(name, dim=16, **options)
+    decayed, rest = make_optimizer(model, Recipe(weight_decay=0.1)).param_groups
+    names = {id(parameter): name.split(".")[-1] for name, parameter in model.named_parameters()}
+    assert vectors <= {names[id(parameter)] for parameter in rest["params"]}
+    assert not vectors & {names[id(parameter)] for parameter in decayed["params"]}
+
+
+def rates(**changes) -> list[float]:
+    recipe = Recipe(learning_rate=1.0, **changes)
+    return [learning_rate(recipe, step, 100) for step in range(100)]
+
+
+def test_learning_rates_follow_the_schedule():
+    cosine = rates(schedule="cosine", warmup=0.1)
+    assert cosine[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert cosine[10] == 1.0
+    assert cosine[55] == pytest.approx(0.5)
+    assert cosine[99] == pytest.approx(0.5 * (1 + math.cos(math.pi * 89 / 90)))
+    step = rates(schedule="step", step_every=40, step_factor=0.3, warmup=0.0)
+    assert [step[0], step[39], step[40], step[80]] == pytest.approx([1.0, 1.0, 0.3, 0.09])
+    assert set(rates(schedule="constant", warmup=0.0)) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epochs": 0}, "epochs=0 is out of range: give at least 1"),
+        ({"patience": 3}, "patience needs a validation split"),
+        ({"validation": 1.0}, "validation=1.0 is no share"),
+        ({"schedule": "linear"}, "schedule='linear' is unknown: choose one of 'cosine', 'step', 'constant'"),
+        ({"learning_rate": 0.0}, "learning_rate=0.0 is not positive"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan is not positive"),
+        ({"learning_rate": float("inf")}, "learning_rate=inf is not positive"),
+        ({"clip_norm": 0.0}, "clip_norm=0.0 is not positive"),
+        ({"step_factor": -0.3}, "step_factor=-0.3 is not positive"),
+        ({"weight_decay": -0.1}, "weight_decay=-0.1 is out of range: give at least 0"),
+        ({"label_smoothing": float("nan")}, "label_smoothing=nan is no share"),
+    ],
+)
+def test_wrong_recipes_are_named(options, words):
+    with pytest.raises(PointsetError, match=words):
+        Recipe(**options)

@@ -1,0 +1,337 @@
+"""Every model of the zoo, by its name, under the same demands."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pointset
+from pointset.configuration import ModelOptions
+from pointset.errors import PointsetError
+from pointset.nn.dropout import Dropout
+from pointset.zoo.names import NAMES, SetClassifier, build_model, used_options
+
+ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma", "isab3-aggr.softmax", "rffp-aggr.set2set"]
+ALL += ["rff-aggr.settransformer", "rffp-max+mean"]
+CLASSES = 7
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=CLASSES, dim=16, **options).double().eval()
+
+
+def clouds(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_invariant_to_order_and_padding(name):
+    found = pointset.check_symmetry(model_of(name))
+    assert found.kind == "invariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if isinstance(model_of(name), SetClassifier)])
+def test_every_encoder_is_equivariant(name):
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model_of(name)
+
+        def forward(self, points: Tensor, mask: Tensor) -> Tensor:
+            return self.model.encode(points, mask)
+
+    found = pointset.check_symmetry(Encoder())
+    assert found.kind == "equivariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_padding_changes_neither_logits_nor_gradients(name):
+    """Any length of padding, any garbage in it; in training mode, so that batch statistics are held to it too."""
+    model = model_of(name, dropout=0.0).train()
+    points, mask = clouds(3, 9, 3), torch.ones(3, 9, dtype=torch.bool)
+    mask[1, 4:] = False
+
+    def outcome(points: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        model.zero_grad()
+        logits = model(points, mask)
+        logits.square().sum().backward()
+        return logits, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    logits, gradients = outcome(points, mask)
+    assert gradients
+    for extra in (1, 50):
+        garbage = torch.full((3, extra, 3), float("nan"), dtype=torch.float64)
+        padded, padding = torch.cat([points, garbage], 1), torch.zeros(3, extra, dtype=torch.bool)
+        found, found_gradients = outcome(padded, torch.cat([mask, padding], 1))
+        torch.testing.assert_close(found, logits)
+        # The absorbed way leaves the key bias out, whose gradient is zero.
+        assert all("key.bias" in key for key in gradients.keys() ^ found_gradients.keys())
+        for key in gradients.keys() & found_gradients.keys():
+            torch.testing.assert_close(
+                found_gradients[key],
+                gradients[key],
+                atol=1e-9,
+                rtol=1e-7,
+                msg=lambda text, key=key: f"{key}: {text}",
+            )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_all_true_mask_is_no_mask(name):
+    model, points = model_of(name), clouds(2, 6, 3)
+    torch.testing.assert_close(model(points, torch.ones(2, 6, dtype=torch.bool)), model(points))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_batch_of_one_and_a_set_of_one(name):
+    """In both modes: the last batch of an epoch may hold a single shape."""
+    for model in (model_of(name), model_of(name).train()):
+        for size in (1, 6):
+            logits = model(clouds(1, size, 3))
+            assert logits.shape == (1, CLASSES)
+            assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_set_does_not_see_its_neighbours(name):
+    model, points = model_of(name), clouds(4, 6, 3)
+    torch.testing.assert_close(model(points)[2:3], model(points[2:3]))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_empty_set_gives_finite_logits_that_depend_on_nothing(name):
+    model, points = model_of(name), clouds(2, 5, 3)
+    mask = torch.tensor([[True] * 5, [False] * 5])
+    logits = model(points, mask)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(model(points[:, :0])[0], logits[1])
+    torch.testing.assert_close(model(points * 3, mask)[1], logits[1])
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", [name for name in ALL if name != "dgcnn"])
+def test_every_parameter_gets_a_gradient(name, form):
+    model = model_of(name, form=form).train()
+    model(clouds(4, 50, 3)).square().sum().backward()
+    # The key bias shifts all logits of a row alike and cancels, in the last layer of logits exactly.
+    idle = [n for n, p in model.named_parameters() if (p.grad is None or not p.grad.any()) and "key.bias" not in n]
+    assert idle == []
+
+
+@pytest.mark.parametrize("name", ["isab4-pma", "sab-max", "rff-pma2", "rff-max"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"form": "paper"},
+        {"form": "paper", "norm": "set", "prenorm": True},
+        {"norm": "layer"},
+        {"norm": "set", "prenorm": True},
+        {"scale": "head", "temperature": 0.5},
+        {"scale": 0.7, "trained_temperature": True, "score": "bilinear"},
+        {"score": "additive", "score_layers": 2},
+        {"weights": "sparsemax", "norm": "group"},
+        {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance", "prenorm": True},
+        {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
+        {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
+        {"seeds": "pooled"},
+        {"seeds": "statistics"},
+        {"initial": "xavier"},
+        {"layers": 3},
+    ],
+    ids=str,
+)
+def test_every_option_keeps_the_symmetries(name, options):
+    assert pointset.check_symmetry(model_of(name, **options)).worst < 1e-10
+
+
+def test_the_seed_decides_the_weights_and_global_state_does_not():
+    before = torch.random.get_rng_state()
+    first, again, other = (pointset.create_model("isab16-pma", dim=16, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    for (name, mine), theirs in zip(first.named_parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, theirs), name
+    assert not torch.equal(first.head[2].weight, other.head[2].weight)
+
+
+def test_a_spec_builds_the_model_again():
+    model = pointset.create_model("isab5-pma4", classes=9, dim=16, heads=2, form="paper", seed=3)
+    again = build_model(model.spec)
+    again.load_state_dict(model.state_dict())
+    points = torch.randn(2, 8, 3)
+    assert torch.equal(model.eval()(points), again.eval()(points))
+
+
+def test_a_spec_builds_a_model_with_an_aggregation_again():
+    model = pointset.create_model("isab5-aggr.deepsets", classes=9, dim=16, seed=3)
+    again, points = build_model(model.spec), torch.randn(2, 8, 3)
+    assert torch.equal(model.eval()(points), again.eval()(points))  # one seed, the same weights
+    again.load_state_dict(model.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [("max", 16), ("max+mean", 32), ("aggr.softmax", 16), ("aggr.set2set", 32), ("aggr.quantile", 48)],
+)
+def test_symmetric_poolings_share_encoder_and_decoder(name, width):
+    """Rows of a comparison differ in the pooling alone: only the first layer after it knows the width."""
+    model = model_of(f"isab3-{name}")
+    usual = model_of("isab3-max")
+    assert str(model.encoder) == str(usual.encoder)
+    for mine, theirs in zip(model.encoder.parameters(), usual.encoder.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert [type(layer) for layer in model.head] == [type(layer) for layer in usual.head]
+    assert [tuple(layer.weight.shape) for layer in model.head if isinstance(layer, nn.Linear)] == [
+        (16, width),
+        (CLASSES, 16),
+    ]
+
+
+@pytest.mark.parametrize("name", ["isab3-max+mean", "isab3-aggr.softmax", "rff-aggr.powermean", "rff-aggr.deepsets"])
+def test_mixed_precision_gives_finite_logits_near_the_exact_ones(name):
+    model = pointset.create_model(name, classes=CLASSES, dim=16, dropout=0.0)
+    points = clouds(3, 300, 3).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(points)
+    logits.float().square().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+    exact = model(points)
+    assert (logits.float() - exact).abs().max() < 0.05 * exact.abs().max()
+
+
+def test_the_defaults_are_the_authors_widths():
+    """Set Transformer, table 4: 256 wide, 4 heads, 16 inducing points, two ISABs."""
+    model = pointset.create_model("isab16-pma")
+    assert ModelOptions().dim == 256
+    assert [block.inducing_points.shape for block in model.encoder] == [(1, 16, 256)] * 2
+    assert model.encoder[0].reads.multihead.heads == 4
+    assert model.encoder[0].reads.multihead.score.factor == 1 / 16
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("isab16-pam", "did you mean isab16-pma"),
+        ("isab-max", "did you mean"),
+        ("isab0-max", "did you mean .*isab16-max"),
+        ("rff", "did you mean rff-"),
+        ("", "did you mean"),
+        ("isab16-max+men", "did you mean .*isab16-max"),
+        ("isab16-aggr.sofmax", "no aggregation 'sofmax': did you mean softmax"),
+        ("isab16-aggr.", "did you mean"),
+        ("isab16-aggr.lstm", "aggr.lstm is no pooling of sets: it reads its rows in order"),
+        ("softmax-aggr.max", "did you mean"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(name, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_model(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dim": 10}, "dim=10 cannot be shared by heads=4"),
+        ({"form": "papre"}, "form='papre' is unknown: choose one of 'reference', 'paper'"),
+        ({"norm": "instanse"}, "norm='instanse' is unknown"),
+        ({"norm": "instance"}, "norm=instance leaves nothing of one pooled row"),
+        ({"weights": "sparsmax"}, r"weights=\('sparsmax',\) is unknown: choose one of 'softmax', 'sparsemax'"),
+        ({"weights": ("softmax", "sparsemax")}, "are 2 for heads=4: give 1, or 1 a head"),
+        ({"coverage": "seeds"}, "coverage='seeds' shares out an upper bound, and weights=softmax have none"),
+        ({"weights": "csparsemax", "bound": 0.5}, "bound=0.5 is out of range: give at least 1"),
+        ({"score": "cosine"}, "score='cosine' is unknown: choose one of 'dot', 'bilinear', 'additive'"),
+        ({"scale": "rows"}, "scale='rows' is unknown: choose one of 'model', 'head'"),
+        ({"scale": 0.0}, "scale=0.0 is not positive"),
+        ({"attention_dropout": 1.0}, "attention_dropout=1.0 is no rate"),
+        ({"width": 3}, "'width' is no option of ModelOptions: known are dim, heads"),
+        ({"dropout": 1.0}, "dropout=1.0 is no rate"),
+        ({"layers": 0}, "layers=0 is out of range: give at least 1"),
+        ({"temperature": 0.0}, "temperature=0.0 is not positive"),
+        ({"temperature": float("inf")}, "temperature=inf is not positive"),
+        ({"prenorm": True}, "prenorm does nothing without a norm"),
+        ({"prenorm": True, "norm": "none", "form": "paper"}, "prenorm does nothing without a norm"),
+        ({"seed": -1}, "seed=-1 is no seed"),
+        ({"classes": 0}, "classes=0 is too small"),
+    ],
+)
+def test_wrong_options_are_named(options, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_model("isab16-pma", **options)
+
+
+@pytest.mark.parametrize(
+    ("points", "mask", "words"),
+    [
+        (torch.zeros(5, 3), None, r"points must be \[B, n, 3\], got \[5, 3\]"),
+        (torch.zeros(2, 5, 4), None, r"points must be \[B, n, 3\], got \[2, 5, 4\]"),
+        (torch.zeros(2, 5, 3), torch.ones(2, 4, dtype=torch.bool), r"mask must be bool \[2, 5\]"),
+        (torch.zeros(2, 5, 3), torch.ones(2, 5), r"mask must be bool \[2, 5\]"),
+    ],
+)
+def test_wrong_shapes_are_shown(points, mask, words):
+    from pointset.zoo.names import checked
+
+    with pytest.raises(ValueError, match=words):
+        checked(points, mask, 3)
+
+
+CHANGED = {
+    "dim": 20,
+    "heads": 2,
+    "layers": 5,
+    "form": "paper",
+    "scale": "head",
+    "norm": "set",
+    "dropout": 0.3,
+    "seeds": "pooled",
+    "initial": "xavier",
+    "temperature": 2.0,
+    "trained_temperature": True,
+    "row_dropout": 0.3,
+    "attention_dropout": 0.3,
+    "weights": "sparsemax",
+    "pool_weights": "entmax15",
+    "score": "bilinear",
+}
+
+
+@pytest.mark.parametrize(("name", "layers"), [("rff-max", 4), ("rffp-max", 3), ("isab3-max", 2), ("sab-max", 2)])
+def test_rows_are_dropped_once_after_each_layer(name, layers):
+    encoder = model_of(name, row_dropout=0.3).encoder
+    dropped = [one.rowwise[0] for one in encoder if hasattr(one, "rowwise") and isinstance(one.rowwise[0], Dropout)]
+    assert [one.rate for one in dropped] == [0.3] * layers
+    assert encoder[-1].rowwise[0] is dropped[-1]
+
+
+CHANGED_WITH = [
+    ("prenorm", True, {"norm": "layer"}),
+    ("score_layers", 2, {"score": "additive"}),
+    ("bound", 1.5, {"weights": "csparsemax"}),
+    ("coverage", "heads", {"weights": "csparsemax"}),
+]
+"""Options that change something beside others only."""
+
+
+def what_it_is(name: str, options: dict) -> tuple:
+    """Everything that tells two models apart: structure, weights, and what they answer in training."""
+    model = pointset.create_model(name, classes=CLASSES, **{"dim": 16, **options}).double().train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        logits = model(clouds(5, 9, 3))
+    return logits.tolist(), [(key, value.shape) for key, value in model.state_dict().items()]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_used_options_are_those_that_change_the_model(name):
+    plain = what_it_is(name, {})
+    changing = {option for option, value in CHANGED.items() if what_it_is(name, {option: value}) != plain}
+    for option, value, other in CHANGED_WITH:
+        if what_it_is(name, {**other, option: value}) != what_it_is(name, other):
+            changing |= {option}
+    assert used_options(name) == changing
+
+
+@pytest.mark.parametrize("name", ["isab99999999999-max", "sab-pma5000"])
+def test_too_many_rows_are_refused_before_memory_is_asked_for(name):
+    with pytest.raises(PointsetError, match="at most 4096"):
+        pointset.create_model(name)
