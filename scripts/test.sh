@@ -2,11 +2,18 @@
 # Set up .venv with the test extras, then check style and types and run every test.
 #
 #   bash scripts/test.sh                       everything
+#   bash scripts/test.sh --fast                all but the tests marked slow: what one runs while working
 #   bash scripts/test.sh tests/nn -k mask      arguments go to pytest, paths are those of the checkout
 #
 # PYTHON=/path/to/python chooses the interpreter; see scripts/setup.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+selection=()
+if [ "${1:-}" = --fast ]; then
+    selection=(-m "not slow")
+    shift
+fi
 
 bash scripts/setup.sh test
 
@@ -16,4 +23,4 @@ echo "test: ruff (lint, format)"
 echo "test: mypy (types)"
 .venv/bin/python -m mypy
 echo "test: pytest"
-exec .venv/bin/python -m pytest "$@"
+exec .venv/bin/python -m pytest "${selection[@]}" "$@"
