@@ -18,7 +18,7 @@ from pointset.lazy import lazy_names
 if TYPE_CHECKING:
     from pointset.comparison.comparing import Comparison, compare, run_experiment
     from pointset.comparison.experiment import read_experiment
-    from pointset.configuration import DataOptions, ModelOptions, Recipe
+    from pointset.configuration import DataOptions
     from pointset.data.dataset import PointSets, load_dataset
     from pointset.errors import PointsetError
     from pointset.evaluation import Evaluation, evaluate
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from pointset.streaming.maps import StreamedMap, stream_attention
     from pointset.training.checkpoints import load_run
     from pointset.training.loop import Fitted, fit
+    from pointset.training.recipe import Recipe
     from pointset.zoo.names import create_model, list_models
+    from pointset.zoo.options import ModelOptions
 
 _HOMES = {
     "comparison.comparing": ("Comparison", "compare", "run_experiment"),
     "comparison.experiment": ("read_experiment",),
-    "configuration": ("DataOptions", "ModelOptions", "Recipe"),
+    "configuration": ("DataOptions",),
     "data.dataset": ("PointSets", "load_dataset"),
     "errors": ("PointsetError",),
     "evaluation": ("Evaluation", "evaluate"),
@@ -43,7 +45,9 @@ _HOMES = {
     "streaming.maps": ("StreamedMap", "stream_attention"),
     "training.checkpoints": ("load_run",),
     "training.loop": ("Fitted", "fit"),
+    "training.recipe": ("Recipe",),
     "zoo.names": ("create_model", "list_models"),
+    "zoo.options": ("ModelOptions",),
 }
 
 __all__ = [

@@ -14,18 +14,22 @@ app = App(
     help="Train, compare and look into set networks for 3D shapes. `pointset compare` is a good first command.",
     help_epilogue="Add --debug to any command to see the traceback of an error.",
     version_flags=["--version"],
+    help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
     default_parameter=Parameter(negative=(), consume_multiple=True),
 )
 app.command(data.app)
-app.command(training.zoo)
-app.command(training.train)
-app.command(training.evaluate)
-app.command(comparing.compare)
-app.command(tasks.task)
-app.command(attend.attend)
-app.command(classify.classify)
-app.command(export.export)
-app.command(benchmarking.bench)
+for command in (
+    training.zoo,
+    training.train,
+    training.evaluate,
+    comparing.compare,
+    tasks.task,
+    attend.attend,
+    classify.classify,
+    export.export,
+    benchmarking.bench,
+):
+    app.command(command, help_format="markdown")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

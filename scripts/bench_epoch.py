@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from tabulate import tabulate
 
 import pointset
-from pointset.configuration import Recipe
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.runs.threads import torch_threads
 from pointset.training.memory import kept_memory
 from pointset.training.optimization import make_optimizer
+from pointset.training.recipe import Recipe
 
 
 def whole(name: str, train: PointSets, recipe: Recipe) -> float:

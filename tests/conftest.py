@@ -76,8 +76,9 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
     from pointset.comparison.comparing import run_experiment
     from pointset.comparison.experiment import Entry, Experiment, Published
-    from pointset.configuration import ModelOptions, Recipe
     from pointset.runs.workers import Workers
+    from pointset.training.recipe import Recipe
+    from pointset.zoo.options import ModelOptions
 
     experiment = Experiment(
         title="Two <b>models</b>",

@@ -20,10 +20,10 @@ from pointset.benchmark.rivals import (
     torch_model,
 )
 from pointset.benchmark.rounds import interleaved
-from pointset.configuration import Precision
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import flops, step_memory
 from pointset.nn.modes import in_evaluation_mode
+from pointset.training.recipe import Precision
 from pointset.zoo.names import create_model
 
 CLASSES = 40

@@ -6,7 +6,7 @@ from typing import Any
 
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
-from pointset.configuration import Precision
+from pointset.training.recipe import Precision
 
 
 def bench(

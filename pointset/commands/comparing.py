@@ -10,7 +10,7 @@ from pointset.commands.grids import chosen_rows, print_estimate, print_result
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_rows
 from pointset.commands.tasks import run_or_look, task_experiment
-from pointset.configuration import QuickData, QuickModel, QuickRecipe
+from pointset.comparison.quick import QuickData, QuickModel, QuickRecipe
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:

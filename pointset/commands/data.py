@@ -9,7 +9,11 @@ from pointset.commands.options import Json
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.errors import PointsetError
 
-app = App(name="data", help="Data sets: what there is, what is known about it, pools of points on disk.")
+app = App(
+    name="data",
+    help_format="markdown",
+    help="Data sets: what there is, what is known about it, pools of points on disk.",
+)
 
 
 @app.command(name="list")

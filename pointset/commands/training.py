@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
-from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.configuration import DataOptions
 from pointset.errors import PointsetError
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from torch import nn
 
-from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.configuration import DataOptions
 from pointset.data.dataset import PointSets
 from pointset.data.loading import load_sets
 from pointset.errors import PointsetError
@@ -20,7 +20,9 @@ from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import read_json, write_atomically, write_json
 from pointset.runs.jobs import FolderJob, run_apart, run_job, run_jobs
 from pointset.training.loop import Fitted, fit
+from pointset.training.recipe import Recipe
 from pointset.zoo.names import create_model
+from pointset.zoo.options import ModelOptions
 
 __all__ = [
     "Cell",

@@ -13,7 +13,7 @@ from pointset.comparison.cells import Cell, Failure, Job, load_predictions
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.statistics import Pair
 from pointset.comparison.tables import Row, make_rows, make_table
-from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.configuration import DataOptions
 from pointset.data.loading import load_sets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
@@ -21,6 +21,8 @@ from pointset.evaluation.costs import Cost
 from pointset.runs.claims import check_claim, claim
 from pointset.runs.jobs import run_jobs, watched
 from pointset.runs.workers import Workers
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from pointset.configuration import DataOptions, ModelOptions, Recipe, check_seed
+from pointset.configuration import DataOptions, check_seed
 from pointset.errors import PointsetError
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 
 class Published(NamedTuple):

@@ -10,12 +10,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.tasks.celeba import CELEBA, FaceSets
 from pointset.tasks.images import Embedding, Images, Split, digits, find_folder
 from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
 from pointset.tasks.task import Metric, SetBatch
+from pointset.zoo.options import ModelOptions
 
 MEMBERS = 7
 """Images of a set that belong together; one more does not."""

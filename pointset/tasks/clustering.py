@@ -18,7 +18,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.nn.deepsets import Statistic
 from pointset.nn.dropout import Dropout
@@ -29,6 +28,7 @@ from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elemen
 from pointset.tasks.models import check_row, fully_connected, row_model, seeded, used_options
 from pointset.tasks.task import Metric, SetBatch
 from pointset.zoo.names import SetClassifier
+from pointset.zoo.options import ModelOptions
 
 LEAST_SIZE, MOST_SIZE = 100, 500
 NUMBERS = 1 + 2 * DIMENSIONS

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.tasks.images import Embedding, Images, Split, characters, digits, find_folder
 from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
@@ -23,6 +22,7 @@ from pointset.tasks.ordinal import (
 )
 from pointset.tasks.task import Metric, SetBatch
 from pointset.zoo.names import SetClassifier
+from pointset.zoo.options import ModelOptions
 
 LEAST, MOST = 6, 10
 """Images in a set."""

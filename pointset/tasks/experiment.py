@@ -29,10 +29,12 @@ from pointset.comparison.experiment import (
     three_numbers,
     whole_numbers,
 )
-from pointset.configuration import ModelOptions, Recipe, check_seed
+from pointset.configuration import check_seed
 from pointset.errors import PointsetError
 from pointset.tasks.registry import create_task
 from pointset.tasks.task import Task, used_options
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 TRAINING = (
     "steps",

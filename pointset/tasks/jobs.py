@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pointset.configuration import ModelOptions, Recipe
 from pointset.runs.atomic import read_json, write_json
 from pointset.runs.jobs import FolderJob
 from pointset.tasks.learning import DrawnSets, describe_run, take_figures
 from pointset.tasks.registry import create_task
 from pointset.tasks.task import Task
 from pointset.training.loop import Fitted, fit_objective
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 
 @dataclass(frozen=True)

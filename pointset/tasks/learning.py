@@ -6,12 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions, Recipe
 from pointset.data.batches import epoch_generator
 from pointset.runs.provenance import origin
 from pointset.tasks.task import SetBatch, Task, describe, watched_sets
 from pointset.training.distributed import OneProcess
 from pointset.training.objectives import Loss
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 BLOCK = 1000
 """Steps after which a checkpoint is written, and a row of history: this takes the place of an epoch."""

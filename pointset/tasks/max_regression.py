@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.tasks.models import check_row, fully_connected, row_model, used_options
 from pointset.tasks.task import Metric, SetBatch
+from pointset.zoo.options import ModelOptions
 
 MOST = 10
 """Largest set."""

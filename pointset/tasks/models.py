@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
 from pointset.zoo.names import SetClassifier, create_model
 from pointset.zoo.names import used_options as zoo_options
+from pointset.zoo.options import ModelOptions
 
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING = 0x4EAD, 0xE3BED

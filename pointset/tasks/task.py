@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
+from pointset.zoo.options import ModelOptions
 
 
 @dataclass(frozen=True)

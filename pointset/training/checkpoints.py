@@ -22,11 +22,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.runs.atomic import read_json, sync, sync_folder, write_atomically, write_text
 from pointset.runs.claims import claim
 from pointset.zoo.names import Spec, build_model
+from pointset.zoo.options import ModelOptions
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]

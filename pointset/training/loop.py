@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from pointset.configuration import Recipe, check_seed
+from pointset.configuration import check_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.runs.provenance import origin
@@ -31,6 +31,7 @@ from pointset.training.distributed import OneProcess, join_processes
 from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import learning_rate, make_optimizer
+from pointset.training.recipe import Recipe
 
 
 @dataclass(frozen=True)

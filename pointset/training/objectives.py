@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import Recipe
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.evaluation import evaluate
 from pointset.evaluation.unpadded import logits_of
 from pointset.training.distributed import OneProcess
+from pointset.training.recipe import Recipe
 
 
 class Loss(NamedTuple):

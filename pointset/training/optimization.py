@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from pointset.configuration import Recipe
+from pointset.training.recipe import Recipe
 
 # Vectors that are trained as data, not as maps: pulling them to zero has no reason.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names

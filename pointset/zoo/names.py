@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions, check_seed
+from pointset.configuration import check_seed
 from pointset.errors import PointsetError
 from pointset.nn.attention import AttentionOptions
 from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
@@ -31,6 +31,7 @@ from pointset.nn.masks import as_mask, zero_padding
 from pointset.nn.norms import make_norm
 from pointset.nn.pooling.aggregation import WITH_HEADS, AggregationPool, canonical, check_aggregation
 from pointset.nn.pooling.simple import MaxMeanPool, MaxPool, MeanPool, SumPool
+from pointset.zoo.options import ModelOptions
 
 NAMES = (
     "rff-mean",

@@ -8,7 +8,7 @@ import pytest
 
 import pointset
 from pointset.cli import main
-from pointset.configuration import Recipe
+from pointset.training.recipe import Recipe
 
 BOX = """OFF
 8 6 12

@@ -10,8 +10,8 @@ import torch
 import pointset
 from pointset.cli import main
 from pointset.commands import classify
-from pointset.configuration import Recipe
 from pointset.data import normalize_points
+from pointset.training.recipe import Recipe
 
 CLOUD = np.random.default_rng(0).normal(size=(700, 3)) * 5 + 3
 

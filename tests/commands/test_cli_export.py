@@ -7,8 +7,8 @@ import pytest
 
 import pointset
 from pointset.cli import main
-from pointset.configuration import Recipe
 from pointset.export.files import FORMATS
+from pointset.training.recipe import Recipe
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_a_file_on_a_task(command, capsys, tmp_path):
         (["task", "none.toml"], "there is no experiment none.toml"),
         (["task", "classes.toml"], "classes.toml: it names no task"),
         (["task", "max-regression", "--models", "SAB"], "'SAB' is no row of the experiment: choose from rFF + mean"),
-        (["task", "max-regression", "--steps", "0"], "steps=0 is out of range"),
+        (["task", "max-regression", "--steps", "0"], "got 0"),
         (["task", "max-regression", "--data", "images"], "max-regression has no use for data: it has no options"),
         (["task", "max-regression", "--seeds", "1", "1"], "a seed is given twice"),
         (["compare", "two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),

@@ -13,8 +13,10 @@ import pointset
 from pointset.comparison.cells import Cell
 from pointset.comparison.comparing import Comparison
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.configuration import DataOptions, ModelOptions, Recipe
+from pointset.configuration import DataOptions
 from pointset.errors import PointsetError
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 PROTOCOL = {
     "data_options": DataOptions(points=24),
@@ -153,7 +155,7 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
         ("two.toml", [0], "models='two.toml' is one text: give a list of names; a file is run by"),
         (["rff-max"], [], "at least one model, one size and one seed"),
         ([], [0], "at least one model, one size and one seed"),
-        (["rff-max"], [-1], "seed=-1 is no seed"),
+        (["rff-max"], [-1], "seed must be .* got -1"),
         ([{"name": "rff-max", "form": "paper"}], [0], "rff-max has no use for form"),
         (
             [{"name": "rff-max", "label": 151 * "x"}],

@@ -9,11 +9,12 @@ import pytest
 
 import pointset
 from pointset.cli import main
-from pointset.configuration import DataOptions, Recipe
+from pointset.configuration import DataOptions
 from pointset.data.loading import load_split
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
 from pointset.evaluation.temperature import validation_temperature
+from pointset.training.recipe import Recipe
 
 
 def train(data, run, **changes):

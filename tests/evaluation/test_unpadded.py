@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.configuration import Recipe
 from pointset.data.batches import Batch, pad_sets
 from pointset.data.point_sets import PointSets, Pool
 from pointset.evaluation import predictions
@@ -14,6 +13,7 @@ from pointset.evaluation.unpadded import logits_of
 from pointset.nn.fast import packing
 from pointset.training import objectives
 from pointset.training.checkpoints import RunFolder
+from pointset.training.recipe import Recipe
 from pointset.zoo.names import SetClassifier
 
 CPU = torch.device("cpu")

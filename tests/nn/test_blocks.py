@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import ModelOptions
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
+from pointset.zoo.options import ModelOptions
 
 B, N, M, DIM, HEADS = 2, 5, 7, 12, 3
 

@@ -12,8 +12,9 @@ from fatal import FatalJob
 from pointset.comparison.cells import Cell, Failure, run_jobs
 from pointset.comparison.comparing import Comparison, make_jobs, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.configuration import ModelOptions, Recipe
 from pointset.runs.workers import Workers
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 pytestmark = pytest.mark.usefixtures("without_report")
 

@@ -12,8 +12,9 @@ import pytest
 from pointset.comparison.comparing import Comparison, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.progress import status
-from pointset.configuration import ModelOptions, Recipe
 from pointset.runs.workers import Workers
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 PRELUDE = """
 import os, signal, sys

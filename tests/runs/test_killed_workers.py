@@ -15,8 +15,9 @@ import pointset.runs.jobs
 from pointset.comparison.cells import Cell, Failure, run_apart, run_job, run_jobs
 from pointset.comparison.comparing import make_jobs
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.configuration import ModelOptions, Recipe
 from pointset.runs.workers import Workers
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 
 def grid(data: Path, *models: str, seeds: Sequence[int] = (0,)) -> Experiment:

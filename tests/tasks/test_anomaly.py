@@ -7,13 +7,13 @@ import pytest
 import torch
 from matplotlib.image import imsave
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
 from pointset.tasks.celeba import FaceSets, read_attributes
 from pointset.tasks.images import digits
+from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=8, heads=2, dropout=0.0)
 TASK = create_task("anomaly")

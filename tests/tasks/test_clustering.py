@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.fast.packing import Packed
@@ -18,6 +17,7 @@ from pointset.tasks.expectation_maximisation import em_step
 from pointset.tasks.experiment import read_task_experiment, shipped_experiment
 from pointset.tasks.mixtures import LEAST_SCALE, Mixture, log_likelihood
 from pointset.tasks.task import SetBatch, Task
+from pointset.zoo.options import ModelOptions
 
 TASK = Clustering()
 PAPER = ModelOptions(dim=128, heads=4, dropout=0.0)

@@ -6,13 +6,13 @@ import pytest
 import torch
 from scipy.stats import poisson
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
 from pointset.tasks.counting import HEADS, MODELS, SetMaker, head_of, poisson_loss, poisson_mode, poisson_prediction
 from pointset.tasks.images import Images, digits
+from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=8, heads=2, dropout=0.0)
 TASK = create_task("counting")

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from pointset.configuration import ModelOptions
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
 from pointset.tasks.task import used_options, watched_sets
+from pointset.zoo.options import ModelOptions
 
 PAPER = ModelOptions(dim=64, heads=4, dropout=0.0, initial="xavier")
 TASK = create_task("max-regression")

@@ -10,7 +10,6 @@ import torch
 
 import pointset.tasks.learning
 from pointset.comparison.experiment import Entry
-from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 from pointset.tasks import TaskComparison, TaskExperiment, run_task_experiment
@@ -23,6 +22,7 @@ from pointset.tasks.progress import estimate, status
 from pointset.tasks.results import FILES
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
+from pointset.zoo.options import ModelOptions
 
 
 @pytest.fixture(autouse=True)

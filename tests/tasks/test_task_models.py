@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from pointset.configuration import ModelOptions
 from pointset.errors import PointsetError
 from pointset.tasks.models import fully_connected, row_model, used_options, zoo_name
 from pointset.zoo.names import create_model
+from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
 

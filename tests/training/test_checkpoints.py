@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.configuration import Recipe
 from pointset.errors import PointsetError
 from pointset.training.checkpoints import Checkpoint, RunFolder, load_run
+from pointset.training.recipe import Recipe
 
 SHORT = Recipe(epochs=2, batch_size=16)
 
@@ -134,6 +134,6 @@ def test_a_folder_that_another_process_trains_in_is_refused(train, tmp_path):
 
 @pytest.mark.parametrize("seed", [-1, 2**63])
 def test_a_number_that_is_no_seed_is_refused_before_anything_is_written(seed, train, tmp_path):
-    with pytest.raises(PointsetError, match="is no seed"):
+    with pytest.raises(PointsetError, match="seed must be"):
         pointset.fit(small(), train, SHORT, seed=seed, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()

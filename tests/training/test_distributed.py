@@ -17,7 +17,6 @@ from torch import nn
 
 import pointset
 from pointset import cli
-from pointset.configuration import Recipe
 from pointset.data.batches import Batch
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
@@ -25,6 +24,7 @@ from pointset.training import distributed
 from pointset.training import loop as training
 from pointset.training.checkpoints import load_run
 from pointset.training.distributed import OneProcess, SeveralProcesses, join_processes, world_size
+from pointset.training.recipe import Recipe
 
 SHAPES = 120
 # 120 = 7 * 17 + 1: shares of 9 and 8 rows, and a last batch of which the second process has none.

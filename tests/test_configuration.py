@@ -1,0 +1,95 @@
+"""The base of the configurations: types and ranges, however an object is made."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from pointset.configuration import Checked, Count, NonNegative, Positive, Scale, Seed, Share, check_seed
+from pointset.errors import PointsetError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Checked):
+    count: Count = 1
+    steps: Count | None = None
+    seed: Seed = 0
+    rate: Share = 0.5
+    factor: Positive = 1.0
+    decay: NonNegative = 0.0
+    form: Literal["reference", "paper"] = "reference"
+    norm: Literal["none", "layer"] | None = None
+    scale: Scale = "model"
+    names: tuple[str, ...] = ()
+    kinds: tuple[Literal["a", "b"], ...] | None = None
+    fast: bool = False
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("count", 0, "a whole number, at least 1"),
+        ("count", 1.5, "a whole number, at least 1"),
+        ("count", True, "a whole number"),
+        ("count", "3", "a whole number"),
+        ("count", None, "a whole number"),
+        ("steps", 0, "a whole number, at least 1"),
+        ("seed", -1, r"in \[0, 2\^63\)"),
+        ("seed", 2**63, r"in \[0, 2\^63\)"),
+        ("rate", 1.0, r"in \[0, 1\)"),
+        ("rate", float("nan"), r"in \[0, 1\)"),
+        ("rate", np.float32(1.5), r"in \[0, 1\)"),
+        ("factor", 0, "above 0"),
+        ("factor", float("inf"), "finite"),
+        ("factor", float("nan"), "finite"),
+        ("decay", -0.1, "at least 0"),
+        ("decay", float("inf"), "finite"),
+        ("form", "papre", "one of 'reference', 'paper'"),
+        ("norm", "lair", "one of 'none', 'layer'"),
+        ("scale", "rows", "one of 'model', 'head' or a finite number above 0"),
+        ("scale", 0.0, "above 0"),
+        ("names", "jitter", "a list, each entry text"),
+        ("kinds", ("a", "c"), "a list, each entry one of 'a', 'b'"),
+        ("fast", 1, "true or false"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(name, value, allowed):
+    with pytest.raises(PointsetError, match=f"^{name} must be .*{allowed}.*, got ") as caught:
+        Options(**{name: value})
+    assert str(caught.value).endswith(f"got {value!r}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("count", np.int64(3)),
+        ("rate", 0),
+        ("rate", np.float32(0.25)),
+        ("factor", 2),
+        ("seed", 2**63 - 1),
+        ("scale", 2.5),
+        ("norm", "none"),
+        ("kinds", ("a", "b")),
+    ],
+)
+def test_a_right_value_is_kept_as_it_is(name, value):
+    assert getattr(Options(**{name: value}), name) is value
+
+
+def test_a_table_of_a_file():
+    """TOML has lists and no null: "none" stands for no value, but where it is a name itself."""
+    found = Options.from_file({"steps": "none", "norm": "none", "names": ["x", "y"]})
+    assert found == Options(steps=None, norm="none", names=("x", "y"))
+    assert Options.from_dict(found.as_dict()) == found
+    assert found.as_dict()["names"] == ["x", "y"]
+    with pytest.raises(PointsetError, match=r"count must be .* got 'none'"):
+        Options.from_file({"count": "none"})
+    with pytest.raises(PointsetError, match="'cuont' is not an option of Options: known are count, steps"):
+        Options.from_file({"cuont": 3})
+
+
+def test_seeds_by_themselves():
+    check_seed(0)
+    with pytest.raises(PointsetError, match=r"split_seed must be .* got -1"):
+        check_seed(-1, "split_seed")
