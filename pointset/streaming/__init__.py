@@ -7,13 +7,6 @@ one needs. A model with L parts that need something of the set, and a pooling, t
 attention on the way.
 """
 
-from pointset.lazy import lazy_names
+import lazy_loader
 
-_HOMES = {
-    "logits": ("stream_logits",),
-    "maps": ("StreamedMap", "stream_attention"),
-    "chains": ("check_streams",),
-    "parts": ("StreamingError", "encoder_part", "pool_part"),
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

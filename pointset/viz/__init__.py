@@ -21,59 +21,6 @@ would give", on a logarithmic scale.
         show_window(map, points, path)              an Open3D window, or the saved file where no display is
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from pointset.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from pointset.viz.camera import Camera
-    from pointset.viz.clusters import draw_clusters
-    from pointset.viz.color import ColorScale
-    from pointset.viz.compare_panel import draw_pooling_comparison, draw_specialisation
-    from pointset.viz.export import export_cloud, export_surface
-    from pointset.viz.page import Page, inline, make_page
-    from pointset.viz.panels import draw_instances, draw_map, draw_maps, draw_reads_and_writes
-    from pointset.viz.predictions import draw_predictions
-    from pointset.viz.shapes import draw_clouds
-    from pointset.viz.surface import carry_to_vertices
-    from pointset.viz.window import show_window
-    from pointset.viz.writing import save
-
-_HOMES = {
-    "camera": ("Camera",),
-    "clusters": ("draw_clusters",),
-    "color": ("ColorScale",),
-    "compare_panel": ("draw_pooling_comparison", "draw_specialisation"),
-    "export": ("export_cloud", "export_surface"),
-    "page": ("Page", "inline", "make_page"),
-    "panels": ("draw_instances", "draw_map", "draw_maps", "draw_reads_and_writes"),
-    "predictions": ("draw_predictions",),
-    "shapes": ("draw_clouds",),
-    "surface": ("carry_to_vertices",),
-    "window": ("show_window",),
-    "writing": ("save",),
-}
-
-__all__ = [
-    "Camera",
-    "ColorScale",
-    "Page",
-    "carry_to_vertices",
-    "draw_clouds",
-    "draw_clusters",
-    "draw_instances",
-    "draw_map",
-    "draw_maps",
-    "draw_pooling_comparison",
-    "draw_predictions",
-    "draw_reads_and_writes",
-    "draw_specialisation",
-    "export_cloud",
-    "export_surface",
-    "inline",
-    "make_page",
-    "save",
-    "show_window",
-]
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
