@@ -2,9 +2,9 @@ from .comparison.comparing import Comparison as Comparison
 from .comparison.comparing import compare as compare
 from .comparison.comparing import run_experiment as run_experiment
 from .comparison.experiment import read_experiment as read_experiment
-from .configuration import DataOptions as DataOptions
 from .data.dataset import PointSets as PointSets
 from .data.dataset import load_dataset as load_dataset
+from .data.options import DataOptions as DataOptions
 from .errors import PointsetError as PointsetError
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate

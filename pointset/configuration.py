@@ -7,7 +7,6 @@ files and flags are all checked alike. Nothing heavy is imported here, so that `
 import dataclasses
 import numbers
 import sys
-from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -114,25 +113,3 @@ def _allowed(kind: Any) -> str | None:
     if origin in (UnionType, Union):  # `Literal[...] | None` makes the second
         return " or ".join(str(_allowed(part)) for part in parts if part is not NoneType)
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions(Checked):
-    """Which point sets a run sees. Every row of a comparison shares them."""
-
-    points: Count = 1024
-    """Points per set."""
-    pool_points: Count = 2048
-    """Points sampled once per mesh, from which sets are drawn."""
-    normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
-    """What is done to each set."""
-    sampler: Literal["uniform", "fps", "poisson"] = "uniform"
-    """How a mesh becomes a pool of points."""
-    data_seed: Seed = 0
-    """Seeds pools and fixed test subsets."""
-    split_seed: Seed = 0
-    """Seeds the split of a folder that has none."""
-    variant: str | None = None
-    """Which version of a data set that comes in several, such as PB_T50_RS of ScanObjectNN."""
-    up: Literal["y", "z"] | None = None
-    """Up axis; None takes the card's, or z for a folder."""

@@ -26,6 +26,7 @@ from pointset import create_model
 from pointset.data import PointSets, read_mesh, sample_points
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches
+from pointset.data.options import DataOptions
 from pointset.data.pools.pool import Pool
 
 Task = Callable[[Path], Any]
@@ -160,7 +161,10 @@ def modelnet40_sized(folder: Path, points: int, pool_points: int) -> PointSets:
         whole[row] = rng.standard_normal((pool_points, 3), dtype=np.float32)
     whole.flush()
     names, classes = [f"shape{row}" for row in range(shapes)], [str(label) for label in range(40)]
-    return PointSets(Pool(np.load(path, mmap_mode="r"), names, np.arange(shapes) % 40, classes, "uniform"), points)
+    return PointSets(
+        Pool(np.load(path, mmap_mode="r"), names, np.arange(shapes) % 40, classes, "uniform"),
+        DataOptions(points=points),
+    )
 
 
 def loading(sets: PointSets, rounds: int) -> tuple[str, ...]:

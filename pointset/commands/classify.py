@@ -64,8 +64,7 @@ def _classified(model: "nn.Module", data: dict[str, Any], path: Path) -> dict[st
 def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable[Tensor]], int]":
     """The file's points, normalised as those that the model was trained on, and their number."""
     from pointset.data import normalize_chunks, open_scan, read_cloud
-    from pointset.data.files.file_kinds import CLOUD_SUFFIXES, has_faces
-    from pointset.data.files.meshes import MESH_SUFFIXES
+    from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
     from pointset.data.files.scans import LAYOUTS
     from pointset.data.loading import load_shape_like
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
-from pointset.configuration import DataOptions
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -59,7 +59,7 @@ def train(
         run: folder for checkpoints, history and weights; runs/MODEL when not given.
         as_json: print JSON.
     """
-    from pointset.data.loading import load_split
+    from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
     from pointset.training.loop import fit
     from pointset.zoo.names import create_model

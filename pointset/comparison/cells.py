@@ -12,9 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 from torch import nn
 
-from pointset.configuration import DataOptions
-from pointset.data.dataset import PointSets
-from pointset.data.loading import load_sets
+from pointset.data.dataset import PointSets, load_sets
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.runs.atomic import read_json, write_atomically, write_json

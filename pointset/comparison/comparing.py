@@ -13,8 +13,8 @@ from pointset.comparison.cells import Cell, Failure, Job, load_predictions
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.statistics import Pair
 from pointset.comparison.tables import Row, make_rows, make_table
-from pointset.configuration import DataOptions
-from pointset.data.loading import load_sets
+from pointset.data.dataset import load_sets
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.costs import Cost

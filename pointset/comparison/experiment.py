@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from pointset.configuration import DataOptions, check_seed
+from pointset.configuration import check_seed
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions

@@ -9,8 +9,7 @@ from typing import Any
 from pointset.comparison.cells import Job
 from pointset.comparison.comparing import check_folder, make_jobs
 from pointset.comparison.experiment import Experiment
-from pointset.data.dataset import PointSets
-from pointset.data.loading import load_split
+from pointset.data.dataset import PointSets, load_split
 from pointset.runs.atomic import read_json
 from pointset.runs.jobs import FolderJob
 from pointset.runs.threads import torch_threads

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from pointset.configuration import Count, DataOptions, Positive, Share
+from pointset.configuration import Count, Positive, Share
+from pointset.data.options import DataOptions
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 

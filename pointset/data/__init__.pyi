@@ -1,6 +1,5 @@
 from .augment import Compose as Compose
 from .augment import Jitter as Jitter
-from .augment import RandomSubset as RandomSubset
 from .augment import RotateAny as RotateAny
 from .augment import RotateUp as RotateUp
 from .augment import Scale as Scale
@@ -10,8 +9,6 @@ from .batches import Batch as Batch
 from .batches import collate as collate
 from .batches import fixed_batches as fixed_batches
 from .batches import pad_sets as pad_sets
-from .buckets import BucketSampler as BucketSampler
-from .buckets import bucketed_batches as bucketed_batches
 from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
@@ -19,15 +16,14 @@ from .dataset import load_dataset as load_dataset
 from .files.clouds import Cloud as Cloud
 from .files.clouds import CloudError as CloudError
 from .files.clouds import read_cloud as read_cloud
+from .files.mesh_reader import read_mesh as read_mesh
 from .files.meshes import Mesh as Mesh
 from .files.meshes import MeshError as MeshError
-from .files.meshes import read_mesh as read_mesh
 from .files.scans import Scan as Scan
 from .files.scans import open_scan as open_scan
 from .geometric import GeometricSets as GeometricSets
-from .geometric import from_geometric as from_geometric
+from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
-from .normalize_pieces import normalize_chunks as normalize_chunks
 from .point_sets import PointSets as PointSets
 from .pools.pool import Pool as Pool
 from .sampling import downsample as downsample

@@ -114,37 +114,6 @@ class RotateAny:
 
 
 @dataclass(frozen=True)
-class RandomSubset:
-    """Keep n points of each cloud, chosen uniformly without replacement.
-
-    With a mask the n points are real ones, so the result [B, n, 3] has no padding and needs no mask.
-    """
-
-    n: int
-
-    def __post_init__(self) -> None:
-        if self.n < 1:
-            raise PointsetError(f"RandomSubset({self.n}) keeps nothing: give at least 1")
-
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Choose rows of [B, m, 3].
-
-        Raises:
-            PointsetError: a cloud has fewer than n real points.
-        """
-        smallest = points.shape[1] if mask is None else int(mask.sum(1).min())
-        if smallest < self.n:
-            raise PointsetError(f"RandomSubset({self.n}) asks for more points than the smallest set has: {smallest}")
-        # The n largest of independent uniform keys are a uniform subset; double precision makes ties
-        # negligible.
-        keys = torch.rand(points.shape[:2], generator=generator, device=generator.device, dtype=torch.float64)
-        if mask is not None:
-            keys = keys.masked_fill(~mask.to(keys.device), -1.0)
-        rows = keys.topk(self.n, dim=1).indices.to(points.device)
-        return points.gather(1, rows.unsqueeze(2).expand(-1, -1, points.shape[2]))
-
-
-@dataclass(frozen=True)
 class Compose:
     """Several augmentations, one after the other."""
 
@@ -154,8 +123,6 @@ class Compose:
         """Apply the steps in order to [B, n, 3]."""
         for step in self.steps:
             points = step(points, generator, mask)
-            if isinstance(step, RandomSubset):
-                mask = None
         return points
 
 

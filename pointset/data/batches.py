@@ -51,8 +51,6 @@ def draw_batches(
             points, mask = dataset.draw_masked(rows, generator)
             if augment is not None:
                 points = augment(points, generator, mask)
-                if mask is not None and mask.shape[1] != points.shape[1]:
-                    mask = None  # a random subset of the real points was taken
         yield Batch(points, mask, dataset.labels[rows])
 
 

@@ -1,4 +1,4 @@
-"""From a name or a folder to a torch data set."""
+"""From a name, a folder or a torch-geometric data set to sets of points."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pointset.data.augment import Axis
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.geometric import geometric_pool
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pools.cache import mesh_pool, pool_folder
 from pointset.data.pools.cloud_pool import cloud_pool
@@ -23,7 +23,7 @@ from pointset.data.pools.pool import AS_RELEASED, Pool
 from pointset.data.pools.shape_jobs import Sampling
 from pointset.errors import PointsetError
 
-__all__ = ["AS_RELEASED", "PointSets", "load_dataset"]
+__all__ = ["AS_RELEASED", "PointSets", "load_dataset", "load_sets", "load_split"]
 
 
 def load_dataset(
@@ -31,16 +31,11 @@ def load_dataset(
     split: str = "train",
     points: int = 1024,
     *,
-    pool_points: int = 2048,
-    normalize: str = "unit-sphere",
-    sampler: str = "uniform",
     seed: int = 0,
     normals: bool = False,
-    up: Axis | None = None,
     classes: Sequence[str] | None = None,
-    variant: str | None = None,
-    split_seed: int = 0,
     progress: bool = True,
+    **options: Any,
 ) -> PointSets:
     """Load one split of a data set as sets of points.
 
@@ -52,82 +47,74 @@ def load_dataset(
         split: "train" or "test" (any split that a class/split/file folder has).
         points: points per set, n. Cloud files may differ in size: those with fewer points give all they have, and
             batches are padded and masked.
-        pool_points: points sampled on each mesh, once, to draw the sets from; clouds are their own pool. Pools made
-            by `pointset data build --points 10000` are those of pool_points=10000.
-        normalize: "unit-sphere", "standardize" or "none"; see `pointset.data.normalize`.
-        sampler: how points are chosen on a mesh; see `pointset.data.sampling`. Clouds in HDF5 are sampled
-            already.
-        seed: of the pools and of the fixed subsets.
+        seed: of the pools and of the fixed subsets; `DataOptions.data_seed`.
         normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
-        up: "y" or "z"; None takes the card's, and "z" for a folder.
         classes: keep only these, labelled in this order; None keeps all, sorted by name or as the card orders
             them.
-        variant: which version of a data set that comes in several: of ScanObjectNN ("PB_T50_RS", "OBJ_ONLY", ...), or
-            of ModelNet40-C ("gaussian_3", ...).
-        split_seed: of the rule that splits a class/file folder, apart from `seed` so that a run with another
-            seed never trains on what it is tested on.
         progress: show a bar while pools are made (on a terminal only).
+        options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up. Pools made
+            by `pointset data build --points 10000` are those of pool_points=10000.
 
     Raises:
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is
             wrong.
     """
-    if up not in (None, "y", "z"):
-        raise PointsetError(f"up={up!r} is no up axis: choose y or z")
-    sampling = Sampling(pool_points, sampler, seed, normals)
-    if not isinstance(name_or_folder, str | Path):
-        name = source = type(name_or_folder).__name__
-        pool, card = geometric_pool(name_or_folder, sampling), None
+    chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
+    return load_split(name_or_folder, split, chosen, normals=normals, classes=classes, progress=progress)
+
+
+def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) -> tuple[PointSets, PointSets]:
+    """The training and the test sets that the options describe."""
+    return load_split(data, "train", options, progress=progress), load_split(data, "test", options, progress=progress)
+
+
+def load_split(
+    data: str | Path | Sequence[Any],
+    split: str,
+    options: DataOptions,
+    *,
+    normals: bool = False,
+    classes: Sequence[str] | None = None,
+    progress: bool = True,
+) -> PointSets:
+    """One split of a data set under the options; arguments and errors as for `load_dataset`."""
+    if not isinstance(data, str | Path):
+        pool = geometric_pool(data, Sampling.of(options, normals))
+        sets = PointSets(pool, options, name=type(data).__name__, split=split)
     else:
-        card, folder = locate_data(name_or_folder, progress=progress)
+        card, folder = locate_data(data, progress=progress)
+        pool = _folder_pool(folder, card, split, options, normals, progress)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
-        pool = _folder_pool(folder, card, split, sampling, variant, split_seed, progress)
-    rows = None
-    if classes is not None:
-        pool, rows = _keep_classes(pool, classes)
-    return PointSets(
-        pool,
-        points,
-        name=name,
-        source=source,
-        split=split,
-        normalize=normalize,
-        seed=seed,
-        split_seed=split_seed,
-        variant=variant,
-        up=up or (card.up if card else "z"),
-        rows=rows,
-    )
+        up = options.up or (card.up if card else "z")
+        sets = PointSets(pool, dataclasses.replace(options, up=up), name=name, source=source, split=split)
+    if classes is None:
+        return sets
+    pool, rows = _keep_classes(sets.source_pool, classes)
+    return PointSets(pool, sets.options, name=sets.name, source=sets.source, split=split, rows=rows)
 
 
 def _folder_pool(
-    folder: Path,
-    card: Card | None,
-    split: str,
-    sampling: Sampling,
-    variant: str | None,
-    split_seed: int,
-    progress: bool,
+    folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool, progress: bool
 ) -> Pool:
     """The pool of one split of a folder: of released clouds, of cloud files or of meshes."""
     if is_released(folder):
-        _require_no_sampling(folder, sampling)
-        if sampling.normals:
+        _require_no_sampling(folder, options)
+        if normals:
             raise PointsetError(f"{folder} holds points without normals: leave normals out")
-        clouds = read_released(folder, split, variant)
-        check_against_card(clouds.classes, len(clouds.points), card, split, folder, variant)
+        clouds = read_released(folder, split, options.variant)
+        check_against_card(clouds.classes, len(clouds.points), card, split, folder, options.variant)
         return Pool(clouds.points, clouds.names, clouds.labels, clouds.classes, AS_RELEASED)
-    if variant is not None:
-        raise PointsetError(f"{folder} comes in one version only: leave variant={variant!r} out")
-    listing = list_folder(folder, split, seed=split_seed)
+    if options.variant is not None:
+        raise PointsetError(f"{folder} comes in one version only: leave variant={options.variant!r} out")
+    listing = list_folder(folder, split, seed=options.split_seed)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     pool_name = f"{folder.name}-{split}"
     if listing.kind == "clouds":
-        _require_no_sampling(folder, sampling)
-        return cloud_pool(pool_name, listing.shapes, listing.classes, normals=sampling.normals, progress=progress)
-    kept = _built_with_normals(Plan.of(pool_name, listing.shapes, listing.classes, sampling))
+        _require_no_sampling(folder, options)
+        return cloud_pool(pool_name, listing.shapes, listing.classes, normals=normals, progress=progress)
+    kept = _built_with_normals(Plan.of(pool_name, listing.shapes, listing.classes, Sampling.of(options, normals)))
     pool = mesh_pool(pool_name, listing.shapes, listing.classes, **vars(kept), progress=progress)
-    return pool if sampling.normals else dataclasses.replace(pool, normals=None)
+    return pool if normals else dataclasses.replace(pool, normals=None)
 
 
 def _built_with_normals(plan: Plan) -> Sampling:
@@ -138,9 +125,9 @@ def _built_with_normals(plan: Plan) -> Sampling:
     return plan.sampling
 
 
-def _require_no_sampling(folder: Path, sampling: Sampling) -> None:
-    if sampling.sampler != "uniform":
-        raise PointsetError(f"{folder} holds sampled points already: leave sampler={sampling.sampler!r} out")
+def _require_no_sampling(folder: Path, options: DataOptions) -> None:
+    if options.sampler != "uniform":
+        raise PointsetError(f"{folder} holds sampled points already: leave sampler={options.sampler!r} out")
 
 
 def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:

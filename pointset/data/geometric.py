@@ -1,7 +1,6 @@
 """To torch-geometric and back: sets as `Data`, and any data set of `Data` with positions as sets."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +13,6 @@ from pointset.data.pools.shape_jobs import Sampling
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError
 
-if TYPE_CHECKING:
-    from pointset.data.point_sets import PointSets
-
 
 class GeometricSets(Dataset[Any]):
     """Point sets as `torch_geometric.data.Data(pos [n, 3], y [1], normal [n, 3])`, without padding.
@@ -24,12 +20,13 @@ class GeometricSets(Dataset[Any]):
     `normal` is there if the sets were loaded with normals. A `torch_geometric.loader.DataLoader` takes it as it is.
 
     Attributes:
-        sets: what is given out: the fixed view, or, with `fresh`, a new random subset each time (without normals).
+        sets: `pointset.data.PointSets`, given out as the fixed view, or, with `fresh`, as a new random subset each
+            time (without normals).
         classes: names of the classes, in the order of the labels.
         num_classes: how many.
     """
 
-    def __init__(self, sets: "PointSets", fresh: torch.Generator | None = None) -> None:
+    def __init__(self, sets: Any, fresh: torch.Generator | None = None) -> None:
         self.sets, self.fresh = sets, fresh
         self.classes = sets.classes
         self.num_classes = len(sets.classes)
@@ -50,49 +47,14 @@ class GeometricSets(Dataset[Any]):
         return data
 
 
-def from_geometric(
-    dataset: Any,
-    points: int = 1024,
-    *,
-    split: str = "train",
-    pool_points: int = 2048,
-    sampler: str = "uniform",
-    seed: int = 0,
-    normals: bool = False,
-    class_names: Sequence[str] | None = None,
-    **options: Any,
-) -> "PointSets":
-    """Sets from a torch-geometric data set of `Data` with `pos`; `load_dataset` takes one too.
-
-    Args:
-        dataset: see `geometric_pool`.
-        points: points per set, n.
-        split: what the sets are called.
-        pool_points: points sampled on each mesh.
-        sampler: how.
-        seed: of the pools and the fixed subsets.
-        normals: keep the normals too.
-        class_names: in the order of the labels.
-        options: others of `PointSets`, such as `normalize` and `up`.
-
-    Raises:
-        PointsetError: as for `geometric_pool` and `PointSets`.
-    """
-    from pointset.data.point_sets import PointSets
-
-    pool = geometric_pool(dataset, Sampling(pool_points, sampler, seed, normals), class_names)
-    return PointSets(pool, points, **{"name": type(dataset).__name__, "split": split, "seed": seed, **options})
-
-
-def geometric_pool(dataset: Any, sampling: Sampling, classes: Sequence[str] | None = None) -> Pool:
+def geometric_pool(dataset: Any, sampling: Sampling) -> Pool:
     """Read a torch-geometric data set into memory.
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
-            are sampled; the others are clouds, and `normal` [n, 3] goes with them.
+            are sampled; the others are clouds, and `normal` [n, 3] goes with them. Its `classes` are the names of the
+            classes in the order of the labels, if it has them; else the labels as text are.
         sampling: of the meshes; each with its own seed, made from the one given and its place in the data set.
-        classes: names of the classes in the order of the labels; those of the data set (`dataset.classes`), or the
-            labels themselves as text, when not given.
 
     Returns:
         A pool [M, P, 3] of meshes, or a ragged one of clouds.
@@ -108,7 +70,7 @@ def geometric_pool(dataset: Any, sampling: Sampling, classes: Sequence[str] | No
         raise PointsetError("the torch-geometric data set is empty: give one with at least one item")
     labels = np.array([_label(item, index) for index, item in enumerate(items)], np.int64)
     names = [f"{index:06}" for index in range(len(items))]
-    known = _classes(dataset, classes, labels)
+    known = _classes(dataset, labels)
     are_meshes = [_get(item, "face") is not None and _get(item, "face").numel() > 0 for item in items]
     if any(are_meshes) != all(are_meshes):
         odd = are_meshes.index(not are_meshes[0])
@@ -144,9 +106,9 @@ def _label(item: Any, index: int) -> int:
     return int(label)
 
 
-def _classes(dataset: Any, classes: Sequence[str] | None, labels: np.ndarray) -> list[str]:
+def _classes(dataset: Any, labels: np.ndarray) -> list[str]:
     needed = int(labels.max()) + 1
-    found = classes if classes is not None else getattr(dataset, "classes", None)
+    found = getattr(dataset, "classes", None)
     known = [str(label) for label in range(needed)] if found is None else [str(name) for name in found]
     if len(known) < needed:
         raise PointsetError(f"the torch-geometric data set has label {needed - 1}, and only {len(known)} class names")

@@ -1,4 +1,4 @@
-"""The sets that a run's options describe, and sets like those of an earlier run."""
+"""Sets, and single shapes, like those of an earlier run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,19 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointset.configuration import DataOptions
-from pointset.data.dataset import AS_RELEASED, PointSets, load_dataset
+from pointset.data.dataset import PointSets, load_split
 from pointset.data.files.clouds import read_cloud
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, has_faces
-from pointset.data.files.meshes import MESH_SUFFIXES, Mesh, read_mesh
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
+from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.files.meshes import Mesh
 from pointset.data.normalize import normalize_points
+from pointset.data.options import DataOptions
 from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError
-
-
-def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) -> tuple[PointSets, PointSets]:
-    """The training and the test sets that the options describe."""
-    return load_split(data, "train", options, progress=progress), load_split(data, "test", options, progress=progress)
 
 
 def load_like(description: dict[str, Any], split: str, data: str | Path | None = None) -> PointSets:
@@ -30,19 +26,8 @@ def load_like(description: dict[str, Any], split: str, data: str | Path | None =
     Raises:
         PointsetError: the data is not there, or its classes are not those of the description.
     """
-    sampler = description["sampler"]
-    options = DataOptions(
-        points=description["points"],
-        pool_points=description["pool"],
-        normalize=description["normalize"],
-        sampler="uniform" if sampler == AS_RELEASED else sampler,
-        data_seed=description["seed"],
-        split_seed=description["split_seed"],
-        variant=description["variant"],
-        up=description["up"],
-    )
     try:
-        sets = load_split(data or description["source"], split, options)
+        sets = load_split(data or description["source"], split, DataOptions.of(description))
     except PointsetError as error:
         if data is None:
             raise PointsetError(f"{error}; if the data of the run has moved, say where it is with --data") from error
@@ -54,23 +39,6 @@ def load_like(description: dict[str, Any], split: str, data: str | Path | None =
             "give data with the same classes"
         )
     return sets
-
-
-def load_split(data: str | Path, split: str, options: DataOptions, *, progress: bool = True) -> PointSets:
-    """One split of a card or folder under the options."""
-    return load_dataset(
-        data,
-        split,
-        options.points,
-        pool_points=options.pool_points,
-        normalize=options.normalize,
-        sampler=options.sampler,
-        seed=options.data_seed,
-        split_seed=options.split_seed,
-        variant=options.variant,
-        up=options.up,
-        progress=progress,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +67,18 @@ def load_shape_like(
     Raises:
         PointsetError: the file cannot be read or sampled; the message names it.
     """
-    path, wanted, mesh = Path(path), points or description["points"], None
-    suffix = path.suffix.lower()
-    if suffix in CLOUD_SUFFIXES and (suffix not in MESH_SUFFIXES or not has_faces(path)):
+    path, mesh, options = Path(path), None, DataOptions.of(description)
+    wanted = points or options.points
+    if is_cloud_file(path):
         raw = read_cloud(path).points
         raw = raw[downsample(raw, min(wanted, len(raw)), seed=seed)]
     else:
-        sampler = "uniform" if description["sampler"] == AS_RELEASED else description["sampler"]
         mesh = read_mesh(path)
-        raw = sample_points(mesh, wanted, seed=seed, sampler=sampler)
-    return Shape(normalize_points(torch.from_numpy(raw)[None], description["normalize"])[0], raw, mesh)
+        raw = sample_points(mesh, wanted, seed=seed, sampler=options.sampler)
+    return Shape(normalize_points(torch.from_numpy(raw)[None], options.normalize)[0], raw, mesh)
+
+
+def is_cloud_file(path: Path) -> bool:
+    """Whether a file holds points rather than a mesh, by its suffix and, of .ply, its header."""
+    suffix = path.suffix.lower()
+    return suffix in CLOUD_SUFFIXES and (suffix not in MESH_SUFFIXES or not has_faces(path))

@@ -1,14 +1,22 @@
-"""Normalisations of point clouds: pure functions on batches, `points [B, n, 3]` to the same shape.
+"""Normalisations of point clouds: of batches `points [B, n, 3]`, and of one cloud that arrives in pieces.
 
 A mask [B, n] is True at real points: padded rows neither count nor survive, they come out as zeros.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
+from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
+
+ROWS = 65_536
+"""Points of a cloud in pieces that are normalised at a time."""
+
+Points = Callable[[], Iterator[Float[Tensor, "n 3"]]]
 
 
 def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
@@ -26,6 +34,36 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
         PointsetError: `how` is unknown; the known names are listed.
     """
     return normalization(how)(points, mask)
+
+
+def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
+    """What `normalize_points` makes of a whole cloud, piece by piece.
+
+    Goes through the cloud twice before it returns (not for "none"): for its centre, and for its radius or deviation,
+    both in float64. So a cloud far away from the origin keeps its digits.
+
+    Args:
+        chunks: pieces [n_i, 3], as for `model.stream`; such as `pointset.data.open_scan(path)`.
+        how: one of `NORMALIZATIONS`.
+        rows: points that are normalised at a time.
+
+    Returns:
+        A function that gives a fresh iterator over float64 pieces [n_i, 3] each time, good until the next one is asked
+        for.
+
+    Raises:
+        PointsetError: `how` is unknown, or the chunks are no points, or run only once.
+    """
+    normalization(how)
+    pieces = fresh_pieces(chunks)
+
+    def points() -> Iterator[Tensor]:
+        return blocks(pieces, width=3, rows=rows, dtype=torch.float64)
+
+    if how == "none":
+        return points
+    frame = _frame(points, by_axis=how == "unit-sphere")
+    return lambda: (frame.centred(block).div_(frame.spread) for block in points())
 
 
 def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:
@@ -81,3 +119,34 @@ def _zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
 def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
     """Real points per cloud, at least 1: [B, 1, 1], or one number for all."""
     return max(points.shape[1], 1) if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where a cloud is, and how large; a cloud without extent is exactly 0 in it."""
+
+    origin: Tensor
+    """One of the points, [3], or one of its numbers, [1]: where sums are taken from."""
+    shift: Tensor
+    """From there to the centre."""
+    spread: Tensor
+
+    def centred(self, points: Tensor) -> Tensor:
+        return (points - self.origin).sub_(self.shift)
+
+
+def _frame(points: Points, *, by_axis: bool) -> _Frame:
+    """Mean point and largest distance from it, or (not `by_axis`) mean number and deviation of all numbers."""
+    origin, total, count = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0
+    for block in points():
+        if not count:
+            origin = block[0, : 3 if by_axis else 1].clone()
+        seen = block - origin
+        total = total + (seen.sum(dim=0) if by_axis else seen.sum())
+        count += len(block)
+    frame = _Frame(origin, total / max(count if by_axis else 3 * count, 1), torch.ones(()))
+    spread = torch.zeros((), dtype=torch.float64)
+    for block in points():
+        squares = frame.centred(block).square_()
+        spread = torch.maximum(spread, squares.sum(dim=1).amax()) if by_axis else spread + squares.sum() / (3 * count)
+    return _Frame(origin, frame.shift, torch.where(spread > 0, spread.sqrt(), 1.0))

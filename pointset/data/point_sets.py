@@ -3,7 +3,7 @@
 import copy
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,13 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pointset.data.augment import Axis
-from pointset.data.normalize import normalization
-from pointset.data.places import fixed_places, random_places
+from pointset.data.draws import fixed_places, random_places
+from pointset.data.geometric import GeometricSets
+from pointset.data.normalize import normalize_points
+from pointset.data.options import DataOptions
 from pointset.data.pools.pool import Pool
 from pointset.data.ragged import pad_rows
-from pointset.data.splits import validation_rows
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from pointset.data.geometric import GeometricSets
 
 __all__ = ["PointSets", "Pool"]
 
@@ -36,63 +34,60 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     meet they are padded with zeros, and a mask is True at real points.
 
     Attributes:
+        options: what the sets are made by.
         name: the card's or the folder's.
         source: what `load_dataset` finds the data by again: the card's name, or the folder's path.
         split: "train", "test", "validation", ...
         classes: names of the classes, in the order of the labels.
         labels: int64 [N].
         names: N unique names of shapes.
-        size: points per set, n; the most of any set, if the pool is ragged.
         rows: int64 [N]: shape i is row `rows[i]` of the pool.
-        up: the axis that points up, "y" or "z".
     """
 
     def __init__(
         self,
         pool: Pool,
-        size: int,
+        options: DataOptions,
         *,
         name: str = "",
         source: str = "",
         split: str = "train",
-        normalize: str = "unit-sphere",
-        seed: int = 0,
-        split_seed: int = 0,
-        variant: str | None = None,
-        up: Axis = "z",
         rows: Tensor | None = None,
     ) -> None:
         """Make a view of a pool; `load_dataset` does it from a name.
 
         Raises:
-            PointsetError: the pool is not ragged and holds fewer points than asked for, or the normalisation is
-                unknown.
+            PointsetError: the pool is not ragged and holds fewer points than asked for.
         """
-        if size < 1:
-            raise PointsetError(f"points={size} makes no set: ask for at least 1 point per shape")
-        if pool.offsets is None and size > pool.points.shape[1]:
+        if pool.offsets is None and options.points > pool.points.shape[1]:
             raise PointsetError(
-                f"points={size} is more than the {pool.points.shape[1]} that {name or 'the data'} holds per shape: "
-                "ask for fewer, or, from meshes, for a larger pool (pool_points)"
+                f"points={options.points} is more than the {pool.points.shape[1]} that {name or 'the data'} holds per "
+                "shape: ask for fewer, or, from meshes, for a larger pool (pool_points)"
             )
-        self._source = pool
-        self._normalize = normalization(normalize)
-        self._normalize_name = normalize
-        self.source = source or name
-        self.name, self.split, self.size, self.seed, self.up = name, split, size, seed, up
-        self.split_seed, self.variant = split_seed, variant
+        self.source_pool, self.options = pool, options
+        self.name, self.source, self.split = name, source or name, split
         self.classes = pool.classes
         self._choose(torch.arange(len(pool)) if rows is None else rows)
 
     @property
+    def size(self) -> int:
+        """Points per set, n; the most of any set, if the pool is ragged."""
+        return self.options.points
+
+    @property
+    def up(self) -> Axis:
+        """The axis that points up."""
+        return self.options.up or "z"
+
+    @property
     def pool(self) -> NDArray[np.float32]:
         """The points that sets are drawn from, shared with other views of the same data: see `Pool.points`."""
-        return self._source.points
+        return self.source_pool.points
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Points of each set, [N]."""
-        return np.minimum(self._source.sizes[self.rows.numpy()], self.size)
+        return np.minimum(self.source_pool.sizes[self.rows.numpy()], self.size)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -126,7 +121,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def has_normals(self) -> bool:
         """Whether the data was loaded with normals."""
-        return self._source.normals is not None
+        return self.source_pool.normals is not None
 
     @functools.cached_property
     def normals(self) -> Tensor:
@@ -156,7 +151,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def draw_masked(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """The training view, and the mask bool [B, n] of its real points; None when all sets have one size."""
         rows = self.rows[torch.as_tensor(indices, dtype=torch.int64)].numpy()
-        return self._take(*random_places(self._source, rows, self.size, generator))
+        return self._take(*random_places(self.source_pool, rows, self.size, generator))
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """The shapes at `indices`, in that order, as a data set of its own that shares the pool."""
@@ -180,14 +175,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the fraction is out of range, or so small that validation would be empty.
         """
-        held_out = validation_rows(self.labels.numpy(), fraction, seed)
+        held_out = _validation_rows(self.labels.numpy(), fraction, seed)
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
 
-    def to_geometric(self, *, fresh: torch.Generator | None = None) -> "GeometricSets":
+    def to_geometric(self, *, fresh: torch.Generator | None = None) -> GeometricSets:
         """The sets as `torch_geometric.data.Data`; see `pointset.data.geometric.GeometricSets`."""
-        from pointset.data.geometric import GeometricSets
-
         return GeometricSets(self, fresh)
 
     def describe(self) -> dict[str, Any]:
@@ -197,15 +190,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "source": self.source,
             "split": self.split,
             "shapes": len(self),
-            "skipped": len(self._source.skipped),
+            "skipped": len(self.source_pool.skipped),
             "classes": list(self.classes),
-            "points": self.size,
-            "pool": int(self._source.sizes.max(initial=0)),
-            "normalize": self._normalize_name,
-            "sampler": self._source.sampler,
-            "seed": self.seed,
-            "split_seed": self.split_seed,
-            "variant": self.variant,
+            **self.options.describe(),
+            "pool": int(self.source_pool.sizes.max(initial=0)),
+            "sampler": self.source_pool.sampler,
             "up": self.up,
             "fingerprint": self.fingerprint,
         }
@@ -216,12 +205,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
         It is the same wherever the data lies, and another as soon as a shape, a class or a point changes.
         """
-        return self._source.fingerprint(self.rows.tolist())
+        return self.source_pool.fingerprint(self.rows.tolist())
 
     def _choose(self, rows: Tensor) -> None:
         self.rows = rows
-        self.labels = torch.from_numpy(self._source.labels)[rows]
-        self.names = [self._source.names[row] for row in rows.tolist()]
+        self.labels = torch.from_numpy(self.source_pool.labels)[rows]
+        self.names = [self.source_pool.names[row] for row in rows.tolist()]
 
     def _row(self, index: int) -> NDArray[np.int64]:
         """The pool's row of one shape, [1]; the index may count from the end, and iteration ends by its IndexError."""
@@ -230,18 +219,18 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
         """The evaluation view of some rows of the pool, [B, n, 3], and their mask."""
-        return self._take(*fixed_places(self._source, rows, self.size, self.seed))
+        return self._take(*fixed_places(self.source_pool, rows, self.size, self.options.data_seed))
 
     def _normals(self, rows: NDArray[np.int64]) -> Tensor:
-        if self._source.normals is None:
+        if self.source_pool.normals is None:
             raise PointsetError(f"{self.name or 'the data'} was loaded without normals: load it with normals=True")
-        where, sizes = fixed_places(self._source, rows, self.size, self.seed)
-        return pad_rows(self._source.take(where, "normals"), sizes)[0]
+        where, sizes = fixed_places(self.source_pool, rows, self.size, self.options.data_seed)
+        return pad_rows(self.source_pool.take(where, "normals"), sizes)[0]
 
     def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
         """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, 3], and their mask."""
-        points, mask = pad_rows(self._source.take(where), sizes)
-        return self._normalize(points, mask), mask
+        points, mask = pad_rows(self.source_pool.take(where), sizes)
+        return normalize_points(points, self.options.normalize, mask), mask
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and worker processes get: all but what is made at first use."""
@@ -250,3 +239,21 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
 _AT_ONCE = 256
 """Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""
+
+
+def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Which shapes `PointSets.split_validation` holds out, bool [N], from their labels [N]."""
+    if not 0.0 < fraction < 1.0:
+        raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
+    rng = np.random.default_rng((seed, _VALIDATION_STREAM))
+    held_out = np.zeros(len(labels), dtype=bool)
+    for label in range(int(labels.max(initial=-1)) + 1):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
+    if not held_out.any():
+        raise PointsetError(f"fraction={fraction} of {len(labels)} shapes holds none out: give a larger fraction")
+    return held_out
+
+
+_VALIDATION_STREAM = 1
+"""Keeps the validation cut apart from other uses of the same seed."""

@@ -11,6 +11,7 @@ from typing import Literal, overload
 
 import numpy as np
 
+from pointset.data.files.float32 import float32_fault
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.open3d_import import import_open3d
 from pointset.errors import PointsetError
@@ -18,10 +19,6 @@ from pointset.errors import PointsetError
 SAMPLERS = ("uniform", "fps", "poisson")
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
 """Uniform points drawn for each one that a sampler returns."""
-
-FLOAT32 = np.finfo(np.float32)
-LEAST_STEPS = 2**8
-"""Steps of float32 along a mesh; fewer, because it is small and far from the origin, are no shape any more."""
 
 
 @overload
@@ -140,18 +137,9 @@ def _corners(mesh: Mesh) -> np.ndarray:
 
 def _require_float32_shows(corners: np.ndarray) -> None:
     """Refuse a mesh whose points would overflow or fall together when they are rounded to float32."""
-    least, most = corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0)  # [3 axes]
-    greatest = float(max(-least.min(), most.max()))
-    if greatest > float(FLOAT32.max):
-        raise MeshError(f"the mesh has a coordinate of {greatest:.3g}, too large for float32: scale it down")
-    size = float((most - least).max())
-    if 0 < size < float(FLOAT32.tiny):
-        raise MeshError(f"the mesh is {size:.3g} long, too small for float32: scale it up")
-    if 0 < size < LEAST_STEPS * float(FLOAT32.eps) * greatest:
-        raise MeshError(
-            f"the mesh is {size:.3g} long and {greatest:.3g} away from the origin, where float32 cannot show its "
-            "shape: move it to the origin"
-        )
+    fault = float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0))
+    if fault:
+        raise MeshError(f"the mesh {fault}")
 
 
 def _cross_products(corners: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ added: what a model would get if it were handed the corrupted cloud. `corrupted_
 """
 
 import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -212,7 +213,7 @@ def _corrupt_in_unit_sphere(points: Tensor, up: str, name: str, severity: int, g
 def _with_more_points(data: PointSets, factor: int) -> PointSets:
     """The same shapes with so many times as many points, if all pools have them; the data as it is if not."""
     larger = copy.copy(data)
-    larger.size = factor * data.size
+    larger.options = dataclasses.replace(data.options, points=factor * data.size)
     return larger if (larger.sizes == factor * data.sizes).all() else data
 
 
@@ -226,13 +227,5 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
         "derived",
         offsets=np.cumsum([0, *map(len, clouds)]),
     )
-    return PointSets(
-        pool,
-        size,
-        name=data.name,
-        source=data.source,
-        split=data.split,
-        normalize=data.describe()["normalize"],
-        seed=seed,
-        up=data.up,
-    )
+    options = dataclasses.replace(data.options, points=size, data_seed=seed)
+    return PointSets(pool, options, name=data.name, source=data.source, split=data.split)

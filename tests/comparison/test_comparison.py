@@ -13,7 +13,7 @@ import pointset
 from pointset.comparison.cells import Cell
 from pointset.comparison.comparing import Comparison
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.configuration import DataOptions
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions

@@ -7,7 +7,7 @@ import pytest
 
 from pointset.comparison.comparing import cell_folder, make_jobs
 from pointset.comparison.experiment import Entry, Experiment, Published, read_experiment
-from pointset.configuration import DataOptions
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions

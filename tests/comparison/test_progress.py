@@ -14,8 +14,8 @@ from pointset.comparison.cells import Cell, Job
 from pointset.comparison.comparing import make_jobs, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.progress import Estimate, State, estimate, status
-from pointset.configuration import DataOptions
 from pointset.data.dataset import load_dataset
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 from pointset.training.recipe import Recipe

@@ -10,7 +10,7 @@ from pointset.comparison.cells import Cell
 from pointset.comparison.experiment import Entry, Experiment, Published
 from pointset.comparison.statistics import Interval, Pair
 from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, interval, make_rows, make_table, spread
-from pointset.configuration import DataOptions
+from pointset.data.options import DataOptions
 from pointset.evaluation.costs import Cost
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions

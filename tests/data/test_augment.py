@@ -10,9 +10,7 @@ from torch import Generator, Tensor
 from pointset.data.augment import (
     AUGMENTATIONS,
     Augmentation,
-    Compose,
     Jitter,
-    RandomSubset,
     RotateAny,
     RotateUp,
     Scale,
@@ -33,7 +31,7 @@ def clouds(sets: int = 5, points: int = 7, seed: int = 99) -> Tensor:
     return torch.randn(sets, points, 3, generator=seeded(seed))
 
 
-@pytest.mark.parametrize("augmentation", [*ALL, RandomSubset(3)], ids=repr)
+@pytest.mark.parametrize("augmentation", ALL, ids=repr)
 def test_the_generator_decides_everything_and_the_input_is_left_alone(augmentation: Augmentation) -> None:
     points = clouds()
     before = points.clone()
@@ -136,27 +134,6 @@ def test_any_rotation_turns_points_by_its_matrices() -> None:
             torch.testing.assert_close(rotation @ point, moved, rtol=1e-5, atol=1e-5)
 
 
-def test_a_random_subset_is_uniform_and_without_repeats() -> None:
-    points = torch.arange(7.0)[None, :, None].expand(6000, 7, 3).contiguous()
-    chosen = RandomSubset(3)(points, seeded())
-    assert chosen.shape == (6000, 3, 3)
-    sets = {tuple(sorted(row)) for row in chosen[..., 0].int().tolist()}
-    assert len(sets) == math.comb(7, 3)
-    assert all(len(set(one)) == 3 for one in sets)
-    counts = torch.bincount(chosen[..., 0].long().flatten(), minlength=7) / 6000
-    assert (counts - 3 / 7).abs().max() < 0.03
-
-
-def test_a_random_subset_takes_real_points_only() -> None:
-    points = clouds(sets=40, points=9)
-    mask = torch.zeros(40, 9, dtype=torch.bool)
-    mask[:, 2:6] = True
-    points[~mask] = 77.0
-    chosen = Compose((RandomSubset(4), Jitter()))(points, seeded(), mask)
-    assert chosen.shape == (40, 4, 3)
-    assert chosen.max() < 70
-
-
 def test_names_make_a_composition_in_their_order() -> None:
     points = clouds()
     composed = augmentation_from_names(("scale", "jitter", "rotate-up"), "y")
@@ -187,9 +164,6 @@ def test_every_name_works(name: str) -> None:
         (lambda: Jitter(-1.0), "0 up"),
         (lambda: Shift(-1.0), "0 up"),
         (lambda: RotateUp("x"), "'x'.*y or z"),  # type: ignore[arg-type]
-        (lambda: RandomSubset(0), "at least 1"),
-        (lambda: RandomSubset(8)(clouds(), seeded()), "smallest set has: 7"),
-        (lambda: RandomSubset(3)(clouds(), seeded(), torch.eye(5, 7) > 0), "smallest set has: 1"),
     ],
 )
 def test_wrong_options_say_what_is_expected(make, words: str) -> None:  # type: ignore[no-untyped-def]

@@ -6,6 +6,7 @@ import torch
 
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches, epoch_generator, fixed_batches, pad_sets
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 
@@ -15,7 +16,7 @@ def numbered(shapes: int = 23) -> PointSets:
     points = np.random.default_rng(0).standard_normal((shapes, 11, 3)).astype(np.float32)
     points[..., 0] = np.arange(shapes)[:, None]
     names = [f"shape{row}" for row in range(shapes)]
-    return PointSets(Pool(points, names, np.arange(shapes), names, "uniform"), 5, normalize="none")
+    return PointSets(Pool(points, names, np.arange(shapes), names, "uniform"), DataOptions(points=5, normalize="none"))
 
 
 def test_an_epoch_has_every_shape_once_with_its_label_and_a_short_last_batch() -> None:

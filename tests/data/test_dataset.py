@@ -3,10 +3,8 @@
 import dataclasses
 import itertools
 import json
-import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -18,6 +16,7 @@ from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool
 from pointset.errors import PointsetError
 
@@ -36,7 +35,8 @@ def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> 
 
 
 def sets(**options: Any) -> PointSets:
-    return PointSets(pool(), options.pop("size", 5), **{"normalize": "none", **options})
+    where = {name: options.pop(name) for name in ("name", "source") if name in options}
+    return PointSets(pool(), DataOptions(**{"points": 5, "normalize": "none", **options}), **where)
 
 
 def rows_in_pool(points: torch.Tensor, pool_points: np.ndarray) -> list[int]:
@@ -82,17 +82,17 @@ def test_items_are_points_and_labels() -> None:
 def test_the_fixed_subset_depends_on_seed_and_name_only() -> None:
     data = sets()
     torch.testing.assert_close(data.points, sets().points, rtol=0, atol=0)
-    assert not torch.equal(data.points, sets(seed=1).points)
+    assert not torch.equal(data.points, sets(data_seed=1).points)
     picked = data.subset([20, 3])
     torch.testing.assert_close(picked.points, data.points[[20, 3]], rtol=0, atol=0)
     same_cloud = pool(2)
     same_cloud.points[1] = same_cloud.points[0]
-    twins = PointSets(same_cloud, 5, normalize="none")
+    twins = PointSets(same_cloud, DataOptions(points=5, normalize="none"))
     assert not torch.equal(twins.points[0], twins.points[1])
 
 
 def test_fewer_points_are_a_subset_of_more() -> None:
-    torch.testing.assert_close(sets(size=11).points[:, :5], sets(size=5).points, rtol=0, atol=0)
+    torch.testing.assert_close(sets(points=11).points[:, :5], sets(points=5).points, rtol=0, atol=0)
 
 
 def test_normalisation_sees_the_subset_and_not_the_pool() -> None:
@@ -118,7 +118,7 @@ def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
 
 def test_draws_are_uniform_over_all_subsets() -> None:
     points = np.arange(6, dtype=np.float32)[None, :, None].repeat(3, 2)
-    data = PointSets(Pool(points, ["one"], np.array([0]), ["a"], "uniform"), 3, normalize="none")
+    data = PointSets(Pool(points, ["one"], np.array([0]), ["a"], "uniform"), DataOptions(points=3, normalize="none"))
     draws = data.draw([0] * 12_000, torch.Generator().manual_seed(0))[..., 0].int()
     counts = dict.fromkeys(itertools.combinations(range(6), 3), 0)
     for row in draws.tolist():
@@ -129,7 +129,7 @@ def test_draws_are_uniform_over_all_subsets() -> None:
 
 
 def test_the_whole_pool_can_be_drawn() -> None:
-    data = sets(size=P)
+    data = sets(points=P)
     drawn = data.draw([2], torch.Generator().manual_seed(0))[0]
     assert sorted(rows_in_pool(drawn, data.pool[2])) == list(range(P))
 
@@ -141,7 +141,7 @@ def test_draws_are_normalised() -> None:
 
 
 def test_drawing_a_batch_is_fast() -> None:
-    data = PointSets(pool(shapes=200, points=2048), 128)
+    data = PointSets(pool(shapes=200, points=2048), DataOptions(points=128))
     indices, generator = torch.arange(64), torch.Generator().manual_seed(0)
     seconds = []
     for _ in range(20):
@@ -155,12 +155,12 @@ def test_drawing_a_batch_is_fast() -> None:
 
 
 def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
-    data = sets(up="y", name="x", seed=3)
+    data = sets(up="y", name="x", data_seed=3)
     part = data.subset([9, 4, 29]).subset([2, 0])
     assert part.pool is data.pool
     assert part.names == ["shape29", "shape9"]
     assert part.labels.tolist() == [2, 0]
-    assert (part.up, part.name, part.seed, part.size, part.classes) == ("y", "x", 3, 5, data.classes)
+    assert (part.up, part.name, part.options, part.size, part.classes) == ("y", "x", data.options, 5, data.classes)
     drawn = part.draw([0], torch.Generator().manual_seed(0))
     rows_in_pool(drawn[0], data.pool[29])
 
@@ -168,7 +168,7 @@ def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
 def test_validation_is_cut_class_by_class_and_shares_nothing_with_training() -> None:
     labels = np.array([0] * 20 + [1] * 10 + [2] * 2 + [3])
     whole = pool(33, 4)
-    data = PointSets(Pool(whole.points, whole.names, labels, whole.classes, "uniform"), 5)
+    data = PointSets(Pool(whole.points, whole.names, labels, whole.classes, "uniform"), DataOptions(points=5))
     train, validation = data.split_validation(0.2, seed=0)
     assert torch.bincount(validation.labels, minlength=4).tolist() == [4, 2, 0, 0]
     assert torch.bincount(train.labels, minlength=4).tolist() == [16, 8, 2, 1]
@@ -185,7 +185,7 @@ def test_even_a_large_validation_share_leaves_a_shape_of_every_class() -> None:
 
 
 def test_the_description_is_plain_data() -> None:
-    described = json.loads(json.dumps(sets(name="x", seed=4).describe()))
+    described = json.loads(json.dumps(sets(name="x", data_seed=4).describe()))
     expected = {"name": "x", "split": "train", "shapes": 30, "skipped": 0, "points": 5, "pool": P, "seed": 4}
     assert expected.items() <= described.items()
     assert described["classes"] == ["class0", "class1", "class2"]
@@ -201,16 +201,18 @@ def changed(row: int) -> Pool:
 def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else() -> None:
     data = sets()
     kept = torch.arange(20)
-    assert data.fingerprint == sets(name="elsewhere", source="/another/path", size=7, seed=9).fingerprint
+    assert data.fingerprint == sets(name="elsewhere", source="/another/path", points=7, data_seed=9).fingerprint
     others = [
         data.subset(kept),
         data.subset(kept.flip(0)),
-        PointSets(changed(29), 5),
-        PointSets(dataclasses.replace(pool(), classes=["class1", "class0", "class2"]), 5),
-        PointSets(dataclasses.replace(pool(), names=[f"part{row}" for row in range(30)]), 5),
+        PointSets(changed(29), DataOptions(points=5)),
+        PointSets(dataclasses.replace(pool(), classes=["class1", "class0", "class2"]), DataOptions(points=5)),
+        PointSets(dataclasses.replace(pool(), names=[f"part{row}" for row in range(30)]), DataOptions(points=5)),
     ]
     assert len({data.fingerprint, *(other.fingerprint for other in others)}) == 6
-    assert PointSets(changed(29), 5).subset(kept).fingerprint == others[0].fingerprint, "what is not drawn from"
+    assert PointSets(changed(29), DataOptions(points=5)).subset(kept).fingerprint == others[0].fingerprint, (
+        "what is not drawn from"
+    )
 
 
 def test_a_pool_on_disk_has_the_fingerprint_of_its_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,19 +222,19 @@ def test_a_pool_on_disk_has_the_fingerprint_of_its_points(tmp_path: Path, monkey
         path.parent.mkdir(parents=True)
         path.write_text(f"OFF\n3 1 0\n0 0 0\n1 0 0\n0 {number + 1} 0\n3 0 1 2\n")
     mapped = load_dataset(tmp_path / "parts", "train", 5, pool_points=9)
-    in_memory = dataclasses.replace(mapped._source, points=np.array(mapped.pool), checksums=())
-    assert mapped._source.checksums
-    assert PointSets(in_memory, 5).fingerprint == mapped.fingerprint
+    in_memory = dataclasses.replace(mapped.source_pool, points=np.array(mapped.pool), checksums=())
+    assert mapped.source_pool.checksums
+    assert PointSets(in_memory, DataOptions(points=5)).fingerprint == mapped.fingerprint
 
 
 @pytest.mark.parametrize(
     ("request_it", "words"),
     [
-        (lambda: PointSets(pool(), 24, name="x"), "points=24 is more than the 23 that x holds"),
-        (lambda: PointSets(pool(), 0), "points=0.*at least 1"),
-        (lambda: PointSets(pool(), 5, normalize="box"), "'box'.*unit-sphere"),
-        (lambda: sets().split_validation(1.0, 0), "fraction=1.0.*between 0 and 1"),
-        (lambda: sets().split_validation(0.0, 0), "fraction=0.0.*between 0 and 1"),
+        (lambda: PointSets(pool(), DataOptions(points=24), name="x"), "points=24 is more than the 23 that x holds"),
+        (lambda: DataOptions(points=0), "points must be .*at least 1, got 0"),
+        (lambda: PointSets(pool(), DataOptions(points=5, normalize="box")), "unit-sphere.*'box'"),
+        (lambda: sets().split_validation(1.0, 0), "fraction must be in \\(0, 1\\), got 1.0"),
+        (lambda: sets().split_validation(0.0, 0), "fraction must be in \\(0, 1\\), got 0.0"),
         (lambda: sets().split_validation(0.01, 0), "fraction=0.01 of 30 shapes.*larger"),
     ],
 )
@@ -274,7 +276,7 @@ def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
     [
         ({"points": 99}, "points=99 is more than the 23 that release holds"),
         ({"split": "validation"}, "validation_files.txt is missing"),
-        ({"up": "x"}, "up='x'.*y or z"),
+        ({"up": "x"}, "up must be .*'y', 'z'.*'x'"),
         ({"normalize": "box"}, "'box'"),
         ({"sampler": "poisson"}, "sampled points already.*'poisson'"),
         ({"classes": ["class9"]}, "'class9'.*class0, class1, class2"),
@@ -331,8 +333,8 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     card = dataclasses.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
     monkeypatch.setattr(locate, "load_card", lambda name: card)
-    generator = SimpleNamespace(build_shapes10=build, is_current=Path.is_dir)
-    monkeypatch.setitem(sys.modules, "pointset.data.shapes10", generator)
+    monkeypatch.setattr(locate, "build_shapes10", build)
+    monkeypatch.setattr(locate, "is_current", Path.is_dir)
     return folders
 
 

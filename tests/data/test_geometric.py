@@ -12,7 +12,6 @@ from torch_geometric.loader import DataLoader
 import pointset
 from pointset.data.dataset import load_dataset
 from pointset.data.files.meshes import Mesh
-from pointset.data.geometric import from_geometric
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError
 
@@ -87,7 +86,7 @@ def test_fresh_data_are_new_subsets_each_time() -> None:
 
 def test_there_and_back_again() -> None:
     data = load_dataset(clouds(4, 7, 9), points=5, normalize="none", normals=True)
-    back = from_geometric(data.to_geometric(), 5, normalize="none", normals=True)
+    back = load_dataset(data.to_geometric(), points=5, normalize="none", normals=True)
     assert back.classes == data.classes
     assert back.sizes.tolist() == data.sizes.tolist()
     for row in range(3):
@@ -95,8 +94,7 @@ def test_there_and_back_again() -> None:
         assert sorted(back.normals_of(row).tolist()) == sorted(data.normals_of(row).tolist())
 
 
-def test_class_names_are_taken_and_can_be_given() -> None:
-    assert from_geometric(meshes(), 5, class_names=["pyramid", "tent"]).classes == ["pyramid", "tent"]
+def test_class_names_are_taken() -> None:
     named = type("Named", (list,), {"classes": ["a", "b", "c"]})(meshes())
     data = load_dataset(named, points=5)
     assert (data.classes, data.name, data.source) == (["a", "b", "c"], "Named", "Named")
@@ -140,10 +138,8 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
 def test_what_cannot_be_used_is_told_by_its_place(dataset: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         load_dataset(dataset, **{"points": 3, **options})
-    with pytest.raises(PointsetError, match=words):
-        from_geometric(dataset, 3, **options)
 
 
 def test_too_few_class_names_are_refused() -> None:
     with pytest.raises(PointsetError, match="label 1, and only 1 class names"):
-        from_geometric(meshes(), class_names=["only"])
+        load_dataset(type("Named", (list,), {"classes": ["only"]})(meshes()))

@@ -13,9 +13,10 @@ import torch
 
 from pointset.data.batches import batches, collate, fixed_batches
 from pointset.data.dataset import load_dataset
+from pointset.data.draws import random_subsets
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.pools.build import build_dataset
-from pointset.data.subsets import random_subsets
 from pointset.errors import PointsetError
 
 SHAPES, P = 60, 5000
@@ -28,7 +29,7 @@ def mapped(tmp_path: Path) -> PointSets:
     np.save(tmp_path / "points.npy", rng.standard_normal((SHAPES, P, 3)).astype(np.float32))
     points = np.load(tmp_path / "points.npy", mmap_mode="r")
     names = [f"shape{row}" for row in range(SHAPES)]
-    return PointSets(Pool(points, names, np.arange(SHAPES) % 4, list("abcd"), "uniform"), 100)
+    return PointSets(Pool(points, names, np.arange(SHAPES) % 4, list("abcd"), "uniform"), DataOptions(points=100))
 
 
 # Random subsets
@@ -100,7 +101,7 @@ def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
 def test_views_and_parts_of_files_are_pickled_whole() -> None:
     rng = np.random.default_rng(0)
     whole = rng.standard_normal((4, 9, 3)).astype(np.float32)
-    data = PointSets(Pool(whole[1:3], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform"), 5)
+    data = PointSets(Pool(whole[1:3], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform"), DataOptions(points=5))
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 
 
@@ -108,13 +109,13 @@ def test_a_pool_with_gaps_is_laid_out_once() -> None:
     whole = np.random.default_rng(0).standard_normal((4, 18, 3)).astype(np.float32)
     pool = Pool(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
     assert pool.points.flags.c_contiguous
-    drawn = PointSets(pool, 9, normalize="none").draw([2], torch.Generator().manual_seed(0))[0]
+    drawn = PointSets(pool, DataOptions(points=9, normalize="none")).draw([2], torch.Generator().manual_seed(0))[0]
     assert sorted(drawn.tolist()) == sorted(whole[2, ::2].tolist())
 
 
 def test_a_part_of_a_mapped_file_is_not_taken_for_the_file(mapped: PointSets) -> None:
     part = Pool(mapped.pool[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
-    data = PointSets(part, 5, normalize="none")
+    data = PointSets(part, DataOptions(points=5, normalize="none"))
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 
 
@@ -137,10 +138,12 @@ def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
 import sys, numpy as np
 from pathlib import Path
 from pointset.data.batches import batches
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 resident = lambda: int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1e3
 points = np.load(sys.argv[1], mmap_mode="r")
-data = PointSets(Pool(points, list(map(str, range(3000))), np.zeros(3000, int), ["a"], "uniform"), 100)
+pool = Pool(points, list(map(str, range(3000))), np.zeros(3000, int), ["a"], "uniform")
+data = PointSets(pool, DataOptions(points=100))
 next(batches(data, 32, seed=0, epoch=0))
 before = resident()
 for batch in batches(data, 32, seed=0, epoch=0): pass

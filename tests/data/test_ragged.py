@@ -48,7 +48,8 @@ def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder: Path) 
         points, label = data[row]
         assert (len(points), label) == (min(8, SIZES[number]), number % 2)
         whole = {
-            tuple(point) for point in data._source.take(np.arange(SIZES[number]) + data._source.starts[row]).tolist()
+            tuple(point)
+            for point in data.source_pool.take(np.arange(SIZES[number]) + data.source_pool.starts[row]).tolist()
         }
         assert {tuple(point) for point in points.tolist()} <= whole
         assert len(set(map(tuple, points.tolist()))) == len(points)
@@ -173,7 +174,7 @@ def test_workers_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"points": 0}, "points=0"),
+        ({"points": 0}, "points .*got 0"),
         ({"sampler": "fps"}, "sampled points already.*'fps'"),
         ({"variant": "hard"}, "one version only"),
         ({"split": "val"}, "no shape in split 'val': found test, train"),

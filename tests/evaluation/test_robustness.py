@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.data.normalize import normalize_points, standardize, unit_sphere
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
@@ -27,7 +28,8 @@ def sets(
     )
     names, labels = [f"shape{i}" for i in range(shapes)], np.arange(shapes) % 2
     source = Pool(points.astype(np.float32), names, labels, ["even", "odd"], "uniform")
-    return PointSets(source, size, normalize=normalize, up=up, name="toys", split="test", **more)  # type: ignore[arg-type]
+    options = DataOptions(points=size, normalize=normalize, up=up, **more)  # type: ignore[arg-type]
+    return PointSets(source, options, name="toys", split="test")
 
 
 def ragged() -> PointSets:
@@ -36,7 +38,7 @@ def ragged() -> PointSets:
     points = rng.normal(size=(sizes.sum(), 3)).astype(np.float32)
     offsets = np.concatenate([[0], sizes.cumsum()])
     pool = Pool(points, [f"s{i}" for i in range(6)], np.arange(6) % 2, ["even", "odd"], "uniform", offsets=offsets)
-    return PointSets(pool, 48)
+    return PointSets(pool, DataOptions(points=48))
 
 
 class Counter(nn.Module):
@@ -125,7 +127,7 @@ def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
 def test_shapes_are_corrupted_differently_beyond_a_block() -> None:
     data = sets(shapes=40)
     same = Pool(np.repeat(data.pool[:1], 40, axis=0), data.names, data.labels.numpy(), data.classes, "uniform")
-    changed = corrupted_sets(PointSets(same, 96), "rotation", 5).points
+    changed = corrupted_sets(PointSets(same, DataOptions(points=96)), "rotation", 5).points
     gram = changed.double().transpose(1, 2) @ changed.double()  # tells rotations apart, whatever the order of points
     apart = torch.pdist(gram.flatten(1))
     assert apart.min() > 1e-3
@@ -301,7 +303,7 @@ def test_small_sets_of_a_ragged_data_set_are_kept_whole() -> None:
         (lambda: robustness(Sharp(), sets(), [], [1]), "at least one"),
         (lambda: robustness(Sharp(), sets(), ["gaussian"], []), "at least one"),
         (lambda: evaluate_corrupted(Sharp(), sets(), "fog", 1), "'fog'"),
-        (lambda: accuracy_by_size(Sharp(), sets(), (8, 0)), "points=0 makes no set"),
+        (lambda: accuracy_by_size(Sharp(), sets(), (8, 0)), "points.*0"),
     ],
 )
 def test_wrong_calls_say_what_is_expected(call, words: str) -> None:  # type: ignore[no-untyped-def]

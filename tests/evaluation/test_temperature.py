@@ -9,8 +9,8 @@ import pytest
 
 import pointset
 from pointset.cli import main
-from pointset.configuration import DataOptions
-from pointset.data.loading import load_split
+from pointset.data.dataset import load_split
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
 from pointset.evaluation.temperature import validation_temperature

@@ -7,6 +7,7 @@ from torch import nn
 
 import pointset
 from pointset.data.batches import Batch, pad_sets
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.evaluation import predictions
 from pointset.evaluation.unpadded import logits_of
@@ -35,7 +36,9 @@ def train() -> PointSets:
     points[np.repeat(labels, sizes) == 1, 2] *= 0.1
     names = [f"cloud{number}" for number in range(18)]
     offsets = np.concatenate([[0], sizes.cumsum()])
-    return PointSets(Pool(points, names, labels, ["full", "flat"], "as released", offsets=offsets), 30)
+    return PointSets(
+        Pool(points, names, labels, ["full", "flat"], "as released", offsets=offsets), DataOptions(points=30)
+    )
 
 
 def small(name: str = "isab3-pma", dropout: float = 0.0) -> nn.Module:

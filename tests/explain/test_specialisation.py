@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import pointset
+from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
@@ -21,7 +22,10 @@ def sets() -> PointSets:
     labels = torch.arange(SHAPES) % 2
     points = points * torch.where(labels == 0, 0.2, 1.0)[:, None, None].expand(-1, -1, 3)
     names = [f"shape{row}" for row in range(SHAPES)]
-    return PointSets(Pool(points.numpy(), names, labels.numpy(), ["flat", "tall"], "uniform"), POINTS, normalize="none")
+    return PointSets(
+        Pool(points.numpy(), names, labels.numpy(), ["flat", "tall"], "uniform"),
+        DataOptions(points=POINTS, normalize="none"),
+    )
 
 
 class Looks(nn.Module):
@@ -77,7 +81,7 @@ def ragged() -> PointSets:
     offsets = np.cumsum([0, *sizes])
     names, labels = [f"shape{row}" for row in range(6)], np.array([0, 1, 1, 0, 1, 0])
     pool = Pool(points.numpy(), names, labels, ["one", "two"], "uniform", offsets=offsets)
-    return PointSets(pool, 29, normalize="none")
+    return PointSets(pool, DataOptions(points=29, normalize="none"))
 
 
 def test_padding_of_ragged_sets_counts_nowhere(ragged):

@@ -12,8 +12,8 @@ from torch import nn
 
 import pointset
 import pointset.export.model
-from pointset.configuration import DataOptions
 from pointset.data.normalize import NORMALIZATIONS, normalize_points
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.export.files import EXAMPLE, FORMATS, format_of, record
 from pointset.export.model import CHECKED, ROUNDINGS, Agreement, compare_latency, describe, export_model

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pointset.data.catalogue.folder_tree import Branch, read_tree
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, Kind, kind_of_files
-from pointset.data.files.meshes import MESH_SUFFIXES
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, kind_of_files
 from pointset.errors import PointsetError
 
 TEST_SHARE = 0.2

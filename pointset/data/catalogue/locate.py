@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.catalogue.home import datasets_home, disk_errors_told, make_folder
+from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import PointsetError
 
 
@@ -82,8 +83,6 @@ def present_folder(card: Card) -> Path | None:
 def _generated(folder: Path, progress: bool) -> Path:
     """Build the embedded data set if it is not there, or was made by another version; a second process waits."""
     from filelock import FileLock
-
-    from pointset.data.shapes10 import build_shapes10, is_current
 
     if not is_current(folder):
         make_folder(folder.parent)

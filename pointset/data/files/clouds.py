@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, has_faces
+from pointset.data.files.float32 import float32_fault
 from pointset.data.files.number_table import parse_table
 from pointset.data.files.open3d_import import import_open3d
-from pointset.data.sampling import FLOAT32, LEAST_STEPS
 from pointset.errors import PointsetError
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
@@ -78,7 +78,9 @@ def require_cloud(columns: np.ndarray, normals: bool) -> Cloud:
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         raise CloudError(f"point {row} has a number that is not finite: {columns[row].tolist()}")
-    _require_float32_shows(columns[:, :3])
+    fault = float32_fault(columns[:, :3].min(axis=0), columns[:, :3].max(axis=0))
+    if fault:
+        raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(columns[:, :3], np.float32)
     return Cloud(points, _directions(columns[:, 3:]) if normals else None)
 
@@ -90,19 +92,6 @@ def _directions(vectors: np.ndarray) -> np.ndarray:
     if (lengths == 0).any():
         raise CloudError(f"point {int(np.flatnonzero(lengths == 0)[0])} has a normal without length")
     return np.ascontiguousarray(vectors / lengths, np.float32)
-
-
-def _require_float32_shows(points: np.ndarray) -> None:
-    """Refuse a cloud whose points would overflow or fall together when they are rounded to float32."""
-    greatest = float(np.abs(points).max())
-    size = float((points.max(axis=0) - points.min(axis=0)).max())
-    if greatest > float(FLOAT32.max):
-        raise CloudError(f"the cloud has a coordinate of {greatest:.3g}, too large for float32: scale it down")
-    if 0 < size < LEAST_STEPS * float(FLOAT32.eps) * greatest:
-        raise CloudError(
-            f"the cloud is {size:.3g} long and {greatest:.3g} away from the origin, where float32 cannot show its "
-            "shape: move it to the origin"
-        )
 
 
 def _read_text(path: Path) -> np.ndarray:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Literal
 
-from pointset.data.files.meshes import MESH_SUFFIXES
 from pointset.errors import PointsetError
 
 Kind = Literal["meshes", "clouds"]
 
+MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf"})
 CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
 NOTES = ("readme", "license", "licence", "copying")
 """How the names of text files begin that are no clouds."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pointset.data.catalogue.folders import list_shapes
 from pointset.data.catalogue.locate import locate_data
+from pointset.data.catalogue.released import is_released
 from pointset.data.pools.cache import build_pool
 from pointset.data.pools.manifest import Plan
 from pointset.data.pools.mesh_pool import Made, UnreadableMeshesError
@@ -105,8 +106,6 @@ def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
     Raises:
         PointsetError: there is none, or it holds points already.
     """
-    from pointset.data.catalogue.released import is_released
-
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")

@@ -15,7 +15,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +25,11 @@ from pointset.data.catalogue.home import make_folder, pools_home
 from pointset.data.pools.manifest import FILE, Manifest, Plan, read_manifest
 from pointset.data.pools.mesh_pool import Made, discard, make_pool
 from pointset.data.pools.partial_pool import is_whole, npy_header, publish, told_plainly, write_text
+from pointset.data.pools.pool import Pool
 from pointset.data.pools.shape_jobs import Sampling
 from pointset.data.pools.sources import recheck
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
-
-if TYPE_CHECKING:
-    from pointset.data.point_sets import Pool
 
 
 def mesh_pool(
@@ -46,7 +43,7 @@ def mesh_pool(
     progress: bool = True,
     normals: bool = False,
     workers: int | None = None,
-) -> "Pool":
+) -> Pool:
     """Open the pool of some shapes; make it first if it is not there.
 
     A pool that was finished without some meshes is opened with a warning that says how many.
@@ -70,8 +67,6 @@ def mesh_pool(
         PointsetError: an option is wrong, the disk is full or read-only, or a pool on disk is damaged or older than
             its meshes; the message says what to do.
     """
-    from pointset.data.point_sets import Pool  # which imports torch: building needs none
-
     plan = Plan.of(name, shapes, classes, Sampling(points, sampler, seed, normals))
     if not pool_folder(plan).is_dir():
         build_pool(plan, Workers(workers), progress=progress)

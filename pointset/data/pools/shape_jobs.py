@@ -10,11 +10,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.files.meshes import read_mesh
+from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.options import DataOptions
 from pointset.data.pools.sources import Source, describe_source, recheck
 from pointset.data.sampling import SAMPLERS, sample_points, seed_for
 from pointset.errors import PointsetError
@@ -31,6 +33,11 @@ class Sampling:
     """Each shape is sampled with its own seed, made from this one and the shape's name."""
     normals: bool = False
     """Keep the unit normal at each point too."""
+
+    @classmethod
+    def of(cls, options: DataOptions, normals: bool) -> Self:
+        """How the sets of some options are sampled."""
+        return cls(options.pool_points, options.sampler, options.data_seed, normals)
 
     def __post_init__(self) -> None:
         if self.points < 1:

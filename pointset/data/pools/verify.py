@@ -9,6 +9,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from pointset.data.catalogue.home import pools_home
+from pointset.data.pools.build import find_folder
 from pointset.data.pools.cache import check_arrays
 from pointset.data.pools.manifest import FILE, Entry, Manifest, build_command, read_manifest
 from pointset.data.pools.partial_pool import checksum, npy_header
@@ -38,8 +39,6 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     Raises:
         PointsetError: there is no such data set, or it has no pool.
     """
-    from pointset.data.pools.build import find_folder
-
     root = find_folder(name_or_folder, progress)
     pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder) == str(root)]
     if not pools:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import trimesh
 
-from pointset.data.files.meshes import MESH_SUFFIXES, Mesh, MeshError, read_mesh
+from pointset.data.files.file_kinds import MESH_SUFFIXES
+from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.off import write_off
 
 BOX = trimesh.creation.box(extents=(1, 2, 3))

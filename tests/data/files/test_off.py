@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pointset.data.files import off
-from pointset.data.files.meshes import Mesh, MeshError, read_mesh
+from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.off import parse_off, write_off
 from pointset.data.files.off_lines import LineReader
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointset.data import normalize_chunks, normalize_pieces, normalize_points, open_scan, read_cloud
+from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
 from pointset.data.files import scans
 from pointset.data.files.clouds import CloudError
 from pointset.data.files.open3d_import import import_open3d
@@ -27,7 +27,6 @@ BOTH = np.hstack([POINTS, RNG.standard_normal((COUNT, 3))])
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "PIECE", 50)
     monkeypatch.setattr(scans, "LINES", 60)
-    monkeypatch.setattr(normalize_pieces, "ROWS", 16)
 
 
 def ply(order: str, before: str = "", between: str = "") -> bytes:
@@ -246,7 +245,7 @@ def test_a_file_that_becomes_shorter_and_a_number_that_is_none(tmp_path: Path) -
 )
 def test_normalised_in_pieces_as_in_memory(how: str, count: int, size: float, place: float) -> None:
     cloud = torch.from_numpy(POINTS[:count] * size + place)
-    found = torch.cat([piece.clone() for piece in normalize_chunks(lambda: iter(cloud.split(7)), how)()])
+    found = torch.cat([piece.clone() for piece in normalize_chunks(lambda: iter(cloud.split(7)), how, rows=16)()])
     torch.testing.assert_close(found, normalize_points(cloud[None], how)[0], rtol=1e-8, atol=1e-8)
 
 

@@ -1,0 +1,93 @@
+"""Reading a triangle mesh from a file."""
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pointset.data.files.file_kinds import MESH_SUFFIXES
+from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.off import parse_off
+
+
+def read_mesh(path: str | Path) -> Mesh:
+    """Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
+
+    The suffix says which, in any case of letters. OFF is read by `pointset.data.files.off`, everything else by
+    trimesh. Polygons are cut into triangles, vertices are not merged, and a file of several parts gives one mesh
+    with each part moved to its place.
+
+    Args:
+        path: The file.
+
+    Raises:
+        MeshError: The file is missing, of an unknown kind, unreadable, without triangles, or has a coordinate
+            that is not finite or an index out of range.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in MESH_SUFFIXES:
+        known = ", ".join(sorted(MESH_SUFFIXES))
+        raise MeshError(f"{path}: a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise MeshError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if suffix == ".off":
+        return parse_off(content, str(path))
+    if not content.strip():
+        raise MeshError(f"{path}: expected a mesh, found an empty file")
+    if suffix == ".ply":
+        _require_whole_ply(content, path)
+    if suffix == ".obj":
+        _require_obj_counts_from_one(content, path)
+    return _read_with_trimesh(path, suffix)
+
+
+def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
+    import trimesh
+
+    options: dict[str, Any] = {}
+    if suffix == ".obj":  # its textures may well be missing, and its unused vertices must not be dropped
+        options = {"skip_materials": True, "maintain_order": True}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of texture coordinates that not every face has
+            scene = trimesh.load_scene(path, process=False, **options)
+        parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh) and len(part.faces)]
+    except Exception as error:  # trimesh fails in a different way for each kind of broken file
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MeshError(f"{path}: cannot be read as {suffix[1:].upper()}: {reason}") from error
+    if not parts:
+        raise MeshError(f"{path}: expected a mesh, found no triangles (a point cloud alone has none)")
+    try:
+        return _concatenate([Mesh(np.asarray(part.vertices), np.asarray(part.faces)) for part in parts])
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from error
+
+
+def _concatenate(meshes: list[Mesh]) -> Mesh:
+    first_vertex = np.cumsum([0] + [len(mesh.vertices) for mesh in meshes])
+    faces = [mesh.faces + first for mesh, first in zip(meshes, first_vertex, strict=False)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))
+
+
+def _require_obj_counts_from_one(content: bytes, path: Path) -> None:
+    """Refuse an OBJ whose faces use index 0: trimesh would take it for the last vertex and say nothing."""
+    zero = re.search(rb"^[ \t]*f\b[^#\r\n]*?[ \t][+-]?0+(?=[/\s]|\Z)", content, re.MULTILINE)
+    if zero is not None:
+        line = content.count(b"\n", 0, zero.end()) + 1
+        raise MeshError(f"{path}, line {line}: expected vertex indices from 1 on, found 0")
+
+
+def _require_whole_ply(content: bytes, path: Path) -> None:
+    """Refuse a text PLY that was cut off or padded: trimesh would read what is there and say nothing."""
+    header, _, body = content.partition(b"end_header")
+    if b"format ascii" not in header:
+        return
+    expected = sum(int(count) for count in re.findall(rb"^element[ \t]+\S+[ \t]+(\d+)", header, re.MULTILINE))
+    found = sum(1 for line in body.splitlines() if line.strip())
+    if found != expected:
+        raise MeshError(f"{path}: expected {expected} lines after its header, as its elements add up to, found {found}")

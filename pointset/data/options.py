@@ -1,0 +1,43 @@
+"""Which point sets a run sees, as one frozen object that is passed whole and saved beside results."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pointset.configuration import Checked, Count, Seed
+
+SAMPLERS = ("uniform", "fps", "poisson")
+SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
+"""Fields that have another name in what `PointSets.describe` says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions(Checked):
+    """Which point sets a run sees. Every row of a comparison shares them."""
+
+    points: Count = 1024
+    """Points per set."""
+    pool_points: Count = 2048
+    """Points sampled once per mesh, from which sets are drawn."""
+    normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
+    """What is done to each set; see `pointset.data.normalize`."""
+    sampler: Literal["uniform", "fps", "poisson"] = "uniform"
+    """How a mesh becomes a pool of points; see `pointset.data.sampling`."""
+    data_seed: Seed = 0
+    """Seeds pools and fixed test subsets."""
+    split_seed: Seed = 0
+    """Seeds the split of a folder that has none."""
+    variant: str | None = None
+    """Which version of a data set that comes in several, such as PB_T50_RS of ScanObjectNN."""
+    up: Literal["y", "z"] | None = None
+    """Up axis; None takes the card's, or z for a folder."""
+
+    def describe(self) -> dict[str, Any]:
+        """The fields under the names that stand beside results."""
+        return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items()}
+
+    @classmethod
+    def of(cls, description: dict[str, Any]) -> Self:
+        """The options of sets that `PointSets.describe` told of; clouds that came as clouds have no sampler."""
+        saved = {field.name: description[SAVED_AS.get(field.name, field.name)] for field in dataclasses.fields(cls)}
+        return cls(**saved | ({} if saved["sampler"] in SAMPLERS else {"sampler": "uniform"}))
