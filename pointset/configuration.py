@@ -23,6 +23,7 @@ Count = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
 Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number above 0")]
 NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite number, at least 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
+Bound = Annotated[float, Meta(ge=1, le=FINITE, description="a finite number, at least 1")]
 
 Form = Literal["reference", "paper"]
 Scale = Literal["model", "head"] | Positive
@@ -34,11 +35,6 @@ CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
-
-
-def own_norm(form: Form) -> NormName:
-    """The norm that a published form of MAB has by itself."""
-    return "layer" if form == "paper" else "none"
 
 
 class Checked:
@@ -113,3 +109,68 @@ def _allowed(kind: Any) -> str | None:
     if origin in (UnionType, Union):  # `Literal[...] | None` makes the second
         return " or ".join(str(_allowed(part)) for part in parts if part is not NoneType)
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(Checked):
+    """What an attention block is built with, apart from its widths. Defaults are the Set Transformer authors'."""
+
+    heads: Count = 4
+    """Attention heads h; they share the width, d / h each."""
+    form: Form = "reference"
+    """Which published MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
+    norm: NormName | None = None
+    """"layer", "set", "group", "instance", "batch" or "none", in every block; None takes the form's own: "layer" for
+    "paper", "none" for "reference"."""
+    prenorm: bool = False
+    """Normalise the inputs of each residual branch, not its sum."""
+    scale: Scale = "model"
+    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
+    by a number."""
+    score: ScoreName = "dot"
+    """What makes a logit of a query and a key."""
+    score_layers: Count = 1
+    """Hidden layers of the additive score."""
+    temperature: Positive = 1.0
+    """Attention logits are divided by this."""
+    trained_temperature: bool = False
+    """Train a temperature for each head, from `temperature` on."""
+    weights: tuple[WeightsName, ...] = ("softmax",)
+    """What turns logits into attention weights, one for all heads or one for each; csoftmax and csparsemax keep to
+    `bound`. A name alone may stand for a tuple of it."""
+    bound: Bound = 2.0
+    """The most that constrained weights give a point, as a multiple of uniform attention; with `coverage`, the most
+    that it gets from all seeds or heads together, as a multiple of what a point gets from them on average."""
+    coverage: Coverage = "none"
+    """PMA's constrained weights: each of the "seeds", or of the "heads", gets what those before it have left."""
+    attention_dropout: Share = 0.0
+    """Rate on the attention weights of every block."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weights, str):
+            object.__setattr__(self, "weights", (self.weights,))
+        super().__post_init__()
+        for names in (self.weights, self.covered_weights):
+            if len(names) not in (1, self.heads):
+                raise PointsetError(f"weights must be 1 name or 1 for each of heads={self.heads}, got {names}")
+        if self.coverage != "none" and not set(self.covered_weights) <= set(CONSTRAINED):
+            raise PointsetError(
+                f"coverage={self.coverage!r} shares out an upper bound, and weights={', '.join(self.covered_weights)} "
+                "have none: use csparsemax or csoftmax"
+            )
+        if self.prenorm and self.norm_name == "none":
+            raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")
+
+    @property
+    def norm_name(self) -> NormName:
+        """The norm of the blocks: as asked, or the form's own."""
+        return self.norm or ("layer" if self.form == "paper" else "none")
+
+    @property
+    def covered_weights(self) -> tuple[WeightsName, ...]:
+        """The weights that `coverage` is for."""
+        return self.weights
+
+
+RELEASED = AttentionOptions()
+"""An attention block as the Set Transformer's authors released it."""

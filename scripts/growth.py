@@ -25,6 +25,7 @@ from tabulate import tabulate
 from torch import nn
 
 from pointset.benchmark.rounds import interleaved
+from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import held_at_peak
 from pointset.nn.blocks import ISAB, SAB, rff
 from pointset.nn.deepsets import EquivariantLayer
@@ -45,8 +46,8 @@ class Size:
 
 
 BLOCKS: dict[str, Callable[[Size], nn.Module]] = {
-    "SAB": lambda size: SAB(size.d, size.d, heads=size.h),
-    "ISAB": lambda size: ISAB(size.d, size.d, size.m, heads=size.h),
+    "SAB": lambda size: SAB(size.d, size.d, AttentionOptions(heads=size.h)),
+    "ISAB": lambda size: ISAB(size.d, size.d, size.m, AttentionOptions(heads=size.h)),
     "rFF": lambda size: rff(size.d, size.d),
     "rFFp": lambda size: EquivariantLayer(size.d, size.d, "max"),
 }

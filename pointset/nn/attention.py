@@ -9,16 +9,14 @@ rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Pack
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 2 to 4).
 """
 
-import math
-from collections.abc import Callable, Sequence
-from typing import TypedDict
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Coverage, Scale, ScoreName, WeightsName
+from pointset.configuration import RELEASED, AttentionOptions
 from pointset.nn.fast.fusing import may_fuse
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.reading import read_sets
@@ -29,20 +27,6 @@ from pointset.nn.weights import Weights
 FEW_KEYS = 64
 """Up to here, on a CPU, two plain products beat `scaled_dot_product_attention`, most of all in bfloat16 (a training
 step of isab16-pma, 100 points, width 256: 60 against 108 ms), and the weights are no larger than the keys."""
-
-
-class AttentionOptions(TypedDict, total=False):
-    """What makes an attention of queries and keys: see `Multihead`."""
-
-    scale: Scale
-    score: ScoreName
-    score_layers: int
-    weights: WeightsName | Sequence[WeightsName]
-    temperature: float
-    trained_temperature: bool
-    bound: float
-    coverage: Coverage
-    attention_dropout: float
 
 
 def attend(
@@ -61,15 +45,8 @@ def attend(
 class Multihead(nn.Module):
     """Multihead(X, Y, Y) = concat_j(softmax(Q_j K_j^T s) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
-    That is Att of every head with the dot product as `score` and softmax as `weights`; others have these names:
-
-    - score: "dot", "bilinear" or "additive" with `score_layers` hidden layers (`pointset.nn.scores`);
-    - scale: 1 / sqrt(d) ("model"), 1 / sqrt(d / h) ("head") or a number; the additive score has none;
-    - temperature: divides the logits; trained, one for each head, with `trained_temperature`;
-    - weights: "softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax", or one of them for each head; `bound` and
-      `coverage` of the constrained ones, and `attention_dropout`, are explained in `pointset.nn.weights`.
-
-    With `output=False` there is no W^O, as in the Set Transformer authors' released code.
+    That is Att of every head with the dot product as `score` and softmax as `weights`; the options name others
+    (`pointset.nn.scores`, `pointset.nn.weights`). Form "reference" has no W^O.
 
     One value has up to four ways of being computed, equal to rounding: projected keys with
     `scaled_dot_product_attention`; the same with explicit weights, taken for all but softmax of linear scores and
@@ -84,36 +61,16 @@ class Multihead(nn.Module):
         dim_query: int,
         dim_key: int,
         dim: int,
-        heads: int = 4,
-        *,
-        scale: Scale = "model",
-        score: ScoreName = "dot",
-        score_layers: int = 1,
-        weights: WeightsName | Sequence[WeightsName] = "softmax",
-        temperature: float = 1.0,
-        trained_temperature: bool = False,
-        bound: float = 2.0,
-        coverage: Coverage = "none",
-        attention_dropout: float = 0.0,
-        output: bool = True,
+        options: AttentionOptions = RELEASED,
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads = options.heads
         self.query = nn.Linear(dim_query, dim)
         self.key = nn.Linear(dim_key, dim)
         self.value = nn.Linear(dim_key, dim)
-        self.output = nn.Linear(dim, dim) if output else nn.Identity()
-        factor = scale if not isinstance(scale, str) else 1.0 / math.sqrt(dim if scale == "model" else dim / heads)
-        self.score = make_score(
-            score,
-            heads,
-            dim // heads,
-            factor=factor,
-            layers=score_layers,
-            temperature=temperature,
-            trained=trained_temperature,
-        )
-        self.weights = Weights(weights, heads, bound, coverage, attention_dropout)
+        self.output = nn.Linear(dim, dim) if options.form == "paper" else nn.Identity()
+        self.score = make_score(dim, options)
+        self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
 
     def forward(

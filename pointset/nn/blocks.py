@@ -13,28 +13,17 @@ Form "reference" is what the authors released (github juho-lee/set_transformer, 
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
 """
 
-from typing import Unpack
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Form, InitialName, NormName, SeedSource, own_norm
-from pointset.nn.attention import FEW_KEYS, AttentionOptions, Multihead
+from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
+from pointset.nn.attention import FEW_KEYS, Multihead
 from pointset.nn.fast.fusing import may_fuse
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.writing import Keys, Maps, write_rows
 from pointset.nn.norms import make_norm
 from pointset.nn.pooling.seeds import PooledSeeds
-
-
-class MABOptions(AttentionOptions, total=False):
-    """What every attention block can be told: see `MAB` and `pointset.nn.attention.Multihead`."""
-
-    heads: int
-    form: Form
-    norm: NormName | None
-    prenorm: bool
 
 
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
@@ -57,11 +46,7 @@ class MAB(nn.Module):
         dim_query: width of the rows of X.
         dim_key: width of the rows of Y.
         dim: width d of the result; form "paper" needs dim_query == dim, as X itself is added.
-        heads: number of heads, a divisor of dim.
-        form: "reference" or "paper".
-        norm: see above.
-        prenorm: see above.
-        attention: what makes the attention, from `scale` to `weights`; see `Multihead`.
+        options: form, norm and everything that makes the attention; `heads` divides dim.
 
     Raises:
         ValueError: dim_query differs from dim in form "paper"; heads does not divide dim.
@@ -72,25 +57,20 @@ class MAB(nn.Module):
         dim_query: int,
         dim_key: int,
         dim: int,
-        *,
-        heads: int = 4,
-        form: Form = "reference",
-        norm: NormName | None = None,
-        prenorm: bool = False,
-        **attention: Unpack[AttentionOptions],
+        options: AttentionOptions = RELEASED,
     ) -> None:
         super().__init__()
-        if dim % heads:
-            raise ValueError(f"dim={dim} cannot be shared by heads={heads}: give a multiple of the heads")
+        form, norm = options.form, options.norm_name
+        if dim % options.heads:
+            raise ValueError(f"dim={dim} cannot be shared by heads={options.heads}: give a multiple of the heads")
         if form == "paper" and dim_query != dim:
             raise ValueError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
-        norm = norm or own_norm(form)
         self.form = form
         self.norm = norm
-        self.multihead = Multihead(dim_query, dim_key, dim, heads, output=form == "paper", **attention)
+        self.multihead = Multihead(dim_query, dim_key, dim, options)
         self.feed_forward = rff(dim, dim) if form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
         unused: NormName = "none"
-        before, after = (norm, unused) if prenorm else (unused, norm)
+        before, after = (norm, unused) if options.prenorm else (unused, norm)
         self.norm_query = make_norm(before, dim_query)
         self.norm_key = make_norm(before, dim_key)
         self.norm_hidden = make_norm(before, dim)
@@ -153,9 +133,9 @@ def linear(module: nn.Module) -> tuple[Tensor, Tensor]:
 class SAB(nn.Module):
     """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2)."""
 
-    def __init__(self, dim_in: int, dim: int, **options: Unpack[MABOptions]) -> None:
+    def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
-        self.mab = MAB(dim_in, dim_in, dim, **options)
+        self.mab = MAB(dim_in, dim_in, dim, options)
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
@@ -174,13 +154,13 @@ class ISAB(nn.Module):
         dim_in: int,
         dim: int,
         inducing: int = 16,
+        options: AttentionOptions = RELEASED,
         initial: InitialName = "normal",
-        **options: Unpack[MABOptions],
     ) -> None:
         super().__init__()
         self.inducing_points = nn.Parameter(initial_rows(inducing, dim, initial))
-        self.reads = MAB(dim, dim_in, dim, **options)
-        self.writes = MAB(dim_in, dim, dim, **options)
+        self.reads = MAB(dim, dim_in, dim, options)
+        self.writes = MAB(dim_in, dim, dim, options)
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
@@ -201,16 +181,16 @@ class PMA(nn.Module):
         self,
         dim: int,
         seeds: int = 1,
+        options: AttentionOptions = RELEASED,
         seed_source: SeedSource = "trained",
         initial: InitialName = "normal",
-        **options: Unpack[MABOptions],
     ) -> None:
         super().__init__()
         trained = seed_source == "trained"
         self.seeds = nn.Parameter(initial_rows(seeds, dim, initial)) if trained else None
         self.pooled_seeds = None if trained else PooledSeeds(dim, seeds, seed_source)
-        self.feed_forward = rff(dim, dim) if options.get("form") == "paper" else nn.Identity()
-        self.mab = MAB(dim, dim, dim, **options)
+        self.feed_forward = rff(dim, dim) if options.form == "paper" else nn.Identity()
+        self.mab = MAB(dim, dim, dim, options)
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""

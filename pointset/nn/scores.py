@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from pointset.configuration import ScoreName
+from pointset.configuration import AttentionOptions
 
 LARGEST = 2**22
 """Numbers of the hidden layer of an additive score that are held at once: 16 MB of float32."""
@@ -133,11 +133,13 @@ def uniform(*shape: int, inputs: int) -> Tensor:
     return torch.empty(*shape).uniform_(-bound, bound)
 
 
-def make_score(
-    name: ScoreName, heads: int, width: int, *, factor: float, layers: int, temperature: float, trained: bool
-) -> Score:
-    """The named score; `factor` is for those that grow with the width, `layers` for the additive one."""
-    if name == "additive":
-        return AdditiveScore(heads, width, layers, temperature, trained)
-    kind = BilinearScore if name == "bilinear" else DotScore
+def make_score(dim: int, options: AttentionOptions) -> Score:
+    """The named score of heads that share the width d; only those that grow with the width have the scale."""
+    heads, width = options.heads, dim // options.heads
+    temperature, trained = options.temperature, options.trained_temperature
+    if options.score == "additive":
+        return AdditiveScore(heads, width, options.score_layers, temperature, trained)
+    scale = options.scale
+    factor = scale if not isinstance(scale, str) else 1.0 / math.sqrt(dim if scale == "model" else dim / heads)
+    kind = BilinearScore if options.score == "bilinear" else DotScore
     return kind(heads, width, factor, temperature, trained)

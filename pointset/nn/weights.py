@@ -4,13 +4,11 @@ The functions themselves are in `simplex`; here they become a module that a bloc
 upper bounds that fit a set of any size, and dropout.
 """
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Coverage, WeightsName
+from pointset.configuration import RELEASED, AttentionOptions, WeightsName
 from pointset.nn.dropout import Dropout
 from pointset.nn.simplex import BOUNDED, WEIGHTS
 from pointset.nn.simplex.rows import single_or_double
@@ -31,32 +29,16 @@ class Weights(nn.Module):
     always suffices, as bound >= 1.
 
     Args:
-        names: one for all heads, or one for each.
-        heads: h.
-        bound: at least 1; see above.
-        coverage: "none", "seeds" (the queries, in each head) or "heads" (in each query).
-        dropout: rate at which single weights are set to zero while training, the others divided by 1 - rate.
+        options: heads, `weights`, `bound`, `coverage` ("seeds" are the queries, in each head; "heads" those of each
+            query) and `attention_dropout`, the rate at which single weights are set to zero while training, the others
+            divided by 1 - rate.
     """
 
-    def __init__(
-        self,
-        names: WeightsName | Sequence[WeightsName] = "softmax",
-        heads: int = 4,
-        bound: float = 2.0,
-        coverage: Coverage = "none",
-        dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
-        given: Sequence[WeightsName] = (names,) if isinstance(names, str) else names
-        self.names = tuple(given) * heads if len(given) == 1 else tuple(given)
-        if len(self.names) != heads:
-            raise ValueError(f"weights={names!r} are {len(self.names)} for heads={heads}: give 1, or 1 for each head")
-        if coverage != "none" and not set(self.names) <= BOUNDED:
-            raise ValueError(f"coverage={coverage!r} shares out an upper bound: give csparsemax or csoftmax weights")
-        if bound < 1.0:
-            raise ValueError(f"bound={bound} leaves less than 1 in all: give at least 1")
-        self.bound, self.coverage = bound, coverage
-        self.dropout = Dropout(dropout)
+        self.names = options.weights * (options.heads // len(options.weights))
+        self.bound, self.coverage = options.bound, options.coverage
+        self.dropout = Dropout(options.attention_dropout)
 
     @property
     def are_softmax(self) -> bool:

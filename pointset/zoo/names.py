@@ -7,6 +7,7 @@ pma share one decoder, so that such models differ in the pooling alone. `pointne
 context.
 """
 
+import dataclasses
 import difflib
 import itertools
 import re
@@ -19,10 +20,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pointset.configuration import check_seed
+from pointset.configuration import AttentionOptions, check_seed
 from pointset.errors import PointsetError
-from pointset.nn.attention import AttentionOptions
-from pointset.nn.blocks import ISAB, PMA, SAB, MABOptions
+from pointset.nn.blocks import ISAB, PMA, SAB
 from pointset.nn.context import DGCNN, PointNet
 from pointset.nn.deepsets import EquivariantLayer, Statistic
 from pointset.nn.dropout import Dropout
@@ -298,7 +298,7 @@ def used_options(name: str) -> set[str]:
     used = {"dim", "layers", "dropout", "row_dropout", "norm"}
     attends_in_encoder, attends_in_pool = "sab" in match["encoder"], match["pooling"].startswith("pma")
     if attends_in_encoder or attends_in_pool:
-        used |= {"heads", "form", "prenorm", *AttentionOptions.__annotations__} - {"coverage"}
+        used |= {field.name for field in dataclasses.fields(AttentionOptions)} - {"coverage"}
     if match["inducing"] or attends_in_pool:
         used |= {"initial"}
     if attends_in_pool:
@@ -306,24 +306,6 @@ def used_options(name: str) -> set[str]:
     if match["aggregation"] and canonical(match["aggregation"]) in WITH_HEADS:
         used |= {"heads"}
     return used
-
-
-def _block_options(options: ModelOptions) -> MABOptions:
-    """What all attention blocks of a model share; PMA has weights and a coverage of its own."""
-    return MABOptions(
-        heads=options.heads,
-        form=options.form,
-        norm=options.norm,
-        prenorm=options.prenorm,
-        scale=options.scale,
-        score=options.score,
-        score_layers=options.score_layers,
-        weights=options.weights,
-        temperature=options.temperature,
-        trained_temperature=options.trained_temperature,
-        bound=options.bound,
-        attention_dropout=options.attention_dropout,
-    )
 
 
 def _encoder(encoder: str, pooling: str, inducing: int, spec: Spec) -> list[nn.Module]:
@@ -356,10 +338,9 @@ def _equivariant(pooling: str, spec: Spec) -> list[nn.Module]:
 def _attentive(encoder: str, inducing: int, spec: Spec) -> list[nn.Module]:
     """SABs or ISABs; depth and width as in the Set Transformer's appendix (point clouds)."""
     options, dim = spec.options, spec.options.dim
-    shared = _block_options(options)
-    block: Callable[[int], nn.Module] = partial(SAB, dim=dim, **shared)
+    block: Callable[[int], nn.Module] = partial(SAB, dim=dim, options=options.attention())
     if encoder != "sab":
-        block = partial(ISAB, dim=dim, inducing=inducing, initial=options.initial, **shared)
+        block = partial(ISAB, dim=dim, inducing=inducing, options=options.attention(), initial=options.initial)
     # Form "paper" adds its input to its output, and a norm before the first block would erase raw coordinates.
     embed = options.form == "paper" or options.prenorm
     first: list[nn.Module] = [Masked(nn.Linear(spec.inputs, dim))] if embed else []
@@ -396,13 +377,9 @@ class AttentionPool(nn.Module):
 
     def __init__(self, seeds: int, options: ModelOptions) -> None:
         super().__init__()
-        block = _block_options(options)
         self.dropout = Dropout(options.dropout)
-        pooling = block.copy()
-        pooling["coverage"] = options.coverage
-        pooling["weights"] = options.pool_weights or options.weights
-        self.pma = PMA(options.dim, seeds, options.seeds, options.initial, **pooling)
-        self.sab = SAB(options.dim, options.dim, **block) if seeds > 1 else None
+        self.pma = PMA(options.dim, seeds, options.attention(pooling=True), options.seeds, options.initial)
+        self.sab = SAB(options.dim, options.dim, options.attention()) if seeds > 1 else None
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""

@@ -187,7 +187,7 @@ def test_it_is_saved_as_plain_data(read):
             "[sets]\nnormalise = 'none'",
             "'normalise' is not an option of DataOptions: known are points, pool_points, norm",
         ),
-        ("[model]\nwidth = 64", "'width' is not an option of ModelOptions: known are dim"),
+        ("[model]\nwidth = 64", "'width' is not an option of ModelOptions: known are heads"),
         ("[sets]\npoints = 100", "sets.points is given: sizes of set stand in points"),
         ("[recipe]\nepochs = '3'", "epochs must be a whole number, at least 1, got '3'"),
         ("[recipe]\nschedule = 'cosinus'", "schedule must be one of 'cosine', 'step', 'constant', got 'cosinus'"),

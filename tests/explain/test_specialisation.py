@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import pointset
+from pointset.configuration import AttentionOptions
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.errors import PointsetError
@@ -33,7 +34,7 @@ class Looks(nn.Module):
 
     def __init__(self, sharpness: float, alike: bool = False) -> None:
         super().__init__()
-        self.isab = ISAB(3, 4, inducing=4, heads=1)
+        self.isab = ISAB(3, 4, inducing=4, options=AttentionOptions(heads=1))
         with torch.no_grad():
             for parameter in self.parameters():
                 parameter.zero_()

@@ -6,18 +6,20 @@ import pytest
 import torch
 from torch import Tensor
 
+from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops
 from pointset.nn.attention import Multihead
 from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.
 B, N, M, DIM_QUERY, DIM_KEY, DIM, HEADS = 2, 3, 7, 5, 11, 12, 4
+PAPER = AttentionOptions(heads=HEADS, form="paper")
 
 
 @pytest.fixture
 def attention() -> Multihead:
     torch.manual_seed(0)
-    return Multihead(DIM_QUERY, DIM_KEY, DIM, HEADS).double()
+    return Multihead(DIM_QUERY, DIM_KEY, DIM, PAPER).double()
 
 
 def inputs(batch: int = B) -> tuple[Tensor, Tensor, Tensor]:
@@ -84,7 +86,7 @@ def test_few_queries_are_absorbed_and_many_are_not(attention, monkeypatch):
             way,
             lambda self, *args, way=way, original=original: (ways.append(way), original(self, *args))[1],
         )
-    wide = Multihead(16, 16, 16, 4)
+    wide = Multihead(16, 16, 16, PAPER)
     wide(torch.randn(1, 1, 16), torch.randn(1, 100, 16))
     wide(torch.randn(1, 100, 16), torch.randn(1, 100, 16))
     wide.record = [].append
@@ -96,7 +98,7 @@ def test_few_queries_are_absorbed_and_many_are_not(attention, monkeypatch):
 def test_agrees_with_torch(scale):
     """torch.nn.MultiheadAttention scales by sqrt(d / h): ours equals it with "head", and must not with "model"."""
     torch.manual_seed(0)
-    ours = Multihead(DIM, DIM, DIM, HEADS, scale=scale).double()
+    ours = Multihead(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form="paper", scale=scale)).double()
     theirs = torch.nn.MultiheadAttention(DIM, HEADS, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([part.weight for part in (ours.query, ours.key, ours.value)]))
@@ -120,7 +122,7 @@ def test_agrees_with_torch(scale):
 def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
     logits = torch.randn(B, HEADS, N, M) * 50
     mask = inputs()[2]
-    weights = Weights("softmax", logits.shape[1])(logits, mask)
+    weights = Weights(AttentionOptions(heads=HEADS))(logits, mask)
     assert (weights.masked_select(~mask[:, None, None, :]) == 0).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(B, HEADS, N))
 
@@ -128,7 +130,7 @@ def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
 @pytest.mark.parametrize("way", ["_absorbed", "_explicit", "_fused"])
 def test_an_empty_set_answers_zero_with_finite_gradients(way, monkeypatch):
     monkeypatch.setattr(Multihead, "_absorbing_is_cheaper", lambda *_: way == "_absorbed")
-    attention = Multihead(DIM_QUERY, DIM_KEY, DIM, HEADS, output=False)
+    attention = Multihead(DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS))
     attention.record = [].append if way == "_explicit" else None
     X, Y, mask = inputs()
     X, Y = X.float(), Y.float().requires_grad_()
@@ -143,7 +145,7 @@ def test_an_empty_set_answers_zero_with_finite_gradients(way, monkeypatch):
 
 def test_gradcheck():
     torch.manual_seed(0)
-    attention = Multihead(2, 3, 4, 2).double()
+    attention = Multihead(2, 3, 4, AttentionOptions(heads=2, form="paper")).double()
     X = torch.randn(1, 2, 2, dtype=torch.float64, requires_grad=True)
     Y = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, True, False], [True, True, True]])
@@ -153,7 +155,7 @@ def test_gradcheck():
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_folding_both_projections_into_few_keys_changes_nothing(masked):
-    block = Multihead(12, 20, 24, heads=3).double()
+    block = Multihead(12, 20, 24, AttentionOptions(heads=3, form="paper")).double()
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(2, 50, 12, generator=generator, dtype=torch.double, requires_grad=True)
     Y = torch.randn(2, 2, 20, generator=generator, dtype=torch.double, requires_grad=True)
@@ -168,7 +170,7 @@ def test_folding_both_projections_into_few_keys_changes_nothing(masked):
 
 
 def test_folding_saves_operations():
-    block = Multihead(32, 32, 32, heads=2)
+    block = Multihead(32, 32, 32, AttentionOptions(heads=2, form="paper"))
     X, Y = torch.zeros(1, 500, 32), torch.zeros(1, 4, 32)
     with torch.no_grad():
         assert flops(lambda: block(X, Y)) == 2 * (2 * 4 * 32**2 + 2 * 4 * 32**2 + 2 * 500 * 2 * 4 * 32 + 4 * 32)

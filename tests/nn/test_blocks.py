@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pointset.configuration import AttentionOptions
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
 from pointset.zoo.options import ModelOptions
@@ -64,7 +65,7 @@ def _seeded():
 @pytest.mark.parametrize("form", TRANSCRIBED)
 @pytest.mark.parametrize("keys", [M, 200], ids=["few keys", "many keys"])
 def test_mab_is_its_formula(form, scale, keys):
-    mab = MAB(DIM, DIM, DIM, heads=HEADS, form=form, scale=scale).double()
+    mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, scale=scale)).double()
     X, Y = rows(B, N, DIM), rows(B, keys, DIM, seed=1)
     expected = torch.stack([TRANSCRIBED[form](mab, x, y, SCALES[scale]) for x, y in zip(X, Y, strict=True)])
     torch.testing.assert_close(mab(X, Y), expected)
@@ -74,12 +75,12 @@ def test_mab_is_its_formula(form, scale, keys):
 def test_sab_isab_pma_are_their_formulas(form):
     mab, scale = TRANSCRIBED[form], SCALES["model"]
     X = rows(1, N, DIM)
-    sab = SAB(DIM, DIM, heads=HEADS, form=form).double()
+    sab = SAB(DIM, DIM, AttentionOptions(heads=HEADS, form=form)).double()
     torch.testing.assert_close(sab(X)[0], mab(sab.mab, X[0], X[0], scale))
-    isab = ISAB(DIM, DIM, 4, heads=HEADS, form=form).double()
+    isab = ISAB(DIM, DIM, 4, AttentionOptions(heads=HEADS, form=form)).double()
     H = mab(isab.reads, isab.inducing_points[0], X[0], scale)
     torch.testing.assert_close(isab(X)[0], mab(isab.writes, X[0], H, scale))
-    pma = PMA(DIM, 2, heads=HEADS, form=form).double()
+    pma = PMA(DIM, 2, AttentionOptions(heads=HEADS, form=form)).double()
     Z = X[0]
     if form == "paper":
         Z = linear(pma.feed_forward[2], torch.relu(linear(pma.feed_forward[0], Z)))
@@ -87,7 +88,7 @@ def test_sab_isab_pma_are_their_formulas(form):
 
 
 def test_pma_with_pooled_seeds_takes_them_from_the_mean():
-    pma = PMA(DIM, 2, "pooled", heads=HEADS).double()
+    pma = PMA(DIM, 2, AttentionOptions(heads=HEADS), "pooled").double()
     X = rows(1, N, DIM)
     S = linear(pma.pooled_seeds.maps, X[0].mean(0)).reshape(2, DIM)
     torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
@@ -95,7 +96,7 @@ def test_pma_with_pooled_seeds_takes_them_from_the_mean():
 
 def test_seeds_take_the_set_s_statistics_in_turn():
     """Five seeds: mean, largest, smallest, deviation, and the mean again, each through a map of its own."""
-    pma = PMA(DIM, 5, "statistics", heads=HEADS).double()
+    pma = PMA(DIM, 5, AttentionOptions(heads=HEADS), "statistics").double()
     X = rows(1, N, DIM)
     mean, deviation = X[0].mean(0), (X[0].var(0, unbiased=False) + 1e-6).sqrt()
     pooled = [mean, X[0].amax(0), X[0].amin(0), deviation, mean]
@@ -105,7 +106,7 @@ def test_seeds_take_the_set_s_statistics_in_turn():
 
 
 def test_seeds_of_the_maximum_are_maps_of_the_maximum():
-    pma = PMA(DIM, 2, "max", heads=HEADS).double()
+    pma = PMA(DIM, 2, AttentionOptions(heads=HEADS), "max").double()
     X = rows(1, N, DIM)
     S = linear(pma.pooled_seeds.maps, X[0].amax(0)).reshape(2, DIM)
     torch.testing.assert_close(pma(X)[0], reference_mab(pma.mab, S, X[0], SCALES["model"]))
@@ -115,7 +116,7 @@ def test_agrees_with_torch_geometric():
     """Its MultiheadAttentionBlock without layer norm: our paper form, scaled per head, with a one-layer rFF."""
     geometric = pytest.importorskip("torch_geometric.nn.aggr.utils")
     theirs = geometric.MultiheadAttentionBlock(DIM, HEADS, layer_norm=False).double().eval()
-    ours = MAB(DIM, DIM, DIM, heads=HEADS, form="paper", scale="head", norm="none").double()
+    ours = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form="paper", scale="head", norm="none")).double()
     ours.feed_forward = nn.Sequential(theirs.lin, nn.ReLU())
     heads = ours.multihead
     with torch.no_grad():
@@ -135,12 +136,16 @@ def test_agrees_with_torch_geometric():
     torch.testing.assert_close(ours(X, Y, mask), theirs(X, Y, y_mask=mask))
 
 
-@pytest.mark.parametrize("prenorm", [False, True])
-@pytest.mark.parametrize("norm", ["none", "layer", "set", "group", "instance", "batch"])
+NORMS = ("layer", "set", "group", "instance", "batch")
+
+
+@pytest.mark.parametrize(
+    ("norm", "prenorm"), [("none", False), *((norm, prenorm) for norm in NORMS for prenorm in (False, True))]
+)
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
 def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenorm):
-    module = block(DIM, DIM, heads=HEADS, form=form, norm=norm, prenorm=prenorm).double()
+    module = block(DIM, DIM, options=AttentionOptions(heads=HEADS, form=form, norm=norm, prenorm=prenorm)).double()
     found = check_symmetry(module, dim=DIM)
     assert found.kind == "equivariant"
     assert found.worst < 1e-10
@@ -151,7 +156,7 @@ def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenor
 @pytest.mark.parametrize("block", [SAB, ISAB, PMA])
 def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):
     widths = (DIM,) if block is PMA else (DIM, DIM)
-    module = block(*widths, heads=HEADS, form=form, norm=norm)
+    module = block(*widths, options=AttentionOptions(heads=HEADS, form=form, norm=norm))
     X = torch.randn(2, 9, DIM)
     mask = torch.ones(2, 9, dtype=torch.bool)
     mask[0, 5:] = False
@@ -164,24 +169,21 @@ def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
 def test_gradcheck_with_a_mask(block, form):
-    module = block(4, 4, heads=2, form=form).double()
+    module = block(4, 4, options=AttentionOptions(heads=2, form=form)).double()
     mask = torch.tensor([[True, True, False], [True, True, True]])
     X = rows(2, 3, 4).requires_grad_()
     torch.autograd.gradcheck(lambda X: module(X, mask)[mask], (X,))
-    pma = PMA(4, 2, heads=2, form=form).double()
+    pma = PMA(4, 2, AttentionOptions(heads=2, form=form)).double()
     torch.autograd.gradcheck(lambda X: pma(X, mask), (X,))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"dim_query": 3, "dim_key": 3, "dim": 12, "form": "paper"}, "dim_query=3 must equal dim=12"),
-        ({"dim_query": 3, "dim_key": 3, "dim": 10, "heads": 4}, "dim=10 cannot be shared by heads=4"),
-    ],
+    ("dim", "form", "words"),
+    [(12, "paper", "dim_query=3 must equal dim=12"), (10, "reference", "dim=10 cannot be shared by heads=4")],
 )
-def test_impossible_sizes_are_refused(arguments, words):
+def test_impossible_sizes_are_refused(dim, form, words):
     with pytest.raises(ValueError, match=words):
-        MAB(**arguments)
+        MAB(3, 3, dim, AttentionOptions(form=form))
 
 
 def test_normal_rows_start_further_apart_than_the_released_ones():

@@ -5,19 +5,21 @@ from functools import partial
 import pytest
 import torch
 
+from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops
 from pointset.nn import attention, blocks
 from pointset.nn.blocks import ISAB, PMA, SAB
 
 N, M, D, H = 300, 6, 32, 4
+OPTIONS = AttentionOptions(heads=H)
 LONG = 3
 """Sets in a batch."""
 
 FORMULAS = {
     # For each inducing point Q and its fold with W^K; what it reads times W^V, feed-forward, K and V; then the rows.
-    "ISAB": (ISAB(D, D, M, heads=H), M * 2 * D**2, M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D)),
-    "PMA": (PMA(D, M, heads=H), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
-    "SAB": (SAB(D, D, heads=H), 0, N * 4 * D**2 + 2 * N * N * D),
+    "ISAB": (ISAB(D, D, M, OPTIONS), M * 2 * D**2, M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D)),
+    "PMA": (PMA(D, M, OPTIONS), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
+    "SAB": (SAB(D, D, OPTIONS), 0, N * 4 * D**2 + 2 * N * N * D),
 }
 """By block: itself, the multiply-adds it makes once for a batch, and those for every set."""
 
@@ -53,7 +55,7 @@ def test_a_training_step_makes_three_times_as_many(name, order):
 
 def test_reading_a_set_costs_no_projection_of_it():
     """Absorbed attention: what a block does more for each row grows with 2 h m d + 2 m d + 2 d^2, not with 4 d^2."""
-    block = ISAB(D, D, 1, heads=1)
+    block = ISAB(D, D, 1, AttentionOptions(heads=1))
     with torch.no_grad():
         less, more = (flops(partial(block, torch.zeros(1, n, D))) for n in (N, 2 * N))
     assert more - less == 2 * N * (2 * D + 2 * D + 2 * D**2)

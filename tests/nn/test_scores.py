@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pointset.configuration import AttentionOptions
 from pointset.nn import scores
 from pointset.nn.scores import AdditiveScore, BilinearScore, DotScore, make_score
 
@@ -17,8 +18,8 @@ def rows(*shape: int, seed: int = 0) -> Tensor:
 
 
 def made(name, **options):
-    given = {"factor": 0.3, "layers": 1, "temperature": 0.5, "trained": False, **options}
-    score = make_score(name, HEADS, WIDTH, **given).double()
+    given = {"scale": 0.3, "temperature": 0.5, **options}
+    score = make_score(HEADS * WIDTH, AttentionOptions(heads=HEADS, score=name, **given)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in score.parameters():
@@ -55,29 +56,29 @@ def one_pair(score, j: int, query: Tensor, key: Tensor) -> Tensor:
 @pytest.mark.parametrize("trained", [False, True])
 @pytest.mark.parametrize(("name", "layers"), [("dot", 1), ("bilinear", 1), ("additive", 1), ("additive", 3)])
 def test_logits_are_the_formula(name, layers, trained):
-    score = made(name, layers=layers, trained=trained)
+    score = made(name, score_layers=layers, trained_temperature=trained)
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(score(Q, K), pair_by_pair(score, Q, K))
 
 
 @pytest.mark.parametrize("name", ["dot", "bilinear"])
 def test_a_linear_score_is_a_product_of_either_side(name):
-    score = made(name, trained=True)
+    score = made(name, trained_temperature=True)
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(Q @ score.keys(K).mT, score(Q, K))
     torch.testing.assert_close(score.queries(Q) @ K.mT, score(Q, K))
 
 
 def test_bilinear_begins_as_the_dot_product():
-    options = {"factor": 0.3, "layers": 1, "temperature": 1.0, "trained": False}
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
-    bilinear, dot = (make_score(name, HEADS, WIDTH, **options).double() for name in ("bilinear", "dot"))
+    options = [AttentionOptions(heads=HEADS, score=name) for name in ("bilinear", "dot")]
+    bilinear, dot = (make_score(HEADS * WIDTH, one).double() for one in options)
     torch.testing.assert_close(bilinear(Q, K), dot(Q, K), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_additive_logits_in_pieces_are_those_of_a_whole(layers, monkeypatch):
-    score = made("additive", layers=layers)
+    score = made("additive", score_layers=layers)
     inputs = [rows(1, HEADS, N, WIDTH).requires_grad_(), rows(B, HEADS, M, WIDTH, seed=2).requires_grad_()]
     asked = [*inputs, *score.parameters()]
     whole = score(*inputs)
@@ -105,7 +106,7 @@ def test_a_hidden_layer_is_never_held_whole(monkeypatch):
 
 
 def test_a_trained_temperature_stays_positive_and_begins_at_the_given_one():
-    score = make_score("dot", HEADS, WIDTH, factor=1.0, layers=1, temperature=4.0, trained=True).double()
+    score = make_score(12, AttentionOptions(heads=HEADS, scale=1.0, temperature=4.0, trained_temperature=True)).double()
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(score(Q, K), Q @ K.mT / 4)
     with torch.no_grad():

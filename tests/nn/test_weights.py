@@ -5,6 +5,8 @@ import torch
 from torch import Tensor
 
 import pointset
+from pointset.configuration import AttentionOptions
+from pointset.errors import PointsetError
 from pointset.nn import PMA, Multihead, Weights
 from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
 
@@ -14,6 +16,10 @@ NAMES = tuple(WEIGHTS)
 
 def logits_of(*shape: int) -> Tensor:
     return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def made(name: str | tuple[str, ...], heads: int = HEADS, **options) -> Weights:
+    return Weights(AttentionOptions(weights=name, heads=heads, **options))
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def mask() -> Tensor:
     [(name, "none") for name in NAMES] + [(name, axis) for name in sorted(BOUNDED) for axis in ("seeds", "heads")],
 )
 def test_rows_are_weights_over_the_real_keys(name, coverage, mask):
-    found = Weights(name, HEADS, 1.5, coverage)(logits_of(B, HEADS, N, M), mask)
+    found = made(name, bound=1.5, coverage=coverage)(logits_of(B, HEADS, N, M), mask)
     torch.testing.assert_close(found.sum(dim=-1), torch.ones(B, HEADS, N, dtype=torch.float64))
     assert (found >= 0).all()
     assert not found[~mask[:, None, None, :].expand_as(found)].any()
@@ -36,7 +42,7 @@ def test_rows_are_weights_over_the_real_keys(name, coverage, mask):
 def test_an_empty_set_gets_no_weight_and_no_nan(name):
     logits = logits_of(B, HEADS, N, M).requires_grad_()
     mask = torch.tensor([[False] * M, [True] * M])
-    found = Weights(name, HEADS)(logits, mask)
+    found = made(name)(logits, mask)
     found.square().sum().backward()
     assert not found[0].any()
     assert logits.grad.isfinite().all()
@@ -45,9 +51,9 @@ def test_an_empty_set_gets_no_weight_and_no_nan(name):
 def test_every_head_has_its_own_function():
     names = ("softmax", "sparsemax", "entmax15", "csparsemax")
     logits = logits_of(B, HEADS, N, M)
-    found = Weights(names, HEADS, bound=2.0)(logits)
+    found = made(names, bound=2.0)(logits)
     for head, name in enumerate(names):
-        alone = Weights(name, 1, bound=2.0)(logits[:, head : head + 1])
+        alone = made(name, 1, bound=2.0)(logits[:, head : head + 1])
         torch.testing.assert_close(found[:, head : head + 1], alone)
     assert (found[:, 0] > 0).all()
     assert (found[:, 1] == 0).any()
@@ -55,7 +61,7 @@ def test_every_head_has_its_own_function():
 
 @pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
 def test_the_bound_is_a_multiple_of_uniform_attention(name, mask):
-    found = Weights(name, HEADS, bound=1.25)(logits_of(B, HEADS, N, M), mask)
+    found = made(name, bound=1.25)(logits_of(B, HEADS, N, M), mask)
     sizes = mask.sum(dim=1).double()[:, None, None, None]
     assert (found * sizes).max() == pytest.approx(1.25)
 
@@ -64,7 +70,7 @@ def test_the_bound_is_a_multiple_of_uniform_attention(name, mask):
 @pytest.mark.parametrize(("coverage", "axis", "sharers"), [("seeds", 2, N), ("heads", 1, HEADS)])
 def test_sharers_together_stay_below_the_fertility(name, coverage, axis, sharers, mask):
     logits = logits_of(B, HEADS, N, M)
-    alone, covered = (Weights(name, HEADS, 1.5, one)(logits, mask).sum(dim=axis) for one in ("none", coverage))
+    alone, covered = (made(name, bound=1.5, coverage=one)(logits, mask).sum(dim=axis) for one in ("none", coverage))
     sizes = mask.sum(dim=1).double()[:, None, None]
     fertility = 1.5 * sharers / sizes
     assert (covered <= fertility + 1e-12).all()
@@ -75,7 +81,7 @@ def test_coverage_is_what_the_docstring_says():
     """u_1 = bound T / m, u_(t+1) = u_t less the weights before, each a constrained sparsemax."""
     logits = logits_of(1, 1, 3, M)
     left = torch.full((M,), 1.2 * 3 / M, dtype=torch.float64)
-    found = Weights("csparsemax", 1, 1.2, "seeds")(logits)[0, 0]
+    found = made("csparsemax", 1, bound=1.2, coverage="seeds")(logits)[0, 0]
     for row, weights in zip(logits[0, 0], found, strict=True):
         expected = constrained_sparsemax(row, left)
         torch.testing.assert_close(weights, expected)
@@ -83,7 +89,7 @@ def test_coverage_is_what_the_docstring_says():
 
 
 def test_a_bound_of_one_makes_all_seeds_together_uniform():
-    found = Weights("csparsemax", HEADS, 1.0, "seeds")(logits_of(B, HEADS, N, M))
+    found = made("csparsemax", bound=1.0, coverage="seeds")(logits_of(B, HEADS, N, M))
     torch.testing.assert_close(found.sum(dim=2), torch.full((B, HEADS, M), N / M, dtype=torch.float64))
 
 
@@ -97,7 +103,7 @@ def test_half_precision_shares_out_the_last_bit(name, coverage, dtype, keys):
     logits = torch.randn(shape, generator=torch.Generator().manual_seed(keys)).to(dtype)
     mask = torch.arange(keys + 30)[None] < keys
     padded = torch.nn.functional.pad(logits, (0, 30))
-    weights = Weights(name, shape[1], 1.0, coverage)
+    weights = made(name, shape[1], bound=1.0, coverage=coverage)
     found = weights(logits)
     assert found.dtype == dtype
     assert torch.equal(found, weights(logits.float()).to(dtype))
@@ -110,7 +116,7 @@ def test_half_precision_exceeds_the_fertility_by_no_more_than_its_rounding(name,
     """Each weight is rounded once, by half a unit in the last place at most."""
     keys, bound = 335, 1.25
     logits = 4 * torch.randn(2, 3, sharers, keys, generator=torch.Generator().manual_seed(0))
-    found = Weights(name, 3, bound, "seeds")(logits.bfloat16()).double().sum(dim=2)
+    found = made(name, 3, bound=bound, coverage="seeds")(logits.bfloat16()).double().sum(dim=2)
     fertility = bound * sharers / keys
     assert fertility * 0.999 < found.max() <= fertility * (1 + torch.finfo(torch.bfloat16).eps / 2 + 1e-5)
 
@@ -118,8 +124,8 @@ def test_half_precision_exceeds_the_fertility_by_no_more_than_its_rounding(name,
 def test_bounds_of_half_precision_count_all_keys():
     """257 keys are 256 in bfloat16: the bound is a multiple of 1 / 257."""
     logits = torch.randn(1, 1, 5, 257, generator=torch.Generator().manual_seed(0)).bfloat16()
-    assert Weights("csparsemax", 1, 1.0)._keys(logits, None).item() == 257
-    assert Weights("csparsemax", 1, 1.0)._keys(logits, torch.ones(1, 1, 1, 257, dtype=torch.bool)).item() == 257
+    assert made("csparsemax", 1, bound=1.0)._keys(logits, None).item() == 257
+    assert made("csparsemax", 1, bound=1.0)._keys(logits, torch.ones(1, 1, 1, 257, dtype=torch.bool)).item() == 257
 
 
 def test_seeds_with_coverage_look_at_different_points():
@@ -127,7 +133,10 @@ def test_seeds_with_coverage_look_at_different_points():
     torch.manual_seed(0)
     distances = {}
     for coverage in ("none", "seeds"):
-        pma = PMA(8, 4, weights="csparsemax", bound=1.0 if coverage == "seeds" else 4.0, coverage=coverage)
+        options = AttentionOptions(
+            weights=("csparsemax",), bound=1.0 if coverage == "seeds" else 4.0, coverage=coverage
+        )
+        pma = PMA(8, 4, options)
         with torch.no_grad():
             pma.seeds.copy_(pma.seeds[:, :1].expand_as(pma.seeds))
         (found,) = pointset.attention_maps(pma, torch.randn(40, 8))
@@ -138,7 +147,7 @@ def test_seeds_with_coverage_look_at_different_points():
 
 def test_dropped_weights_are_zero_and_the_others_larger():
     torch.manual_seed(0)
-    weights = Weights("softmax", HEADS, dropout=0.25)
+    weights = made("softmax", attention_dropout=0.25)
     logits = logits_of(B, HEADS, 100, M)
     found, kept = weights.train()(logits), weights.eval()(logits)
     dropped = found == 0
@@ -153,8 +162,9 @@ def test_dropped_weights_are_zero_and_the_others_larger():
 def test_every_order_of_products_attends_alike(weights, score, output, n, m):
     """Whatever is cheapest against projected keys and explicit weights: values and gradients."""
     torch.manual_seed(0)
-    attention = Multihead(5, 6, 8, HEADS, score=score, weights=weights, trained_temperature=True, output=output)
-    attention = attention.double()
+    form = "paper" if output else "reference"
+    options = AttentionOptions(heads=HEADS, form=form, score=score, weights=weights, trained_temperature=True)
+    attention = Multihead(5, 6, 8, options).double()
     X, Y = torch.randn(1, n, 5).double().expand(B, -1, -1), torch.randn(B, m, 6).double()
     mask = torch.arange(m).expand(B, m) < torch.tensor([[m], [m - 1]])
 
@@ -174,10 +184,14 @@ def test_every_order_of_products_attends_alike(weights, score, output, n, m):
         )
 
 
-def test_wrong_arguments_are_named():
-    with pytest.raises(ValueError, match="are 2 for heads=4: give 1, or 1 for each head"):
-        Weights(("softmax", "sparsemax"), 4)
-    with pytest.raises(ValueError, match="coverage='seeds' shares out an upper bound"):
-        Weights("softmax", 4, coverage="seeds")
-    with pytest.raises(ValueError, match=r"bound=0\.9 leaves less than 1 in all"):
-        Weights("csoftmax", 4, bound=0.9)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"weights": ("softmax", "sparsemax")}, "heads=4.*softmax.*sparsemax"),
+        ({"coverage": "seeds"}, "coverage='seeds'.*weights=softmax.*csparsemax or csoftmax"),
+        ({"weights": "csoftmax", "bound": 0.9}, "bound must be .*at least 1, got 0.9"),
+    ],
+)
+def test_wrong_options_are_named(options, words):
+    with pytest.raises(PointsetError, match=words):
+        AttentionOptions(heads=4, **options)

@@ -243,7 +243,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
         ({"scale": "rows"}, "scale must be one of 'model', 'head' or a finite number above 0, got 'rows'"),
         ({"scale": 0.0}, "scale must be .* got 0.0"),
         ({"attention_dropout": 1.0}, "attention_dropout must be .* got 1.0"),
-        ({"width": 3}, "'width' is not an option of ModelOptions: known are dim, heads"),
+        ({"width": 3}, "'width' is not an option of ModelOptions: known are heads, form"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"layers": 0}, "layers must be .* at least 1, got 0"),
         ({"temperature": 0.0}, "temperature must be .* above 0, got 0.0"),
