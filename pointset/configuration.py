@@ -7,6 +7,7 @@ files and flags are all checked alike. Nothing heavy is imported here, so that `
 import dataclasses
 import numbers
 import sys
+from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
