@@ -21,6 +21,6 @@ from .training.checkpoints import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
-from .zoo.names import create_model as create_model
+from .zoo.models import create_model as create_model
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions

@@ -28,7 +28,7 @@ from pointset.benchmark.rounds import interleaved
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import held_at_peak
 from pointset.nn.blocks import ISAB, SAB, rff
-from pointset.nn.deepsets import EquivariantLayer
+from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.runs.atomic import write_json
 from pointset.runs.provenance import machine, versions
 from pointset.runs.threads import torch_threads

@@ -21,7 +21,8 @@ TYPED = (
     "pointset.nn",
     "pointset.tasks.expectation_maximisation",
     "pointset.tasks.mixtures",
-    "pointset.zoo.names",
+    "pointset.zoo.classifiers",
+    "pointset.zoo.models",
 )
 install_import_hook(TYPED, "beartype.beartype")
 

@@ -24,7 +24,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.costs import flops, step_memory
 from pointset.nn.modes import in_evaluation_mode
 from pointset.training.recipe import Precision
-from pointset.zoo.names import create_model
+from pointset.zoo.models import create_model
 
 CLASSES = 40
 SIDE = 2048

@@ -20,7 +20,9 @@ from torch import Tensor, nn
 
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.dropout import Dropout
-from pointset.zoo.names import AttentionPool, Masked, SetClassifier
+from pointset.nn.pooling.pma import AttentionPool
+from pointset.nn.rowwise import Masked
+from pointset.zoo.classifiers import SetClassifier
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 """From queries, keys and values [B, ., d] and a number of heads to what was read, [B, n, d], the queries added."""

@@ -28,7 +28,8 @@ def zoo(
         classes: classes to tell apart.
         as_json: print JSON.
     """
-    from pointset.zoo.names import create_model, list_models
+    from pointset.zoo.models import create_model
+    from pointset.zoo.names import list_models
 
     rows = []
     for name in list_models():
@@ -62,7 +63,7 @@ def train(
     from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
     from pointset.training.loop import fit
-    from pointset.zoo.names import create_model
+    from pointset.zoo.models import create_model
 
     _check_options(model, model_options)
     run = run or Path("runs") / model

@@ -20,7 +20,7 @@ from pointset.runs.atomic import read_json, write_atomically, write_json
 from pointset.runs.jobs import FolderJob, run_apart, run_job, run_jobs
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
-from pointset.zoo.names import create_model
+from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 
 __all__ = [

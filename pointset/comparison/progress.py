@@ -14,7 +14,7 @@ from pointset.runs.atomic import read_json
 from pointset.runs.jobs import FolderJob
 from pointset.runs.threads import torch_threads
 from pointset.training.loop import fit
-from pointset.zoo.names import create_model
+from pointset.zoo.models import create_model
 
 MEASURED_STEPS = 5
 

@@ -16,7 +16,7 @@ from pointset.comparison.statistics import Pair, compare_pairs
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs.atomic import read_json, write_atomically, write_json, write_text
 from pointset.runs.provenance import command, machine, origin
-from pointset.zoo.names import create_model
+from pointset.zoo.models import create_model
 
 FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
 

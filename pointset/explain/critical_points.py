@@ -32,8 +32,8 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
 
     from pointset.explain.maps import check_clouds
     from pointset.nn.modes import in_evaluation_mode
-    from pointset.nn.pooling.simple import MaxPool
-    from pointset.zoo.names import SetClassifier
+    from pointset.nn.pooling.max import MaxPool
+    from pointset.zoo.classifiers import SetClassifier
 
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)

@@ -237,7 +237,7 @@ def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
 def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
     """What each MAB of the model does, told by the block that holds it; a MAB of the user's own counts as "self"."""
     from pointset.nn.blocks import ISAB, PMA
-    from pointset.zoo.names import AttentionPool
+    from pointset.nn.pooling.pma import AttentionPool
 
     kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in _attentions(model)}
     for name, module in model.named_modules():

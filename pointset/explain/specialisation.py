@@ -147,7 +147,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     Raises:
         PointsetError: the model is not of the zoo.
     """
-    from pointset.zoo.names import Spec, build_model
+    from pointset.zoo.models import Spec, build_model
 
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):

@@ -5,10 +5,13 @@ Sets of several sizes may also lie end to end, with a `Packed` in place of the m
 
 from pointset.nn.attention import Multihead, attend
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
-from pointset.nn.deepsets import EquivariantLayer
+from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.fast.packing import Packed
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
-from pointset.nn.pooling.simple import MaxPool, MeanPool, SumPool
+from pointset.nn.pooling.max import MaxPool
+from pointset.nn.pooling.mean import MeanPool
+from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.pooling.sum import SumPool
 from pointset.nn.weights import Weights
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "Multihead",
     "Packed",
     "SetNorm",
+    "StatisticPool",
     "SumPool",
     "Weights",
     "attend",

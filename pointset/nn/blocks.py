@@ -23,7 +23,7 @@ from pointset.nn.fast.fusing import may_fuse
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.writing import Keys, Maps, write_rows
 from pointset.nn.norms import make_norm
-from pointset.nn.pooling.seeds import PooledSeeds
+from pointset.nn.seeds import PooledSeeds
 
 
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:

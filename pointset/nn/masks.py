@@ -4,11 +4,16 @@
 set (no True at all) is zero everywhere, never NaN.
 """
 
+from collections.abc import Callable
+from typing import Literal
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pointset.nn.fast.packing import Layout, Packed
+
+StatisticName = Literal["max", "min", "mean", "sum", "deviation"]
 
 
 def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
@@ -51,6 +56,16 @@ def masked_deviation(X: Float[Tensor, "*rows d"], mask: Layout | None = None) ->
     if isinstance(mask, Packed):
         return mask.each_set(masked_deviation, X)
     return (masked_mean((X - masked_mean(X, mask)).square(), mask) + 1e-6).sqrt()
+
+
+STATISTICS: dict[StatisticName, Callable[[Tensor, Layout | None], Tensor]] = {
+    "max": masked_max,
+    "min": masked_min,
+    "mean": masked_mean,
+    "sum": masked_sum,
+    "deviation": masked_deviation,
+}
+"""Statistics of each feature of a set by name, (X, mask) -> [B, 1, d]."""
 
 
 def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tensor, "*rows d"]:

@@ -112,6 +112,11 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
 }
 
 
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module is one of these normalisations, or stands for none."""
+    return isinstance(module, NoNorm | LayerNorm | SetNorm | BatchNorm)
+
+
 def make_norm(name: NormName, dim: int) -> nn.Module:
     """The named normalisation for rows of width `dim`."""
     return NoNorm() if name == "none" else NORMS[name](dim)

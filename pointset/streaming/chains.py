@@ -1,6 +1,6 @@
 """Models taken apart: `head(pool(encoder(rows)))`, each part in the form that streams."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from pointset.nn.context import DGCNN, PointNet
 from pointset.streaming.parts import Part, StreamingError, by_rows, encoder_part, gathered, pool_part
-from pointset.streaming.running import Rowwise, RunningMax
-from pointset.zoo.names import PackedClassifier, SetClassifier
+from pointset.streaming.running import Rowwise
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Chain:
 
 @singledispatch
 def chain_of(model: nn.Module) -> Chain:
-    """Take a model apart; nothing is computed yet.
+    """Take a model apart; nothing is computed yet. `chain_of.register` teaches it another type of model.
 
     Raises:
         StreamingError: a part of it needs the whole set at once, or it is of a type that is not known here.
@@ -32,22 +31,17 @@ def chain_of(model: nn.Module) -> Chain:
     raise StreamingError(f"a {type(model).__name__} has no encoder and pooling to stream through: call it on the cloud")
 
 
-@chain_of.register
-def _(model: SetClassifier) -> Chain:
-    encoder = [encoder_part(module, f"encoder.{i}") for i, module in enumerate(model.encoder)]
-    return Chain(encoder, pool_part(model.pool, "pool"), model.head)
-
-
-@chain_of.register
-def _(model: PackedClassifier) -> Chain:
-    return chain_of(model.model)
+def chain_of_parts(encoder: Sequence[nn.Module], pool: nn.Module, head: Callable[[Tensor], Tensor]) -> Chain:
+    """The chain of head(pool(encoder(rows))), whose parts are called `encoder.0`, ... and `pool`."""
+    layers = [encoder_part(module, f"encoder.{i}") for i, module in enumerate(encoder)]
+    return Chain(layers, pool_part(pool, "pool"), head)
 
 
 @chain_of.register
 def _(model: PointNet) -> Chain:
     # Its layers take packed rows, without a batch.
     rows = by_rows(lambda X: model.rows(X[0])[None])
-    return Chain([rows], gathered(RunningMax()), lambda pooled: model.head(pooled[0]))
+    return Chain([rows], gathered("max"), lambda pooled: model.head(pooled[0]))
 
 
 @chain_of.register

@@ -7,20 +7,23 @@ twice. `encoder_part` and `pool_part` choose by the type of the module; their `r
 part that cannot stream refuses when it is made, before anything is computed.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import singledispatch
 from typing import TypeVar
 
-import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
-from pointset.nn.deepsets import EquivariantLayer
-from pointset.nn.masks import masked_max, masked_mean
+from pointset.nn.encoders.rffp import EquivariantLayer
+from pointset.nn.masks import StatisticName
 from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoNorm, SetNorm
 from pointset.nn.pooling.aggregation import AggregationPool
-from pointset.nn.pooling.simple import MaxMeanPool, MaxPool, MeanPool, SumPool
+from pointset.nn.pooling.pma import AttentionPool
+from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.registry import part_of
+from pointset.nn.rowwise import Masked
+from pointset.nn.seeds import PooledSeeds
 from pointset.streaming.running import (
     Rowwise,
     Running,
@@ -31,23 +34,18 @@ from pointset.streaming.running import (
     RunningMin,
     RunningSum,
 )
-from pointset.zoo.names import AttentionPool, Masked
 
-RUNNING: dict[str, type[RunningMax | RunningSum]] = {
-    "mean": RunningMean,
+RUNNING: dict[StatisticName, type[RunningMax | RunningSum]] = {
     "max": RunningMax,
     "min": RunningMin,
+    "mean": RunningMean,
+    "sum": RunningSum,
     "deviation": RunningDeviation,
 }
-"""The statistics that seeds may come from."""
+"""Statistics of a set by name, as `pointset.nn.masks.STATISTICS` has them of a whole one."""
 
 Settled = TypeVar("Settled")
 Part = Generator[tuple[Running, ...], None, Settled]
-
-STATISTICS: dict[Callable[..., Tensor], type[RunningMax | RunningSum]] = {
-    masked_max: RunningMax,
-    masked_mean: RunningMean,
-}
 
 
 class StreamingError(PointsetError):
@@ -97,7 +95,7 @@ def _(module: EquivariantLayer, name: str) -> Part[Rowwise]:
 
 
 def _centred(module: EquivariantLayer) -> Part[Rowwise]:
-    statistic = yield from gathered(STATISTICS[module.statistic]())
+    statistic = yield from gathered(module.statistic)
     return lambda X: module.norm(module.gamma(X - statistic)).tanh_()
 
 
@@ -127,23 +125,8 @@ def _(module: SetNorm, name: str) -> Part[Rowwise]:
 
 
 @pool_part.register
-def _(module: MaxPool, name: str) -> Part[Tensor]:
-    return gathered(RunningMax())
-
-
-@pool_part.register
-def _(module: MeanPool, name: str) -> Part[Tensor]:
-    return gathered(RunningMean())
-
-
-@pool_part.register
-def _(module: SumPool, name: str) -> Part[Tensor]:
-    return gathered(RunningSum())
-
-
-@pool_part.register
-def _(module: MaxMeanPool, name: str) -> Part[Tensor]:
-    return gathered(RunningMax(), RunningMean())
+def _(module: StatisticPool, name: str) -> Part[Tensor]:
+    return of_statistics(module)
 
 
 @pool_part.register
@@ -173,10 +156,18 @@ def by_rows(function: Rowwise) -> Part[Rowwise]:
     return function
 
 
-def gathered(*running: RunningMax | RunningSum) -> Part[Tensor]:
-    """A part that is statistics of the set, gathered in one pass and laid side by side."""
-    yield running
-    return torch.cat([one.result() for one in running], dim=2)
+def gathered(statistic: StatisticName) -> Part[Tensor]:
+    """A part that is one statistic of the set, gathered in one pass."""
+    running = RUNNING[statistic]()
+    yield (running,)
+    return running.result()
+
+
+def of_statistics(module: StatisticPool | PooledSeeds) -> Part[Tensor]:
+    """A part that is a function of statistics of the set, gathered in one pass."""
+    running = {name: RUNNING[name]() for name in dict.fromkeys(module.statistics)}
+    yield tuple(running.values())
+    return module.of_statistics({name: one.result() for name, one in running.items()})
 
 
 def _induced(module: ISAB, name: str) -> Part[Rowwise]:
@@ -189,9 +180,7 @@ def _induced(module: ISAB, name: str) -> Part[Rowwise]:
 def _seeded(module: PMA, name: str) -> Part[Tensor]:
     S: Tensor | None = module.seeds
     if module.pooled_seeds is not None:
-        running = {statistic: RUNNING[statistic]() for statistic in module.pooled_seeds.statistics}
-        yield tuple(running.values())
-        S = module.pooled_seeds.of_statistics({statistic: one.result() for statistic, one in running.items()})
+        S = yield from of_statistics(module.pooled_seeds)
     assert S is not None
     pools = RunningAttention(module.mab, S, module.feed_forward, f"{name}.mab", "pools")
     yield (pools,)
@@ -220,7 +209,9 @@ def _check_attention(mab: MAB, name: str) -> None:
 
 
 def _unknown(module: nn.Module, name: str, teacher: str) -> StreamingError:
+    part = part_of(module)
+    called = f" ({part.kind} {part.name!r})" if part else ""
     return StreamingError(
-        f"{name} is a {type(module).__name__}, and what it needs of a set is not known: teach it to "
+        f"{name} is a {type(module).__name__}{called}, and what it needs of a set is not known: teach it to "
         f"pointset.streaming.{teacher}.register, or call the model on the whole cloud"
     )

@@ -19,15 +19,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.data.batches import epoch_generator
-from pointset.nn.deepsets import Statistic
 from pointset.nn.dropout import Dropout
-from pointset.nn.pooling.simple import MaxPool, MeanPool
+from pointset.nn.encoders.rffp import Statistic
+from pointset.nn.pooling.max import MaxPool
+from pointset.nn.pooling.mean import MeanPool
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step, fit_by_em
 from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.tasks.models import check_row, fully_connected, row_model, seeded, used_options
 from pointset.tasks.task import Metric, SetBatch
-from pointset.zoo.names import SetClassifier
+from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 LEAST_SIZE, MOST_SIZE = 100, 500

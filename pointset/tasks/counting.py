@@ -21,7 +21,7 @@ from pointset.tasks.ordinal import (
     threshold_probabilities,
 )
 from pointset.tasks.task import Metric, SetBatch
-from pointset.zoo.names import SetClassifier
+from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 LEAST, MOST = 6, 10

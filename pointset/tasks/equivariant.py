@@ -3,17 +3,18 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.nn.deepsets import STATISTICS, Statistic
+from pointset.nn.encoders.rffp import Statistic
 from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.masks import STATISTICS
 
 
 class PositionedEquivariantLayer(nn.Module):
     """y_i = ReLU(Gamma(x_i) - Lambda(pool_j x_j)); Gamma is linear with a bias, Lambda without.
 
     arXiv 1810.00825, section 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices for numbers as in Deep
-    Sets (arXiv 1703.06114, section 3.1). `pointset.nn.deepsets.EquivariantLayer`, the one of the point-cloud runs, has
-    Gamma = Lambda: a first layer of that kind gives the same rows wherever a set lies, and no later layer could say
-    where its clusters are.
+    Sets (arXiv 1703.06114, section 3.1). `pointset.nn.EquivariantLayer`, the one of the point-cloud runs, has Gamma =
+    Lambda: a first layer of that kind gives the same rows wherever a set lies, and no later layer could say where its
+    clusters are.
     """
 
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max") -> None:

@@ -15,7 +15,8 @@ from torch import nn
 
 from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
-from pointset.zoo.names import SetClassifier, create_model
+from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.models import create_model
 from pointset.zoo.names import used_options as zoo_options
 from pointset.zoo.options import ModelOptions
 

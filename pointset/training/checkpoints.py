@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError
 from pointset.runs.atomic import read_json, sync, sync_folder, write_atomically, write_text
 from pointset.runs.claims import claim
-from pointset.zoo.names import Spec, build_model
+from pointset.zoo.models import Spec, build_model
 from pointset.zoo.options import ModelOptions
 
 Weights = dict[str, Tensor]

@@ -8,7 +8,7 @@ import pytest
 from pointset.commands.comparing import MAIN_JOB
 from pointset.comparison.experiment import Entry, Experiment, read_experiment
 from pointset.comparison.quick import QuickData, QuickModel, QuickRecipe
-from pointset.zoo.names import create_model
+from pointset.zoo.models import create_model
 
 FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
 FILES = sorted(FOLDER.glob("*.toml"))

@@ -15,7 +15,7 @@ from pointset.nn.fast import packing
 from pointset.training import objectives
 from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
-from pointset.zoo.names import SetClassifier
+from pointset.zoo.classifiers import SetClassifier
 
 CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=3, batch_size=4, learning_rate=3e-3, validation=0.3)

@@ -71,7 +71,7 @@ def test_logits_are_the_models_for_sizes_that_nothing_was_recorded_with(name, op
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-EVERY_PART = ("rff-sum", "rff-mean", "rffp-max", "sab-pma", "isab16-max+mean", "pointnet", "dgcnn")
+EVERY_PART = ("rff-aggr.softmax", "rff-sum", "rff-mean", "rffp-max", "sab-pma", "isab16-max+mean", "pointnet", "dgcnn")
 
 
 def test_every_part_of_the_zoo_is_recorded_here():

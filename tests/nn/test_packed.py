@@ -13,7 +13,7 @@ from pointset.nn import attention, blocks, dropout
 from pointset.nn.fast import packing
 from pointset.nn.fast.packing import Packed, lengths_of, sort_sets
 from pointset.nn.masks import masked_max, masked_mean, masked_sum
-from pointset.zoo.names import checked_packed
+from pointset.zoo.classifiers import checked_packed
 
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
 CLASSES = 4

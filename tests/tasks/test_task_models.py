@@ -6,7 +6,7 @@ from torch import nn
 
 from pointset.errors import PointsetError
 from pointset.tasks.models import fully_connected, row_model, used_options, zoo_name
-from pointset.zoo.names import create_model
+from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)

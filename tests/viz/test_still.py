@@ -242,7 +242,7 @@ weights = np.full((1, 2, 9), 1 / 9)
 reads = types.SimpleNamespace(layer="l", kind="reads", weights=weights, points_are="keys")
 pointset.viz.draw_maps(reads, np.random.default_rng(0).normal(size=(9, 3)))
 assert "matplotlib.pyplot" not in sys.modules
-assert "pointset.zoo.names" not in sys.modules and "pointset.training.loop" not in sys.modules
+assert "pointset.zoo.models" not in sys.modules and "pointset.training.loop" not in sys.modules
 """
     environment = {"PATH": "/usr/bin:/bin", "MPLCONFIGDIR": "/tmp"}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)

@@ -7,10 +7,12 @@ from torch import Tensor, nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
-from pointset.zoo.names import NAMES, SetClassifier, build_model, used_options
+from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.models import build_model
+from pointset.zoo.names import list_models, used_options
 from pointset.zoo.options import ModelOptions
 
-ALL = [*NAMES, "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma", "isab3-aggr.softmax", "rffp-aggr.set2set"]
+ALL = [*list_models(), "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma", "isab3-aggr.softmax", "rffp-aggr.set2set"]
 ALL += ["rff-aggr.settransformer", "rffp-max+mean"]
 CLASSES = 7
 
@@ -250,7 +252,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
         ({"prenorm": True}, "prenorm needs a norm"),
         ({"prenorm": True, "norm": "none", "form": "paper"}, "prenorm needs a norm"),
         ({"seed": -1}, "seed must be .* got -1"),
-        ({"classes": 0}, "classes=0 is too small"),
+        ({"classes": 0}, "classes must be at least 1, got 0"),
     ],
 )
 def test_wrong_options_are_named(options, words):
@@ -268,7 +270,7 @@ def test_wrong_options_are_named(options, words):
     ],
 )
 def test_wrong_shapes_are_shown(points, mask, words):
-    from pointset.zoo.names import checked
+    from pointset.zoo.classifiers import checked
 
     with pytest.raises(ValueError, match=words):
         checked(points, mask, 3)

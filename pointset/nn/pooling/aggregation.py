@@ -14,6 +14,7 @@ from pointset.errors import PointsetError
 from pointset.nn.blocks import rff
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.registry import pooling
 
 IN_ORDER = "it reads its rows in order, and a set has none"
 REFUSED = {
@@ -38,6 +39,13 @@ KEPT_ROWS = 16
 WITH_HEADS = {"settransformer", "graphmultisettransformer"}
 
 
+def reads(name: str) -> set[str]:
+    """What the aggregation is built from; raises a PointsetError for one that is no pooling of sets."""
+    check_aggregation(name)
+    return {"dim", "heads"} if canonical(name) in WITH_HEADS else {"dim"}
+
+
+@pooling("aggr.<name>", listed="aggr.softmax", reads=reads, packed=True, export=True)
 class AggregationPool(nn.Module):
     """An aggregation of torch-geometric behind the face of a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 

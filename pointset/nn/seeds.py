@@ -1,15 +1,16 @@
 """Seeds that are not trained vectors but come from a pooling of the set that they are to read."""
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.configuration import SeedSource
 from pointset.nn.fast.packing import Layout
-from pointset.nn.masks import masked_deviation, masked_max, masked_mean, masked_min
+from pointset.nn.masks import STATISTICS, StatisticName
 
-STATISTICS = {"mean": masked_mean, "max": masked_max, "min": masked_min, "deviation": masked_deviation}
-SOURCES: dict[SeedSource, tuple[str, ...]] = {
+SOURCES: dict[SeedSource, tuple[StatisticName, ...]] = {
     "pooled": ("mean",),
     "mean": ("mean",),
     "max": ("max",),
@@ -37,7 +38,7 @@ class PooledSeeds(nn.Module):
         """Return the seeds of each set; the mask is True at real rows."""
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in set(self.statistics)})
 
-    def of_statistics(self, pooled: dict[str, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B k d"]:
+    def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B k d"]:
         """The seeds, from the statistics of each set by name."""
         rows = torch.cat([pooled[name] for name in self.statistics], dim=1)
         maps, bias = self.maps.weight.unflatten(0, (rows.shape[1], -1)), self.maps.bias.unflatten(0, rows.shape[1:])

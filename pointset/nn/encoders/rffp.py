@@ -1,5 +1,6 @@
 """The permutation-equivariant layers of DeepSets (Zaheer et al., arXiv 1703.06114, section 3.1 and appendix H)."""
 
+import itertools
 from typing import Literal
 
 from jaxtyping import Float
@@ -7,11 +8,11 @@ from torch import Tensor, nn
 
 from pointset.configuration import NormName
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.masks import masked_max, masked_mean
+from pointset.nn.masks import STATISTICS
 from pointset.nn.norms import make_norm
+from pointset.nn.registry import encoder
 
 Statistic = Literal["max", "mean"]
-STATISTICS = {"max": masked_max, "mean": masked_mean}
 
 
 class EquivariantLayer(nn.Module):
@@ -23,7 +24,7 @@ class EquivariantLayer(nn.Module):
 
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
         super().__init__()
-        self.statistic = STATISTICS[statistic]
+        self.statistic = statistic
         self.gamma = nn.Linear(dim_in, dim)
         self.norm = make_norm(norm, dim)
 
@@ -34,4 +35,13 @@ class EquivariantLayer(nn.Module):
     def _centred(self, X: Tensor, mask: Layout | None) -> Tensor:
         if isinstance(mask, Packed):
             return mask.each_row(lambda x: self._centred(x, None), X)
-        return X - self.statistic(X, mask)
+        return X - STATISTICS[self.statistic](X, mask)
+
+
+@encoder("rffp", activation=nn.Tanh, packed=True, export=True)
+def equivariant_layers(
+    inputs: int, dim: int, layers: int | None, norm: NormName | None, statistic: Statistic
+) -> list[nn.Module]:
+    """Layers that share their statistic with the pooling, as in the papers' tables; three as published."""
+    widths = [inputs, *[dim] * (layers or 3)]
+    return [EquivariantLayer(*pair, statistic, norm or "none") for pair in itertools.pairwise(widths)]

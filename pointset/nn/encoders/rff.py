@@ -1,0 +1,17 @@
+"""Rows on their own: PointNet's skeleton (Qi et al., arXiv 1612.00593), and DeepSets without interaction."""
+
+from torch import nn
+
+from pointset.configuration import NormName
+from pointset.nn.norms import make_norm
+from pointset.nn.registry import encoder
+from pointset.nn.rowwise import Masked
+
+
+@encoder("rff", packed=True, export=True)
+def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
+    """Linear layers with ReLU between them and the chosen norm before each ReLU; four as published."""
+    modules: list[nn.Module] = [Masked(nn.Linear(inputs, dim))]
+    for _ in range((layers or 4) - 1):
+        modules += [make_norm(norm or "none", dim), Masked(nn.ReLU(), nn.Linear(dim, dim))]
+    return modules

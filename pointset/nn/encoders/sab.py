@@ -1,0 +1,28 @@
+"""SABs: every row reads every other (Lee et al., arXiv 1810.00825, eq. 8)."""
+
+from collections.abc import Callable
+from functools import partial
+
+from torch import nn
+
+from pointset.configuration import AttentionOptions
+from pointset.nn.blocks import SAB
+from pointset.nn.registry import encoder
+from pointset.nn.rowwise import Masked
+
+
+@encoder("sab", packed=True, export=True, maps=True)
+def self_attention(inputs: int, dim: int, layers: int | None, attention: AttentionOptions) -> list[nn.Module]:
+    """SABs, two as published."""
+    return attention_layers(partial(SAB, dim=dim, options=attention), inputs, dim, layers, attention)
+
+
+def attention_layers(
+    block: Callable[[int], nn.Module], inputs: int, dim: int, layers: int | None, attention: AttentionOptions
+) -> list[nn.Module]:
+    """Blocks on rows of width `dim`; depth and width as in the Set Transformer's appendix (point clouds)."""
+    # Form "paper" adds its input to its output, and a norm before the first block would erase raw coordinates.
+    embed = attention.form == "paper" or attention.prenorm
+    first: list[nn.Module] = [Masked(nn.Linear(inputs, dim))] if embed else []
+    widths = [dim if embed else inputs, *[dim] * ((layers or 2) - 1)]
+    return first + [block(width) for width in widths]

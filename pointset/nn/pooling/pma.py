@@ -1,0 +1,41 @@
+"""Pooling by multihead attention, as a part of a model (Lee et al., arXiv 1810.00825, eq. 11 and 14)."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.configuration import AttentionOptions, InitialName, SeedSource
+from pointset.errors import PointsetError
+from pointset.nn.blocks import PMA, SAB
+from pointset.nn.dropout import Dropout
+from pointset.nn.fast.packing import Layout
+from pointset.nn.registry import pooling
+
+
+@pooling("pma[<k>]", head="linear", packed=True, export=True, maps=True)
+class AttentionPool(nn.Module):
+    """Dropout on the rows, then PMA_k, then SAB if k > 1."""
+
+    def __init__(
+        self,
+        k: int,
+        dim: int,
+        dropout: float,
+        seeds: SeedSource,
+        initial: InitialName,
+        attention: AttentionOptions,
+        pool_attention: AttentionOptions,
+    ) -> None:
+        super().__init__()
+        if k == 1 and attention.norm == "instance" and not attention.prenorm:
+            raise PointsetError(
+                "norm=instance leaves nothing of one pooled row, which is its own mean: use several seeds, as in "
+                "isab16-pma4, or prenorm, or norm=group"
+            )
+        self.dropout = Dropout(dropout)
+        self.pma = PMA(dim, k, pool_attention, seeds, initial)
+        self.sab = SAB(dim, dim, attention) if k > 1 else None
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
+        """Return one row per seed [B, k, d]."""
+        pooled = self.pma(self.dropout(Z), mask)
+        return pooled if self.sab is None else self.sab(pooled)

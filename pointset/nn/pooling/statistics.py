@@ -1,0 +1,29 @@
+"""Poolings that are functions of statistics of the set, which is why they also work on a set in pieces."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.nn.fast.packing import Layout
+from pointset.nn.masks import STATISTICS, StatisticName
+
+
+class StatisticPool(nn.Module):
+    """Statistics of each feature side by side: Z [B, n, d], mask [B, n] -> [B, 1, s d]; zeros for an empty set.
+
+    A subclass names its `statistics` ("max", "min", "mean", "sum", "deviation"); one that does more with them than lay
+    them side by side has an `of_statistics` of its own.
+    """
+
+    statistics: ClassVar[tuple[StatisticName, ...]]
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B _ _"]:
+        """Return the pooled rows of each set; the mask is True at real rows."""
+        return self.of_statistics({name: STATISTICS[name](Z, mask) for name in self.statistics})
+
+    def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:
+        """The pooled rows, from the statistics of each set by name."""
+        return torch.cat([pooled[name] for name in self.statistics], dim=2)

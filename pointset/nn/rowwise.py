@@ -1,0 +1,18 @@
+"""Row-wise modules in a place where modules are called with a mask."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.nn.fast.packing import Layout
+
+
+class Masked(nn.Module):
+    """Row-wise modules in a place where modules are called with a mask."""
+
+    def __init__(self, *rowwise: nn.Module) -> None:
+        super().__init__()
+        self.rowwise = nn.Sequential(*rowwise)
+
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X."""
+        return self.rowwise(X)
