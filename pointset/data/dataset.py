@@ -16,11 +16,9 @@ from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.geometric import geometric_pool
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.pools.cache import mesh_pool, pool_folder
-from pointset.data.pools.cloud_pool import cloud_pool
-from pointset.data.pools.manifest import Plan
+from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.pool import AS_RELEASED, Pool
-from pointset.data.pools.shape_jobs import Sampling
+from pointset.data.pools.store import load_pool
 from pointset.errors import PointsetError
 
 __all__ = ["AS_RELEASED", "PointSets", "load_dataset", "load_sets", "load_split"]
@@ -79,7 +77,7 @@ def load_split(
 ) -> PointSets:
     """One split of a data set under the options; arguments and errors as for `load_dataset`."""
     if not isinstance(data, str | Path):
-        pool = geometric_pool(data, Sampling.of(options, normals))
+        pool = geometric_pool(data, options, normals)
         sets = PointSets(pool, options, name=type(data).__name__, split=split)
     else:
         card, folder = locate_data(data, progress=progress)
@@ -108,21 +106,18 @@ def _folder_pool(
         raise PointsetError(f"{folder} comes in one version only: leave variant={options.variant!r} out")
     listing = list_folder(folder, split, seed=options.split_seed)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
-    pool_name = f"{folder.name}-{split}"
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-        return cloud_pool(pool_name, listing.shapes, listing.classes, normals=normals, progress=progress)
-    kept = _built_with_normals(Plan.of(pool_name, listing.shapes, listing.classes, Sampling.of(options, normals)))
-    pool = mesh_pool(pool_name, listing.shapes, listing.classes, **vars(kept), progress=progress)
+    sampling = Sampling.none(normals) if listing.kind == "clouds" else Sampling.of(options, normals)
+    plan = _built_with_normals(Plan.of(f"{folder.name}-{split}", listing, sampling))
+    pool = load_pool(plan, progress=progress)
     return pool if normals else dataclasses.replace(pool, normals=None)
 
 
-def _built_with_normals(plan: Plan) -> Sampling:
+def _built_with_normals(plan: Plan) -> Plan:
     """What to open: a pool that was built with normals has the same points, and need not be made without."""
-    more = dataclasses.replace(plan.sampling, normals=True)
-    if not pool_folder(plan).is_dir() and pool_folder(dataclasses.replace(plan, sampling=more)).is_dir():
-        return more
-    return plan.sampling
+    more = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
+    return more if more.folder.is_dir() and not plan.folder.is_dir() else plan
 
 
 def _require_no_sampling(folder: Path, options: DataOptions) -> None:

@@ -8,8 +8,8 @@ from torch.utils.data import Dataset
 
 from pointset.data.files.clouds import require_cloud
 from pointset.data.files.meshes import Mesh
+from pointset.data.options import DataOptions
 from pointset.data.pools.pool import AS_RELEASED, Pool
-from pointset.data.pools.shape_jobs import Sampling
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError
 
@@ -47,14 +47,15 @@ class GeometricSets(Dataset[Any]):
         return data
 
 
-def geometric_pool(dataset: Any, sampling: Sampling) -> Pool:
+def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     """Read a torch-geometric data set into memory.
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
             are sampled; the others are clouds, and `normal` [n, 3] goes with them. Its `classes` are the names of the
             classes in the order of the labels, if it has them; else the labels as text are.
-        sampling: of the meshes; each with its own seed, made from the one given and its place in the data set.
+        options: how meshes are sampled; each with its own seed, made from the one given and its place in the data set.
+        normals: keep the normals too.
 
     Returns:
         A pool [M, P, 3] of meshes, or a ragged one of clouds.
@@ -76,13 +77,12 @@ def geometric_pool(dataset: Any, sampling: Sampling) -> Pool:
         odd = are_meshes.index(not are_meshes[0])
         raise PointsetError(f"the torch-geometric data set mixes meshes and clouds: item {odd} differs from item 0")
     if are_meshes[0]:
-        sampled = [_sample(item, index, names[index], sampling) for index, item in enumerate(items)]
+        sampled = [_sample(item, index, names[index], options) for index, item in enumerate(items)]
         points = np.stack([on_shape for on_shape, _ in sampled])
-        kept = np.stack([normal for _, normal in sampled]) if sampling.normals else None
-        return Pool(points, names, labels, known, sampling.sampler, normals=kept)
-    if sampling.sampler != "uniform":
-        raise PointsetError(f"the torch-geometric data set holds clouds: leave sampler={sampling.sampler!r} out")
-    normals = sampling.normals
+        kept = np.stack([normal for _, normal in sampled]) if normals else None
+        return Pool(points, names, labels, known, options.sampler, normals=kept)
+    if options.sampler != "uniform":
+        raise PointsetError(f"the torch-geometric data set holds clouds: leave sampler={options.sampler!r} out")
     clouds = [_cloud(item, index, normals) for index, item in enumerate(items)]
     offsets = np.cumsum([0, *(len(cloud.points) for cloud in clouds)])
     stacked = np.concatenate([cloud.points for cloud in clouds])
@@ -115,11 +115,11 @@ def _classes(dataset: Any, labels: np.ndarray) -> list[str]:
     return known
 
 
-def _sample(item: Any, index: int, name: str, sampling: Sampling) -> tuple[np.ndarray, np.ndarray]:
-    seed = seed_for(sampling.seed, name)
+def _sample(item: Any, index: int, name: str, options: DataOptions) -> tuple[np.ndarray, np.ndarray]:
+    seed = seed_for(options.data_seed, name)
     try:
         mesh = Mesh(item.pos.numpy(force=True), item.face.t().numpy(force=True))
-        return sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)
+        return sample_points(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=True)
     except PointsetError as error:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be sampled: {error}") from error
 

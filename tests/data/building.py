@@ -3,25 +3,21 @@
 from pathlib import Path
 from typing import Any
 
-from pointset.data.catalogue.folders import list_shapes
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.pools.build import BuildReport, build_dataset
-from pointset.data.pools.manifest import Plan
-from pointset.data.pools.shape_jobs import Sampling
+from pointset.data.pools.plan import Plan, Sampling
 
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 COUNT = 60
 CHILD = """
 import sys
 from pathlib import Path
-from pointset.data.pools import spread
-from pointset.data.pools.cache import build_pool
-from pointset.data.catalogue.folders import list_shapes
-from pointset.data.pools.manifest import Plan
-from pointset.data.pools.shape_jobs import Sampling
-shapes, classes = list_shapes(Path(sys.argv[1]), "train")
-spread.GRACE_SECONDS = 0
-plan = Plan.of("killed", shapes, classes, Sampling(400, "fps", normals=True))
-print(build_pool(plan, spread.Workers(int(sys.argv[2])), progress=False).sampled)
+from pointset.data.catalogue.folders import list_folder
+from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.store import build_pool
+from pointset.runs.workers import Workers
+plan = Plan.of("killed", list_folder(Path(sys.argv[1]), "train"), Sampling(400, "fps", normals=True))
+print(build_pool(plan, Workers(int(sys.argv[2])), progress=False).sampled)
 """
 
 
@@ -30,8 +26,8 @@ def build(folder: Path, **options: Any) -> BuildReport:
 
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> Plan:
-    shapes, classes = list_shapes(folder, split)
-    return Plan.of(f"{folder.name}-{split}", shapes, classes, Sampling(**{"points": 50, "normals": True} | options))
+    sampling = Sampling(**{"points": 50, "normals": True} | options)
+    return Plan.of(f"{folder.name}-{split}", list_folder(folder, split), sampling)
 
 
 def contents(home: Path) -> dict[str, bytes]:

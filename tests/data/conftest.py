@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from building import COUNT, TETRAHEDRON, build, contents
 
-from pointset.data.pools import spread
-
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -24,13 +22,6 @@ def meshes(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(TETRAHEDRON.format(size=number + 1))
     return folder
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Worker processes from the first mesh on, two meshes to a task, so that small folders have many tasks."""
-    monkeypatch.setattr(spread, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(spread, "BATCH", {"uniform": 2, "fps": 1, "poisson": 1})
 
 
 @pytest.fixture

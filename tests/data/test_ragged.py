@@ -10,10 +10,16 @@ import torch
 import pointset
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches, collate, fixed_batches
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
 from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.point_sets import PointSets
+from pointset.data.pools.build import build_dataset
+from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.store import build_pool
+from pointset.data.pools.verify import verify_dataset
 from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
 
 SIZES = (3, 9, 5, 20, 1, 12, 7, 9, 9, 4)
 
@@ -143,7 +149,7 @@ def test_normals_go_with_their_points(folder: Path) -> None:
 
 def test_the_pool_on_disk_follows_its_files(folder: Path, tmp_path: Path) -> None:
     before = load_dataset(folder, points=8)
-    pools = list((tmp_path / "home" / "pools").glob("*/points.f32"))
+    pools = list((tmp_path / "home" / "pools").glob("*/points.npy"))
     assert len(pools) == 1
     modified = pools[0].stat().st_mtime_ns
     assert load_dataset(folder, points=8).fingerprint == before.fingerprint
@@ -160,15 +166,17 @@ def test_a_bad_file_stops_loading_and_is_named(folder: Path, tmp_path: Path) -> 
     (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
     with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 or 6 numbers, found 2"):
         load_dataset(folder, points=8)
-    assert not list((tmp_path / "home" / "pools").glob("*/clouds.json"))
+    assert not list((tmp_path / "home" / "pools").glob("*/manifest.json"))
 
 
-def test_workers_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_change_nothing(folder: Path, tmp_path: Path) -> None:
     alone = load_dataset(folder, points=8)
-    monkeypatch.setattr("pointset.data.pools.cloud_pool.MANY", 1)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    (folder / "class 0" / "train" / "0.npy").touch()
+    plan = Plan.of("scans-train", list_folder(folder, "train"), Sampling.none(normals=False))
+    build_pool(plan, Workers(2), rebuild=True, progress=False)
     assert load_dataset(folder, points=8).fingerprint == alone.fingerprint
+    assert [found.problems for found in verify_dataset(folder, progress=False)] == [()]
+    with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
+        build_dataset(folder, progress=False)
 
 
 @pytest.mark.parametrize(

@@ -43,18 +43,6 @@ class Listing:
     """What all files of the folder hold."""
 
 
-def list_shapes(folder: Path, split: str, *, seed: int = 0) -> tuple[list[ShapeFile], list[str]]:
-    """List the meshes of one split and the names of all classes; see `list_folder`.
-
-    Raises:
-        PointsetError: as for `list_folder`, or the files hold point clouds.
-    """
-    listing = list_folder(folder, split, seed=seed)
-    if listing.kind == "clouds":
-        raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
-    return listing.shapes, listing.classes
-
-
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,3 +60,21 @@ def disk_errors_told(folder: Path) -> Iterator[None]:
             f"cannot write to {folder} ({error.strerror}): make room, or set POINTSET_HOME to a folder on another "
             "disk, and run the same command again"
         ) from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from making the same folder; they wait."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder.with_name(folder.name + ".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"another process is making {folder.name}: waiting for it\n")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
-from pointset.data.catalogue.home import datasets_home, disk_errors_told, make_folder
+from pointset.data.catalogue.home import datasets_home, disk_errors_told, locked, make_folder
 from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import PointsetError
 
@@ -82,11 +82,9 @@ def present_folder(card: Card) -> Path | None:
 
 def _generated(folder: Path, progress: bool) -> Path:
     """Build the embedded data set if it is not there, or was made by another version; a second process waits."""
-    from filelock import FileLock
-
     if not is_current(folder):
         make_folder(folder.parent)
-        with disk_errors_told(folder.parent), FileLock(folder.with_name(folder.name + ".lock")):
+        with disk_errors_told(folder.parent), locked(folder):
             for left in folder.parent.glob(f".{folder.name}-*"):  # by a build that was killed: nobody else builds now
                 shutil.rmtree(left, ignore_errors=True)
             build_shapes10(folder, progress=progress)

@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pointset.data.catalogue.folders import list_shapes
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
-from pointset.data.pools.cache import build_pool
-from pointset.data.pools.manifest import Plan
-from pointset.data.pools.mesh_pool import Made, UnreadableMeshesError
-from pointset.data.pools.shape_jobs import Sampling
+from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.store import Made, UnreadableShapesError, build_pool
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
@@ -60,8 +58,8 @@ def build_dataset(
 ) -> BuildReport:
     """Sample every mesh of a data set into pools of points on disk.
 
-    What was finished before, by a build that was stopped too, is not done again. No byte of the result depends on
-    where the work is done. On a cluster the workers must see the mesh files under the same paths; the points come
+    What an earlier build finished, even one that was stopped, is not done again. No byte of the result depends on where
+    the work is done. On a cluster the workers must see the mesh files under the same paths; the points come
     back to this process, which alone writes.
 
     Args:
@@ -80,7 +78,7 @@ def build_dataset(
         progress: show a bar, if the output is a terminal.
 
     Raises:
-        UnreadableMeshesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.
+        UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.
         PointsetError: there is no such data set of meshes, an option is wrong, the disk is full or read-only, or a
             pool is damaged and `rebuild` is off.
     """
@@ -89,11 +87,11 @@ def build_dataset(
     spread = Workers(workers, backend, scheduler)
     folder = find_folder(name_or_folder, progress)
     pools: dict[str, Made] = {}
-    errors: list[UnreadableMeshesError] = []
+    errors: list[UnreadableShapesError] = []
     for split, plan in _plans(folder, splits, split_seed, sampling).items():
         try:
             pools[split] = build_pool(plan, spread, on_error=on_error, rebuild=rebuild, progress=progress)
-        except UnreadableMeshesError as error:  # the other splits are still to do
+        except UnreadableShapesError as error:  # the other splits are still to do
             errors.append(error)
     if errors:
         raise _all_in_one(errors, pools)
@@ -118,18 +116,20 @@ def _plans(folder: Path, splits: Sequence[str], split_seed: int, sampling: Sampl
     absent: list[PointsetError] = []
     for split in splits:
         try:
-            shapes, classes = list_shapes(folder, split, seed=split_seed)
+            listing = list_folder(folder, split, seed=split_seed)
         except PointsetError as error:
             absent.append(error)
         else:
-            plans[split] = Plan.of(f"{folder.name}-{split}", shapes, classes, sampling)
+            if listing.kind == "clouds":
+                raise PointsetError(f"{folder} holds point clouds, which need no sampling: load them with load_dataset")
+            plans[split] = Plan.of(f"{folder.name}-{split}", listing, sampling)
     if not plans:
         raise absent[0]
     return plans
 
 
-def _all_in_one(errors: Sequence[UnreadableMeshesError], pools: dict[str, Made]) -> UnreadableMeshesError:
+def _all_in_one(errors: Sequence[UnreadableShapesError], pools: dict[str, Made]) -> UnreadableShapesError:
     failures = {name: reason for error in errors for name, reason in error.failures.items()}
     finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
     reports = [report for error in errors for report in error.reports]
-    return UnreadableMeshesError(failures, finished, reports, errors[0].remedy)
+    return UnreadableShapesError(failures, finished, reports, errors[0].remedy)

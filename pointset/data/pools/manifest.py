@@ -1,74 +1,24 @@
-"""What a pool is made of, as data: written beside its points and compared with what they should be.
+"""What a finished pool is, as data: written beside its points, and compared with them and with what was asked for.
 
-The number of the format changes when the files, or the points that a sampler gives, change; a pool of another format
-is refused. The version of the library is written down for people, and decides nothing.
+A pool is a folder with `points.npy`, float32 [M, P, 3] of sampled meshes or [T, 3] of clouds one after the other, the
+same for `normals.npy` on request, and `manifest.json`. The number of the format changes when the files, or the points
+that a sampler gives, change; a pool of another format is refused. The version of the library is for people.
 """
 
-import hashlib
 import json
-import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
-from typing import Any
+from io import BytesIO
+from pathlib import Path
 
-from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.pools.shape_jobs import Sampling
+import numpy as np
+
+from pointset.data.pools.plan import Plan, Sampling, identity
 from pointset.data.pools.sources import Source
 from pointset.errors import PointsetError
 
 FORMAT = 2
 FILE = "manifest.json"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to make: the shapes in their one order, by class and name, whatever the order they were given in."""
-
-    name: str
-    """Begins the folder's name, for people who look."""
-    shapes: tuple[ShapeFile, ...]
-    classes: tuple[str, ...]
-    sampling: Sampling
-
-    @classmethod
-    def of(cls, name: str, shapes: Sequence[ShapeFile], classes: Sequence[str], sampling: Sampling) -> "Plan":
-        """Put the shapes in order."""
-        in_order = sorted(shapes, key=lambda shape: (shape.label, PurePosixPath(shape.name).parts))
-        return cls(name, tuple(in_order), tuple(classes), sampling)
-
-    @property
-    def folder(self) -> Path:
-        """The data set's folder, which the shapes' names are relative to."""
-        shape = self.shapes[0]
-        return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What tells this pool from others; not what may be wrong with it."""
-        return {
-            "folder": str(self.folder),
-            "classes": list(self.classes),
-            **vars(self.sampling),
-            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
-        }
-
-    @property
-    def key(self) -> str:
-        """A hash of the identity, for the folder's name."""
-        return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
-
-    def command(self, *flags: str) -> str:
-        """The command that makes this pool."""
-        return build_command(self.folder, self.sampling, *flags)
-
-
-def build_command(folder: str | Path, sampling: Sampling, *flags: str) -> str:
-    """The command that makes the pools of a folder."""
-    words = ["pointset", "data", "build", str(folder), "--points", str(sampling.points)]
-    words += ["--sampler", sampling.sampler, "--seed", str(sampling.seed)]
-    return shlex.join([*words, *(["--normals"] if sampling.normals else []), *flags])
 
 
 @dataclass(frozen=True)
@@ -80,9 +30,11 @@ class Entry:
     file: str
     source: Source
     checksums: dict[str, str] = field(default_factory=dict)
-    """BLAKE2b of its row in each array."""
+    """BLAKE2b of its points in each array."""
     skipped: str = ""
-    """Why it has no row; empty if it has one."""
+    """Why it has no points; empty if it has some."""
+    size: int | None = None
+    """Its points, if it is a cloud."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +48,7 @@ class Manifest:
 
     @property
     def kept(self) -> list[Entry]:
-        """The shapes that have a row, in the order of the rows."""
+        """The shapes that have points, in their order."""
         return [entry for entry in self.entries if not entry.skipped]
 
     @property
@@ -105,15 +57,41 @@ class Manifest:
         return [entry for entry in self.entries if entry.skipped]
 
     @property
-    def skip_flags(self) -> tuple[str, ...]:
-        """What the command that makes this pool anew needs for its skipped shapes."""
-        return ("--on-error", "skip") if self.skipped else ()
+    def sizes(self) -> list[int]:
+        """Points of each shape that has some."""
+        return [self.sampling.points or entry.size or 0 for entry in self.kept]
 
-    def is_of(self, plan: Plan) -> bool:
-        """Whether it describes what was planned."""
-        names = [[entry.name, entry.label, entry.file] for entry in self.entries]
-        found = {"folder": self.folder, "classes": list(self.classes), **vars(self.sampling), "names": names}
-        return found == plan.identity
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of each array."""
+        return (sum(self.sizes), 3) if self.sampling.points is None else (len(self.kept), self.sampling.points, 3)
+
+    @property
+    def header(self) -> bytes:
+        """How each array's file begins: a .npy file of little-endian float32."""
+        stream = BytesIO()
+        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": self.shape})
+        return stream.getvalue()
+
+    def check(self, plan: Plan) -> None:
+        """Raise a PointsetError if it does not describe what was planned."""
+        names = [(entry.name, entry.label, entry.file) for entry in self.entries]
+        if identity(self.folder, self.classes, self.sampling, names) != plan.identity:
+            raise PointsetError(f"its {FILE} describes other shapes than its name")
+
+    def check_arrays(self, folder: Path) -> None:
+        """Raise a PointsetError if an array is missing, cut off or of another shape."""
+        size = len(self.header) + 3 * 4 * sum(self.sizes)
+        for name in self.sampling.arrays:
+            path = folder / f"{name}.npy"
+            if not path.is_file():
+                raise PointsetError(f"{path.name} is missing")
+            found = path.stat().st_size
+            if found != size:
+                raise PointsetError(f"{path.name} is damaged: expected {size} bytes, found {found}")
+            with path.open("rb") as file:
+                if file.read(len(self.header)) != self.header:
+                    raise PointsetError(f"{path.name} is damaged at its beginning")
 
     def as_text(self) -> str:
         """The JSON that is written: a line per shape."""

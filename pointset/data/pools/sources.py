@@ -1,4 +1,4 @@
-"""Whether a mesh file is still the one that was sampled: its size and time at a glance, its hash to be sure."""
+"""Whether a shape's file is still the one a pool was made from: its size and time at a glance, its hash to be sure."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Source:
-    """What tells a mesh file from another version of it."""
+    """What tells a file from another version of it."""
 
     bytes: int
     """Its size; with the buffers beside it, if it is a .gltf file."""

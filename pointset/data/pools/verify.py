@@ -10,9 +10,9 @@ from tqdm import tqdm
 
 from pointset.data.catalogue.home import pools_home
 from pointset.data.pools.build import find_folder
-from pointset.data.pools.cache import check_arrays
-from pointset.data.pools.manifest import FILE, Entry, Manifest, build_command, read_manifest
-from pointset.data.pools.partial_pool import checksum, npy_header
+from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
+from pointset.data.pools.partial import checksum
+from pointset.data.pools.plan import build_command
 from pointset.data.pools.sources import hash_source
 from pointset.errors import PointsetError
 
@@ -42,17 +42,15 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     root = find_folder(name_or_folder, progress)
     pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder) == str(root)]
     if not pools:
-        raise PointsetError(
-            f"{name_or_folder} has no pool of sampled meshes in {pools_home()}: make one with `pointset data build`"
-        )
+        raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
     return [verify_pool(folder, progress=progress) for folder in pools]
 
 
 def verify_pool(folder: str | Path, *, progress: bool = True) -> Verified:
-    """Read a pool whole, and its meshes, and compare them with its manifest.
+    """Read a pool whole, and the files it was made from, and compare them with its manifest.
 
     Args:
-        folder: the pool's, such as `pool_folder(plan)`.
+        folder: the pool's, such as `plan.folder`.
         progress: show a bar, if the output is a terminal.
 
     Returns:
@@ -63,34 +61,37 @@ def verify_pool(folder: str | Path, *, progress: bool = True) -> Verified:
         manifest = read_manifest(folder)
     except PointsetError as error:
         return Verified(folder, 0, 0, (str(error),), f"rm -r {shlex.quote(str(folder))}")
-    problems = list(_array_problems(folder, manifest, progress)) + list(_mesh_problems(manifest, progress))
-    remedy = build_command(manifest.folder, manifest.sampling, "--rebuild", *manifest.skip_flags)
+    problems = list(_array_problems(folder, manifest, progress)) + list(_file_problems(manifest, progress))
+    remedy = f"rm -r {shlex.quote(str(folder))}"
+    if manifest.sampling.points is not None:
+        flags = ["--rebuild", *(["--on-error", "skip"] if manifest.skipped else [])]
+        remedy = build_command(manifest.folder, manifest.sampling, *flags)
     return Verified(folder, len(manifest.kept), len(manifest.skipped), tuple(problems), remedy)
 
 
 def _array_problems(folder: Path, manifest: Manifest, progress: bool) -> Iterator[str]:
     try:
-        check_arrays(folder, manifest)
+        manifest.check_arrays(folder)
     except PointsetError as error:
         yield str(error)
         return
-    kept, points = manifest.kept, manifest.sampling.points
+    sizes = dict(zip((entry.name for entry in manifest.kept), manifest.sizes, strict=True))
     for name in manifest.sampling.arrays:
         with (folder / f"{name}.npy").open("rb") as file:
-            file.seek(len(npy_header((len(kept), points, 3))))
-            for entry in _bar(kept, f"reading {name}", progress):
-                if checksum(file.read(points * 3 * 4)) != entry.checksums.get(name):
-                    yield f"{name}.npy is damaged in the row of {entry.name}"
+            file.seek(len(manifest.header))
+            for entry in _bar(manifest.kept, f"reading {name}", progress):
+                if checksum(file.read(sizes[entry.name] * 3 * 4)) != entry.checksums.get(name):
+                    yield f"{name}.npy is damaged in the points of {entry.name}"
 
 
-def _mesh_problems(manifest: Manifest, progress: bool) -> Iterator[str]:
-    for entry in _bar(manifest.entries, "reading meshes", progress):
+def _file_problems(manifest: Manifest, progress: bool) -> Iterator[str]:
+    for entry in _bar(manifest.entries, "reading files", progress):
         try:
             if hash_source(Path(entry.file)) != entry.source.blake2b:
-                yield f"the mesh {entry.file} has changed since it was sampled"
+                yield f"{entry.file} has changed since the pool was made"
         except OSError as error:
             if entry.source.blake2b is not None:
-                yield f"the mesh {entry.file} cannot be read any more: {error.strerror or error}"
+                yield f"{entry.file} cannot be read any more: {error.strerror or error}"
 
 
 def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]:

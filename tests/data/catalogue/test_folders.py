@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pointset.data.catalogue.folders import list_folder, list_shapes
+from pointset.data.catalogue.folders import ShapeFile, list_folder
 from pointset.errors import PointsetError
 
 
@@ -17,11 +17,16 @@ def touch(folder: Path, *names: str) -> None:
         path.touch()
 
 
+def shapes_and_classes(folder: Path, split: str) -> tuple[list[ShapeFile], list[str]]:
+    listing = list_folder(folder, split)
+    return listing.shapes, listing.classes
+
+
 def test_class_split_file(tmp_path: Path) -> None:
     touch(tmp_path, "chair/train/chair_2.off", "chair/train/chair_1.OFF", "chair/test/chair_3.off")
     touch(tmp_path, "bed/train/bed_1.obj", "bed/train/bed_1.mtl", "bed/train/.bed_0.off", ".git/train/x.off")
     touch(tmp_path, "README.txt", "__MACOSX/chair/x.off", ".DS_Store", "chair/.DS_Store")
-    train, classes = list_shapes(tmp_path, "train")
+    train, classes = shapes_and_classes(tmp_path, "train")
     assert classes == ["bed", "chair"]
     found = [(shape.name, shape.label, shape.split) for shape in train]
     assert found == [
@@ -30,7 +35,7 @@ def test_class_split_file(tmp_path: Path) -> None:
         ("chair/train/chair_2.off", 1, "train"),
     ]
     assert train[1].path == tmp_path / "chair" / "train" / "chair_1.OFF"
-    test, classes = list_shapes(tmp_path, "test")
+    test, classes = shapes_and_classes(tmp_path, "test")
     assert [(shape.name, shape.label) for shape in test] == [("chair/test/chair_3.off", 1)]
     assert classes == ["bed", "chair"]
 
@@ -45,7 +50,7 @@ def class_folders(folder: Path) -> Path:
 
 
 def names(folder: Path, split: str, seed: int = 0) -> set[str]:
-    return {shape.name for shape in list_shapes(folder, split, seed=seed)[0]}
+    return {shape.name for shape in list_folder(folder, split, seed=seed).shapes}
 
 
 def test_class_file_is_split_in_fifths_class_by_class(tmp_path: Path) -> None:
@@ -103,7 +108,7 @@ def test_other_layouts_are_told_what_was_found_and_expected(
 ) -> None:
     touch(tmp_path, *files)
     with pytest.raises(PointsetError, match=words) as caught:
-        list_shapes(tmp_path, split)
+        list_folder(tmp_path, split)
     assert str(tmp_path) in str(caught.value)
 
 
@@ -112,8 +117,8 @@ def test_split_class_file_is_what_class_split_file_is(tmp_path: Path) -> None:
     touch(tmp_path / "first", *files)
     touch(tmp_path / "second", *(f"{split}/{name}/{file}" for name, split, file in (f.split("/") for f in files)))
     for split in ("train", "test"):
-        first, classes = list_shapes(tmp_path / "first", split)
-        second, same = list_shapes(tmp_path / "second", split)
+        first, classes = shapes_and_classes(tmp_path / "first", split)
+        second, same = shapes_and_classes(tmp_path / "second", split)
         assert classes == same == ["bed", "chair", "lamp"]
         assert [(s.path.name, s.label, s.split) for s in first] == [(s.path.name, s.label, s.split) for s in second]
     assert second[0].name == "test/chair/b.off"
@@ -121,25 +126,25 @@ def test_split_class_file_is_what_class_split_file_is(tmp_path: Path) -> None:
 
 def test_a_single_split_and_classes_called_like_one(tmp_path: Path) -> None:
     touch(tmp_path / "one", "Train/chair/a.off", "Train/bed/b.off")
-    assert list_shapes(tmp_path / "one", "Train")[1] == ["bed", "chair"]
+    assert list_folder(tmp_path / "one", "Train").classes == ["bed", "chair"]
     touch(tmp_path / "toys", "train/a.off", "plane/b.off", "train/c.off")  # a class of railway toys
-    assert list_shapes(tmp_path / "toys", "train")[1] == ["plane", "train"]
+    assert list_folder(tmp_path / "toys", "train").classes == ["plane", "train"]
     touch(tmp_path / "deep", "train/train/a.off", "train/test/b.off")  # one class, two splits
-    assert list_shapes(tmp_path / "deep", "test")[1] == ["train"]
+    assert list_folder(tmp_path / "deep", "test").classes == ["train"]
 
 
 def test_names_in_any_script_are_composed_and_sorted(tmp_path: Path) -> None:
     decomposed = "cafe\u0301 table"
     touch(tmp_path, f"train/{decomposed}/1.off", "test/caf\u00e9 table/2.off", "train/\u6905\u5b50/3 (copy).stl")
     touch(tmp_path, "train/\u0441\u0442\u0443\u043b/o\u0308.ply", "test/lamp post/5.glb")
-    train, classes = list_shapes(tmp_path, "train")
+    train, classes = shapes_and_classes(tmp_path, "train")
     assert classes == sorted(classes)
     assert classes == ["caf\u00e9 table", "lamp post", "\u0441\u0442\u0443\u043b", "\u6905\u5b50"]
     assert [shape.label for shape in train] == [0, 2, 3]
     assert train[0].name == "train/caf\u00e9 table/1.off"
     assert train[0].path == tmp_path / "train" / decomposed / "1.off"
     assert all(shape.path.is_file() for shape in train)
-    assert list_shapes(tmp_path, "test")[0][0].label == 0
+    assert list_folder(tmp_path, "test").shapes[0].label == 0
 
 
 def test_links_are_followed_and_loops_survived(tmp_path: Path) -> None:
@@ -153,7 +158,7 @@ def test_links_are_followed_and_loops_survived(tmp_path: Path) -> None:
     (tmp_path / "parts" / "bed" / "train" / "gone.off").symlink_to(tmp_path / "nowhere.off")
     (tmp_path / "parts" / "bed" / "train" / "ring.off").symlink_to(tmp_path / "parts" / "bed" / "train" / "ring.off")
     (tmp_path / "parts" / "bed" / "train" / "linked.off").symlink_to(tmp_path / "store" / "a.off")
-    shapes, classes = list_shapes(tmp_path / "parts", "train")
+    shapes, classes = shapes_and_classes(tmp_path / "parts", "train")
     assert classes == ["bed", "chair"]
     expected = ["bed/train/1.off", "bed/train/linked.off", "chair/train/a.off", "chair/train/b.off"]
     assert [shape.name for shape in shapes] == expected
@@ -167,8 +172,6 @@ def test_clouds_are_told_from_meshes(tmp_path: Path) -> None:
     clouds = list_folder(tmp_path / "clouds", "train")
     assert clouds.kind == "clouds"
     assert {shape.name for shape in clouds.shapes} <= {"chair/a.xyz", "chair/b.TXT", "bed/c.npz"}
-    with pytest.raises(PointsetError, match="holds point clouds, which need no sampling"):
-        list_shapes(tmp_path / "clouds", "train")
     touch(tmp_path / "meshes", "chair/a.off", "chair/a.txt", "bed/b.off", "bed/b.ply")
     meshes = list_folder(tmp_path / "meshes", "train")
     assert (meshes.kind, [shape.name for shape in meshes.shapes]) == ("meshes", ["bed/b.off", "chair/a.off"])
@@ -185,16 +188,16 @@ def test_many_files_are_listed_in_no_time(tmp_path: Path) -> None:
         for number in range(1000):
             os.close(os.open(folder / f"{number}.off", os.O_CREAT))
     started = time.perf_counter()
-    shapes, _ = list_shapes(tmp_path, "train")
+    shapes, _ = shapes_and_classes(tmp_path, "train")
     seconds = time.perf_counter() - started
     assert len(shapes) == 16_000
     assert seconds < 4  # 0.25 s on an idle core: about a second for 100,000
 
 
 def test_the_real_folders(real_data: Path) -> None:
-    train, classes = list_shapes(real_data / "modelnet9_obj", "train")
-    test, _ = list_shapes(real_data / "modelnet9_obj", "test")
+    train, classes = shapes_and_classes(real_data / "modelnet9_obj", "train")
+    test, _ = shapes_and_classes(real_data / "modelnet9_obj", "test")
     assert (len(classes), len(train), len(test)) == (9, 144, 36)
-    train, classes = list_shapes(real_data / "labeled_db", "train")
-    test, _ = list_shapes(real_data / "labeled_db", "test")
+    train, classes = shapes_and_classes(real_data / "labeled_db", "train")
+    test, _ = shapes_and_classes(real_data / "labeled_db", "test")
     assert (len(classes), len(train), len(test)) == (19, 19 * 16, 19 * 4)

@@ -1,8 +1,8 @@
 """Builds: the same bytes however they are run, nothing finished is done twice, and every bad mesh is named."""
 
 import contextlib
+import dataclasses
 import importlib
-import json
 import os
 import random
 import shutil
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,17 @@ import psutil
 import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
 
-from pointset.data.catalogue.folders import list_shapes
-from pointset.data.pools import partial_pool, spread
-from pointset.data.pools.cache import build_pool, pool_folder
-from pointset.data.pools.manifest import Plan
-from pointset.data.pools.mesh_pool import UnreadableMeshesError
-from pointset.data.pools.shape_jobs import Sampled, Sampling
+from pointset.data.pools import shapes as making
+from pointset.data.pools import store
+from pointset.data.pools.partial import partial_folder
+from pointset.data.pools.shapes import Result
+from pointset.data.pools.store import UnreadableShapesError, build_pool
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_workers_change_no_byte(
-    home: Path, meshes: Path, undisturbed: dict[str, bytes], at_once: None, workers: int
-) -> None:
+def test_workers_change_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes], workers: int) -> None:
     assert build(meshes, workers=workers).sampled == COUNT
     assert contents(home) == undisturbed
     assert build(meshes, workers=workers).sampled == 0
@@ -41,23 +39,26 @@ def test_workers_change_no_byte(
 def test_the_order_of_work_changes_no_byte(
     home: Path, meshes: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_all = spread.sample_all
+    make_shapes = store.make_shapes
 
-    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[Sampled]:
-        yield from sample_all(random.Random(7).sample(jobs, len(jobs)), *rest)
+    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[Result]:
+        yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
-    monkeypatch.setattr("pointset.data.pools.mesh_pool.sample_all", shuffled)
+    monkeypatch.setattr(store, "make_shapes", shuffled)
     build(meshes, workers=1)
     assert contents(home) == undisturbed
 
 
 @pytest.mark.parametrize("address", [True, False], ids=["address", "client of this process"])
-def test_a_dask_cluster_changes_no_byte(
-    home: Path, meshes: Path, undisturbed: dict[str, bytes], address: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes], address: bool) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
-    monkeypatch.setattr(spread, "BATCH", {"uniform": 2})
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options: dict[str, Any] = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+        "scheduler_port": 0,
+    }
     with distributed.LocalCluster(**options) as cluster:
         if address:
             report = build(meshes, backend="dask", scheduler=cluster.scheduler_address)
@@ -98,29 +99,27 @@ def test_a_ray_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: di
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, workers: int) -> None:
     command = [sys.executable, "-c", CHILD, str(meshes), str(workers)]
-    shapes, classes = list_shapes(meshes, "train")
-    plan = Plan.of("killed", shapes, classes, Sampling(400, "fps", normals=True))
+    plan = dataclasses.replace(plan_of(meshes, points=400, sampler="fps"), name="killed")
     build_pool(plan, Workers(1), progress=False)
     whole = contents(home)
     shutil.rmtree(home)
-    partial = partial_pool.partial_folder(pool_folder(plan))
+    partial = partial_folder(plan.folder)
     moments = random.Random(workers)
-    finished: list[str] = []
+    finished: dict[str, int] = {}
     children: list[psutil.Process] = []
     for minimum in (1, 15, 30, 40):
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while len(journal(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
+        while len(kept(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.02))
         children.extend(psutil.Process(run.pid).children(recursive=True))
         run.send_signal(signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
-        now = journal(partial)
-        assert now[: len(finished)] == finished  # what was finished stays as it was,
-        rows = [json.loads(line)["row"] for line in now]
-        assert len(rows) == len(set(rows)) >= minimum  # and is not done a second time
-        finished = now
+        now = kept(partial)
+        assert finished.items() <= now.items(), "what was finished is not done a second time"
+        finished = {name: time for name, time in now.items() if zipfile.is_zipfile(partial / name)}
+        assert len(finished) >= minimum - 1
     last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     assert int(last.stdout) == len(plan.shapes) - len(finished)
     assert contents(home) == whole
@@ -128,10 +127,9 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     assert not workers_left
 
 
-def journal(partial: Path) -> list[str]:
-    """The whole lines, without the first."""
-    path = partial / partial_pool.JOURNAL
-    return path.read_text().split("\n")[1:-1] if path.exists() else []
+def kept(partial: Path) -> dict[str, int]:
+    """The shapes' files, and when they were written."""
+    return {path.name: path.stat().st_mtime_ns for path in partial.glob("*.npz")}
 
 
 class Stopped(BaseException):
@@ -144,7 +142,7 @@ def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
 
     def counted(act: Any) -> Any:
         def do(*arguments: Any, **options: Any) -> Any:
-            if not next(left):
+            if not next(left, 0):
                 raise Stopped
             return act(*arguments, **options)
 
@@ -164,14 +162,14 @@ def test_a_build_that_ends_at_any_step_is_taken_up(
     build_pool(plan, Workers(1), on_error="skip", progress=False)
     whole = contents(home)
     sampled: list[int] = []
-    sample = spread.sample_shape
+    make_shape = making.make_shape
 
-    def record(*arguments: Any) -> Sampled:
-        done = sample(*arguments)
+    def record(*arguments: Any) -> Result:
+        done = make_shape(*arguments)
         sampled.extend([] if done.reason else [done.row])
         return done
 
-    monkeypatch.setattr(spread, "sample_shape", record)
+    monkeypatch.setattr(making, "make_shape", record)
     for step in range(100):
         shutil.rmtree(home)
         sampled.clear()
@@ -183,35 +181,24 @@ def test_a_build_that_ends_at_any_step_is_taken_up(
         build_pool(plan, Workers(1), on_error="skip", progress=False)
         assert contents(home) == whole, step
         assert sorted(sampled) == sorted(set(sampled)), step
-    assert 8 < step < 99
+    assert 5 < step < 99
 
 
-def test_rows_that_did_not_reach_the_disk_are_sampled_again(home: Path, meshes: Path) -> None:
-    """As after a power cut: the journal is there, a row and a half of what it says are not."""
+def test_shapes_that_did_not_reach_the_disk_are_made_again(home: Path, meshes: Path) -> None:
+    """As after a power cut: their files are there, and not what was written to them."""
     plan = plan_of(meshes)
     break_mesh(meshes, "class0/train/shape0.off")
-    with pytest.raises(UnreadableMeshesError):
+    with pytest.raises(UnreadableShapesError):
         build_pool(plan, Workers(1), progress=False)
-    partial = partial_pool.partial_folder(pool_folder(plan))
-    with (partial / "points.rows").open("r+b") as file:
-        file.seek(-4, os.SEEK_END)
+    partial = partial_folder(plan.folder)
+    with (partial / "5.npz").open("r+b") as file:
+        file.seek(500)
         file.write(b"\1\2\3\4")
-    with (partial / partial_pool.JOURNAL).open("a") as file:
-        file.write('{"row": 3}\nno JSON\n{"row": 1, "sour')
+    (partial / "7.npz").write_bytes((partial / "7.npz").read_bytes()[:-30])
+    (partial / "9.npz").write_bytes(b"")
     (meshes / "class1/train/shape1.off").write_text(TETRAHEDRON.format(size=99))
     (meshes / "class0/train/shape0.off").write_text(TETRAHEDRON.format(size=1))
-    assert build_pool(plan, Workers(1), progress=False).sampled == 3  # damaged, changed, mended
+    assert build_pool(plan, Workers(1), progress=False).sampled == 5  # three damaged, one changed, one mended
     interrupted = contents(home)
     build_pool(plan, Workers(1), rebuild=True, progress=False)
     assert contents(home) == interrupted
-
-
-def test_an_unfinished_pool_of_another_format_is_started_again(
-    home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = break_mesh(meshes, "class0/train/shape0.off")
-    with pytest.raises(UnreadableMeshesError):
-        build_pool(plan_of(meshes), Workers(1), progress=False)
-    broken.write_text(TETRAHEDRON.format(size=1))
-    monkeypatch.setattr(partial_pool, "FORMAT", partial_pool.FORMAT + 1)
-    assert build_pool(plan_of(meshes), Workers(1), progress=False).sampled == 48

@@ -1,7 +1,6 @@
 """Builds that meet bad meshes, full disks and dead workers: all named, nothing lost."""
 
 import errno
-import io
 import json
 import os
 import shutil
@@ -19,20 +18,20 @@ import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build
 from joblib import Parallel
 
-from pointset.data.catalogue.folders import list_shapes
-from pointset.data.pools import partial_pool, spread
-from pointset.data.pools.cache import mesh_pool
-from pointset.data.pools.mesh_pool import UnreadableMeshesError
-from pointset.data.pools.shape_jobs import Sampled, Sampling
+from pointset.data.dataset import load_dataset
+from pointset.data.pools import partial, shapes
+from pointset.data.pools.plan import Sampling
+from pointset.data.pools.shapes import Result
+from pointset.data.pools.store import UnreadableShapesError
 from pointset.errors import PointsetError
 
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path, at_once: None, workers: int) -> None:
+def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path, workers: int) -> None:
     paths = [break_mesh(meshes, name) for name in BAD]
-    with pytest.raises(UnreadableMeshesError, match=r"^4 of 60 meshes cannot be used") as caught:
+    with pytest.raises(UnreadableShapesError, match=r"^4 of 60 files cannot be used") as caught:
         build(meshes, workers=workers)
     message = str(caught.value)
     assert all(str(path) in message for path in paths[:3])
@@ -55,14 +54,14 @@ def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path, at_
 def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
     assert undisturbed
     build(meshes)
-    whole = mesh_pool("my parts-train", *list_shapes(meshes, "train"), points=50, normals=True)
+    whole = load_dataset(meshes, points=50, pool_points=50, normals=True).source_pool
     shutil.rmtree(home)
     for name in BAD:
         break_mesh(meshes, name)
     report = build(meshes, on_error="skip")
     assert (report.shapes, report.sampled, set(report.failures)) == (COUNT - 4, COUNT - 4, set(BAD))
     with pytest.warns(UserWarning, match="lacks 3 of 48 shapes"):
-        pool = mesh_pool("my parts-train", *list_shapes(meshes, "train"), points=50, normals=True)
+        pool = load_dataset(meshes, points=50, pool_points=50, normals=True).source_pool
     kept = [row for row, name in enumerate(whole.names) if name not in BAD]
     assert set(pool.skipped) == set(BAD[:3])
     assert pool.names == [whole.names[row] for row in kept]
@@ -73,7 +72,7 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path, undist
     np.testing.assert_array_equal(pool.normals, whole.normals[kept])
     # Whoever does not accept it is told, also later; a mesh that was mended since is found.
     assert build(meshes, on_error="skip").failures == report.failures
-    with pytest.raises(UnreadableMeshesError, match="4 of 60"):
+    with pytest.raises(UnreadableShapesError, match="4 of 60"):
         build(meshes)
     (meshes / BAD[0]).write_text(TETRAHEDRON.format(size=1))
     with pytest.raises(PointsetError, match=r"shape0.off has changed.*--rebuild"):
@@ -84,7 +83,7 @@ def test_skipped_meshes_are_left_out_and_listed(home: Path, meshes: Path, undist
 def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, meshes: Path) -> None:
     for path in meshes.rglob("*.off"):
         path.write_text("OFF\n")
-    with pytest.raises(UnreadableMeshesError, match="60 of 60 meshes cannot be used"):
+    with pytest.raises(UnreadableShapesError, match="60 of 60 files cannot be used"):
         build(meshes, on_error="skip")
 
 
@@ -92,17 +91,15 @@ def test_a_reader_that_breaks_down_is_a_bad_mesh(home: Path, meshes: Path, monke
     def read_mesh(path: Path) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("pointset.data.pools.shape_jobs.read_mesh", read_mesh)
-    with pytest.raises(UnreadableMeshesError, match=r"shape0.off: RecursionError: too deep"):
+    monkeypatch.setattr("pointset.data.pools.shapes.read_mesh", read_mesh)
+    with pytest.raises(UnreadableShapesError, match=r"shape0.off: RecursionError: too deep"):
         build(meshes, workers=1)
 
 
 def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
     home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pointset.data.pools import shape_jobs
-
-    read = shape_jobs.read_mesh
+    read = shapes.read_mesh
 
     def meddle(path: Path) -> Any:
         mesh = read(path)
@@ -110,40 +107,38 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(
             path.write_text(TETRAHEDRON.format(size=123))
         return mesh
 
-    monkeypatch.setattr(shape_jobs, "read_mesh", meddle)
-    with pytest.raises(UnreadableMeshesError, match=r"^1 of 60 .*shape7.off: changed while it was read"):
+    monkeypatch.setattr(shapes, "read_mesh", meddle)
+    with pytest.raises(UnreadableShapesError, match=r"^1 of 60 .*shape7.off: changed while it was read"):
         build(meshes, workers=1)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("moment", ["before", "between"])
 def test_a_full_disk_is_one_sentence_and_loses_nothing(
-    home: Path, meshes: Path, at_once: None, workers: int, moment: str, monkeypatch: pytest.MonkeyPatch
+    home: Path, meshes: Path, workers: int, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         if moment == "before":
             usage = namedtuple("usage", "total used free")
-            patch.setattr(partial_pool.shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 99, 99))
+            patch.setattr(partial.shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 99, 99))
         else:
-            left = iter(range(20, -1, -1))
-            patch.setattr(partial_pool.PartialPool, "_open_array", almost_full(left))
+            patch.setattr(partial.np, "savez", almost_full(10))
         with pytest.raises(PointsetError, match=r"cannot write .*(No space left|MB needed).*POINTSET_HOME") as caught:
             build(meshes, workers=workers)
     assert "\n" not in str(caught.value)
     assert build(meshes, workers=workers).sampled == COUNT - (0 if moment == "before" else 10)
 
 
-def almost_full(left: Iterator[int]) -> Any:
-    """Files on a disk that has room for so many rows."""
+def almost_full(room: int) -> Any:
+    """What writes shapes, on a disk that has room for so many."""
+    savez, left = np.savez, iter(range(room, -1, -1))
 
-    class File(io.BufferedRandom):
-        def write(self, block: Any) -> int:
-            if not next(left, 0):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return super().write(block)
+    def write(*arguments: Any, **arrays: Any) -> None:
+        if not next(left, 0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        savez(*arguments, **arrays)
 
-    open_array = partial_pool.PartialPool._open_array
-    return lambda pool, name: File(open_array(pool, name).detach())
+    return write
 
 
 def test_a_read_only_home_is_one_sentence_and_its_pools_can_be_read(
@@ -167,8 +162,8 @@ def test_a_read_only_home_is_one_sentence_and_its_pools_can_be_read(
         ({"backend": "threads"}, "backend='threads'.*loky, dask, ray"),
         ({"workers": 0}, "workers=0"),
         ({"scheduler": "tcp://there:1"}, "scheduler=tcp://there:1.*name its backend"),
-        ({"on_error": "ignore"}, "on_error='ignore'.*raise or skip"),
-        ({"points": 0}, "pool_points=0"),
+        ({"on_error": "ignore"}, "on_error.*raise or skip.*'ignore'"),
+        ({"points": 0}, "at least 1 point per shape, got 0"),
         ({"splits": ("trial",)}, "no shape in split 'trial'"),
     ],
 )
@@ -189,22 +184,20 @@ def test_results_that_wait_are_bounded() -> None:
             yield [batch]
 
     with Parallel(n_jobs=2, backend="threading", return_as="generator_unordered", pre_dispatch=4, batch_size=1) as run:
-        for _ in spread._in_rounds(run, supply(), list, limit=8):
+        for _ in shapes.in_rounds(run, supply(), list, limit=8):
             taken += 1
             time.sleep(0.003)
             assert given - taken <= 8 + 2  # and one that is looked at ahead
     assert (given, taken) == (100, 100)
 
 
-def test_a_worker_that_is_killed_is_one_sentence(
-    home: Path, meshes: Path, at_once: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(batch: Any, sampling: Sampling) -> list[Sampled]:
+def test_a_worker_that_is_killed_is_one_sentence(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(batch: Any, sampling: Sampling) -> list[Result]:
         os.kill(os.getpid(), signal.SIGKILL)
         return []
 
     with monkeypatch.context() as patch:
-        patch.setattr(spread, "sample_batch", die)
+        patch.setattr(shapes, "_make_batch", die)
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
     assert build(meshes, workers=2).sampled == COUNT

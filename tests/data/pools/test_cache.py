@@ -1,5 +1,6 @@
 """Pools on disk: made once, found again, made anew when anything changed, repaired or refused when damaged."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -11,13 +12,15 @@ import numpy as np
 import pytest
 from building import TETRAHEDRON
 
-from pointset.data.catalogue.folders import list_shapes
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import Pool
-from pointset.data.pools import manifest, sources, spread
-from pointset.data.pools.cache import mesh_pool
-from pointset.data.pools.shape_jobs import Job, Sampled, Sampling
+from pointset.data.pools import manifest, shapes, sources
+from pointset.data.pools.plan import Plan, Sampling
+from pointset.data.pools.shapes import Job, Result
+from pointset.data.pools.store import load_pool
 from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
 
 
 @pytest.fixture
@@ -31,8 +34,8 @@ def meshes(tmp_path: Path) -> Path:
 
 
 def pool_of(folder: Path, *, points: int = 11, **options: object) -> Pool:
-    shapes, classes = list_shapes(folder, "train")
-    return mesh_pool("meshes", shapes, classes, points=points, **options)  # type: ignore[arg-type]
+    sampling = Sampling(points, **options)  # type: ignore[arg-type]
+    return load_pool(Plan.of("meshes", list_folder(folder, "train"), sampling), workers=Workers(1), progress=False)
 
 
 def pools(home: Path) -> list[Path]:
@@ -43,13 +46,13 @@ def pools(home: Path) -> list[Path]:
 def sampled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the shapes that are sampled from here on."""
     names: list[str] = []
-    sample = spread.sample_shape
+    make_shape = shapes.make_shape
 
-    def record(job: Job, sampling: Sampling) -> Sampled:
+    def record(job: Job, sampling: Sampling) -> Result:
         names.append(job.name)
-        return sample(job, sampling)
+        return make_shape(job, sampling)
 
-    monkeypatch.setattr(spread, "sample_shape", record)
+    monkeypatch.setattr(shapes, "make_shape", record)
     return names
 
 
@@ -90,10 +93,10 @@ def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, mesh
 
 
 def test_shapes_in_any_order_make_one_pool(home: Path, meshes: Path) -> None:
-    shapes, classes = list_shapes(meshes, "train")
-    pool = mesh_pool("meshes", shapes, classes, points=11)
-    backwards = mesh_pool("meshes", shapes[::-1], classes, points=11)
-    assert backwards.names == pool.names == [shape.name for shape in shapes]
+    listing = list_folder(meshes, "train")
+    backwards = dataclasses.replace(listing, shapes=listing.shapes[::-1])
+    one, other = (load_pool(Plan.of("meshes", found, Sampling(11)), progress=False) for found in (listing, backwards))
+    assert one.names == other.names == [shape.name for shape in listing.shapes]
     assert len(pools(home)) == 1
 
 
@@ -231,7 +234,8 @@ def test_a_mesh_without_area_is_named(home: Path, meshes: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"points": 0}, "pool_points=0"), ({"sampler": "random"}, "'random'.*uniform")]
+    ("options", "words"),
+    [({"points": 0}, "at least 1 point per shape, got 0"), ({"sampler": "random"}, "uniform.*'random'")],
 )
 def test_wrong_options_are_refused_before_anything_is_written(
     home: Path, meshes: Path, options: dict[str, object], words: str

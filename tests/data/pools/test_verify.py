@@ -48,11 +48,11 @@ def flip(path: Path, position: int) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda pool, _: flip(pool / "points.npy", -1), ["points.npy", "row of class1/train/shape5.off"]),
-        (lambda pool, _: flip(pool / "normals.npy", -240), ["normals.npy", "row of class1/train/shape5.off"]),
-        (lambda pool, _: flip(pool / "points.npy", -241), ["points.npy", "row of class1/train/shape3.off"]),
-        (lambda pool, _: flip(pool / "points.npy", 3), ["points.npy", "another beginning"]),
-        (lambda pool, _: (pool / "points.npy").write_bytes((pool / "points.npy").read_bytes()[:-1]), ["1567 bytes"]),
+        (lambda pool, _: flip(pool / "points.npy", -1), ["points.npy", "points of class1/train/shape5.off"]),
+        (lambda pool, _: flip(pool / "normals.npy", -240), ["normals.npy", "points of class1/train/shape5.off"]),
+        (lambda pool, _: flip(pool / "points.npy", -241), ["points.npy", "points of class1/train/shape3.off"]),
+        (lambda pool, _: flip(pool / "points.npy", 3), ["points.npy", "beginning"]),
+        (lambda pool, _: (pool / "points.npy").write_bytes((pool / "points.npy").read_bytes()[:-1]), ["found 1567"]),
         (lambda pool, _: (pool / "normals.npy").unlink(), ["normals.npy is missing"]),
         (lambda pool, _: flip(pool / "manifest.json", 0), ["manifest.json cannot be read"]),
         (lambda _, folder: flip(folder / "class0/train/shape2.off", 8), ["shape2.off has changed"]),
@@ -94,5 +94,5 @@ def test_skipped_shapes_are_no_problem_while_their_meshes_stay(meshes: Path) -> 
 
 
 def test_a_data_set_without_pools_is_told_how_to_make_one(meshes: Path) -> None:
-    with pytest.raises(PointsetError, match=r"has no pool of sampled meshes in .*pointset data build"):
+    with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
         verify_dataset(meshes, progress=False)

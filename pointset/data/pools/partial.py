@@ -1,0 +1,116 @@
+"""A pool in the making: one file per finished shape, put together when all are there.
+
+A shape's file is an archive with checksums of its own. One that was cut off by a kill or a power cut cannot be read,
+and counts as not there; so whatever the moment at which a process ends, the next one makes what is missing.
+"""
+
+import errno
+import hashlib
+import json
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.data.pools.manifest import FILE, Entry, Manifest
+from pointset.data.pools.plan import Plan
+from pointset.data.pools.shapes import Result
+from pointset.data.pools.sources import Source, recheck
+from pointset.runs.atomic import sync_folder
+
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+class PartialPool:
+    """The folder beside a pool in which it is made; the caller holds the pool's lock.
+
+    Attributes:
+        finished: the shapes that are done, by row.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.folder = partial_folder(plan.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        found = {row: self._read_entry(row) for row in range(len(plan.shapes)) if self._path(row).exists()}
+        self.finished = {row: entry for row, entry in found.items() if entry}
+        self._require_space()
+
+    def write(self, result: Result) -> None:
+        """Keep the points of one shape."""
+        arrays = {name: array.astype("<f4") for name, array in result.arrays.items()}
+        np.savez(self._path(result.row), **arrays, source=np.array(json.dumps(vars(result.source))))  # type: ignore[arg-type]
+        self.finished[result.row] = self._entry(result.row, result.source, arrays)
+
+    def publish(self, failed: Iterable[Result]) -> None:
+        """Put the finished shapes together, and turn them into the pool."""
+        shapes = self.plan.shapes
+        skipped = {
+            one.row: Entry(
+                shapes[one.row].name,
+                shapes[one.row].label,
+                str(shapes[one.row].path),
+                one.source,
+                skipped=one.reason,
+            )
+            for one in failed
+        }
+        entries = [skipped.get(row) or self.finished[row] for row in range(len(shapes))]
+        manifest = Manifest(str(self.plan.root), self.plan.classes, self.plan.sampling, tuple(entries))
+        whole = self.folder.with_suffix(".whole")
+        shutil.rmtree(whole, ignore_errors=True)
+        whole.mkdir()
+        for name in self.plan.sampling.arrays:
+            with (whole / f"{name}.npy").open("wb") as file:
+                file.write(manifest.header)
+                for row in sorted(self.finished):
+                    file.write(self._read(row)[0][name].tobytes())
+        (whole / FILE).write_text(manifest.as_text(), encoding="utf-8")
+        sync_folder(whole)
+        whole.replace(self.plan.folder)
+        shutil.rmtree(self.folder)
+
+    def _path(self, row: int) -> Path:
+        return self.folder / f"{row}.npz"
+
+    def _read(self, row: int) -> tuple[dict[str, NDArray[np.float32]], Source]:
+        with self._path(row).open("rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {name: content[name] for name in self.plan.sampling.arrays}
+            return arrays, Source(**json.loads(str(content["source"])))
+
+    def _read_entry(self, row: int) -> Entry | None:
+        """A shape that is finished; None if what was kept cannot be read, or the shape's file is another now."""
+        try:
+            arrays, source = self._read(row)
+        except UNREADABLE:
+            return None
+        now = recheck(self.plan.shapes[row].path, source)
+        return self._entry(row, now, arrays) if now else None
+
+    def _entry(self, row: int, source: Source, arrays: dict[str, NDArray[np.float32]]) -> Entry:
+        shape = self.plan.shapes[row]
+        checksums = {name: checksum(array.tobytes()) for name, array in arrays.items()}
+        size = len(arrays["points"]) if self.plan.sampling.points is None else None
+        return Entry(shape.name, shape.label, str(shape.path), source, checksums, size=size)
+
+    def _require_space(self) -> None:
+        """For what is missing, and once more for all when they are put together; a cloud's size is not known yet."""
+        shapes, sampling = len(self.plan.shapes), self.plan.sampling
+        needed = (2 * shapes - len(self.finished)) * (sampling.points or 0) * 3 * 4 * len(sampling.arrays)
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free")
+
+
+def partial_folder(folder: Path) -> Path:
+    """Where a pool is made."""
+    return folder.with_name(folder.name + ".partial")
+
+
+def checksum(block: bytes) -> str:
+    """BLAKE2b of a shape's points, 32 hexadecimal digits."""
+    return hashlib.blake2b(block, digest_size=16).hexdigest()

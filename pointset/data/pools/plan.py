@@ -1,0 +1,106 @@
+"""What a pool is made of: which shapes, and how each of them becomes points."""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from pointset.data.catalogue.folders import Listing, ShapeFile
+from pointset.data.catalogue.home import pools_home
+from pointset.data.options import DataOptions
+from pointset.data.pools.pool import AS_RELEASED
+from pointset.data.sampling import SAMPLERS
+from pointset.errors import PointsetError
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How every shape of a data set becomes points: a mesh is sampled, a cloud is read as it is."""
+
+    points: int | None
+    """Per shape, P; None for clouds, which keep all that they have."""
+    sampler: str = "uniform"
+    """`AS_RELEASED` for clouds."""
+    seed: int = 0
+    """Each mesh is sampled with its own seed, made from this one and the shape's name."""
+    normals: bool = False
+    """Keep the unit normal at each point too."""
+
+    @classmethod
+    def of(cls, options: DataOptions, normals: bool) -> Self:
+        """How the meshes of some options are sampled."""
+        return cls(options.pool_points, options.sampler, options.data_seed, normals)
+
+    @classmethod
+    def none(cls, normals: bool) -> Self:
+        """How clouds are read."""
+        return cls(None, AS_RELEASED, 0, normals)
+
+    def __post_init__(self) -> None:
+        if self.points is None:
+            return
+        if self.points < 1:
+            raise PointsetError(f"a pool must have at least 1 point per shape, got {self.points}")
+        if self.sampler not in SAMPLERS:
+            raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {self.sampler!r}")
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """What is kept of a shape, each float32 [n, 3]."""
+        return ("points", "normals") if self.normals else ("points",)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to make: the shapes in their one order, by class and name, whatever the order they were given in."""
+
+    name: str
+    """Begins the folder's name, for people who look."""
+    shapes: tuple[ShapeFile, ...]
+    classes: tuple[str, ...]
+    sampling: Sampling
+
+    @classmethod
+    def of(cls, name: str, listing: Listing, sampling: Sampling) -> Self:
+        """Put the shapes of one split in order."""
+        in_order = sorted(listing.shapes, key=lambda shape: (shape.label, PurePosixPath(shape.name).parts))
+        return cls(name, tuple(in_order), tuple(listing.classes), sampling)
+
+    @property
+    def root(self) -> Path:
+        """The data set's folder, which the shapes' names are relative to."""
+        shape = self.shapes[0]
+        return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
+
+    @property
+    def folder(self) -> Path:
+        """Where the pool is, or will be; the name ends in a hash of the identity."""
+        key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
+        return pools_home() / f"{self.name}-{key}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this pool from others; not what may be wrong with it."""
+        names = [(shape.name, shape.label, str(shape.path)) for shape in self.shapes]
+        return identity(self.root, self.classes, self.sampling, names)
+
+    def command(self, *flags: str) -> str:
+        """The command that makes this pool."""
+        return build_command(self.root, self.sampling, *flags)
+
+
+def identity(
+    root: str | Path, classes: Sequence[str], sampling: Sampling, names: Sequence[tuple[str, int, str]]
+) -> dict[str, Any]:
+    """What tells a pool from others: its data set, classes, sampling, and (name, label, file) of all shapes."""
+    return {"folder": str(root), "classes": list(classes), **vars(sampling), "names": [list(name) for name in names]}
+
+
+def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:
+    """The command that makes the pools of a folder of meshes."""
+    words = ["pointset", "data", "build", str(root), "--points", str(sampling.points)]
+    words += ["--sampler", sampling.sampler, "--seed", str(sampling.seed)]
+    return shlex.join([*words, *(["--normals"] if sampling.normals else []), *flags])

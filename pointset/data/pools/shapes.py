@@ -1,0 +1,178 @@
+"""Making the points of some shapes: in this process, in several, or on a cluster, carried by joblib.
+
+A worker may be on another machine: it is told file names and gives back points, and writes nothing. Results come in any
+order. Whoever takes them decides the pace: what is under way or waiting is never more than a few batches per worker, so
+memory does not grow with the number of shapes.
+"""
+
+import functools
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.data.files.clouds import read_cloud
+from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.files.open3d_import import import_open3d
+from pointset.data.pools.plan import Sampling
+from pointset.data.pools.sources import Source, describe_source, recheck
+from pointset.data.sampling import sample_points, seed_for
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers, closed, joblib_backend
+
+GRACE_SECONDS = 0.5
+"""Worker processes take about this long to start: what is done by then needs none, unless they were asked for."""
+BATCH = {"fps": 1, "poisson": 1}
+"""Shapes per task, else `MANY`: enough to outweigh its messages, few enough to lose little when it is stopped."""
+MANY = 16
+IDLE_SECONDS = 20
+"""Worker processes without work leave after this time."""
+WAITING = 4
+"""Batches per worker that may be under way or waiting to be written."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file to make points of."""
+
+    row: int
+    """Its place in the data set."""
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What became of one file."""
+
+    row: int
+    source: Source
+    arrays: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    """float32 [n, 3] under "points" and, if asked for, "normals"; nothing of a file that cannot be used."""
+    reason: str = ""
+    """Why the file cannot be used."""
+
+
+def make_shape(job: Job, sampling: Sampling) -> Result:
+    """Make the points of one file, or say why it cannot be done."""
+    try:
+        source = describe_source(job.path)
+    except OSError as error:
+        return Result(job.row, Source(-1, -1, None), reason=f"{job.path}: cannot be read: {error.strerror or error}")
+    try:
+        arrays = _arrays(job, sampling)
+        if recheck(job.path, source) is not source:
+            raise PointsetError("changed while it was read: run again")
+    except Exception as error:  # whatever a reader trips over, the other files are still to do
+        return Result(job.row, source, reason=_in_one_line(error, job.path))
+    return Result(job.row, source, arrays)
+
+
+def _arrays(job: Job, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
+    if sampling.points is None:
+        cloud = read_cloud(job.path, normals=sampling.normals)
+        return {name: getattr(cloud, name) for name in sampling.arrays}
+    how: dict[str, Any] = {"seed": seed_for(sampling.seed, job.name), "sampler": sampling.sampler}
+    found = sample_points(read_mesh(job.path), sampling.points, normals=True, **how)
+    return dict(zip(sampling.arrays, found, strict=False))
+
+
+def _in_one_line(error: Exception, path: Path) -> str:
+    """The reason, which names the file."""
+    words = " ".join(str(error).split())
+    if not isinstance(error, PointsetError):
+        words = f"{type(error).__name__}: {words}"
+    return words if str(path) in words else f"{path}: {words}"
+
+
+def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Generator[Result, None, None]:
+    """Make the points of many files, in any order.
+
+    Raises:
+        PointsetError: the cluster cannot be reached, its library is missing, or a worker process died.
+    """
+    begun = 0
+    if workers.backend == "loky":
+        if sampling.sampler == "poisson" and jobs:
+            import_open3d()  # or say what it lacks once, not for every mesh
+        alone = _count_cores(workers) == 1
+        end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
+        while begun < len(jobs) and (alone or time.monotonic() < end):
+            yield make_shape(jobs[begun], sampling)
+            begun += 1
+    if begun < len(jobs):
+        yield from _make_in_processes(jobs[begun:], sampling, workers)
+
+
+def _make_batch(jobs: Sequence[Job], sampling: Sampling) -> list[Result]:
+    return [make_shape(job, sampling) for job in jobs]
+
+
+def _count_cores(workers: Workers) -> int:
+    from joblib import cpu_count
+
+    return int(workers.count or cpu_count())
+
+
+def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Iterator[Result]:
+    from joblib import Parallel
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    size = BATCH.get(sampling.sampler, MANY)
+    batches = iter([jobs[start : start + size] for start in range(0, len(jobs), size)])
+    ending: dict[str, Any] = {"idle_worker_timeout": IDLE_SECONDS, "initializer": _end_with, "initargs": (os.getpid(),)}
+    try:
+        # Ray's backend gives back lists only.
+        return_as = "list" if workers.backend == "ray" else "generator_unordered"
+        with (
+            joblib_backend(workers, _count_cores(workers), **ending),
+            Parallel(return_as=return_as, batch_size=1, pre_dispatch="2*n_jobs") as parallel,
+        ):
+            task = functools.partial(_make_batch, sampling=sampling)
+            yield from in_rounds(parallel, batches, task, limit=WAITING * parallel._effective_n_jobs())
+    except BrokenProcessPool as error:
+        raise PointsetError(
+            "a worker process was stopped, most often because memory ran out: run again, finished shapes are kept, "
+            "with fewer workers"
+        ) from error
+
+
+def in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list[Any]], limit: int) -> Iterator[Any]:
+    """Run the batches; a round ends when `limit` results wait, which joblib alone would let grow without end."""
+    from joblib import delayed
+
+    taken = given = 0
+
+    def supply() -> Iterator[Any]:
+        nonlocal given
+        while given - taken < limit and (batch := next(batches, None)):
+            given += 1
+            yield delayed(task)(batch)
+
+    while True:
+        first = next(batches, None)
+        if first is None:
+            return
+        batches = itertools.chain([first], batches)
+        with closed(parallel(supply())) as finished:
+            for results in finished:
+                yield from results
+                taken += 1
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent ends: a worker whose parent was killed would wait for ever to give results."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
