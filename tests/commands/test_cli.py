@@ -177,7 +177,7 @@ def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_pat
     with pytest.raises(SystemExit):
         main(["data", "verify", parts])
     captured = capsys.readouterr()
-    assert "cube0.off has changed since it was sampled" in captured.out
+    assert "cube0.off has changed since the pool was made" in captured.out
     assert "pointset data build" in captured.err
     rebuild = ("data", "build", parts, *options, "--rebuild")
     assert "cube0.off" in fail(capsys, *rebuild)
