@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pointset.commands import attend, benchmarking, classify, comparing, data, export, tasks, training
+from pointset.commands import attend, classify, comparing, data, export, tasks, training
 from pointset.errors import PointsetError
 
 app = App(
@@ -27,7 +27,6 @@ for command in (
     attend.attend,
     classify.classify,
     export.export,
-    benchmarking.bench,
 ):
     app.command(command, help_format="markdown")
 

@@ -1,6 +1,6 @@
 """How the cost of a block grows: time and memory against points n, inducing points m, width d and heads h.
 
-    .venv/bin/python scripts/growth.py --threads 2 -o scripts/growth.png
+    .venv/bin/python scripts/benchmark/growth.py --threads 2 -o scripts/benchmark/growth.png
 
 One cloud, one block from d to d. Time is of a forward pass without gradients, the median of repeats in which the blocks
 take turns; memory is what a forward and backward pass holds at its peak. The exponent is that of the straight line
@@ -22,9 +22,9 @@ import torch
 from cyclopts import Parameter
 from matplotlib.figure import Figure
 from tabulate import tabulate
+from timing import interleaved
 from torch import nn
 
-from pointset.benchmark.rounds import interleaved
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import held_at_peak
 from pointset.nn.blocks import ISAB, SAB, rff
@@ -72,10 +72,12 @@ def sweep(letter: str, rounds: int) -> list[dict[str, Any]]:
         blocks = {name: BLOCKS[name](size) for name in names if size.n <= LIMITS.get(name, size.n)}
         X = torch.randn(1, size.n, size.d, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
-            seconds = interleaved({name: partial(block, X) for name, block in blocks.items()}, rounds, X.device)
+            times = interleaved({name: partial(block, X) for name, block in blocks.items()}, rounds)
         for name, block in blocks.items():
             held = held_at_peak(partial(_step, block, X))
-            rows.append({"letter": letter, "value": value, "block": name, "seconds": seconds[name], "bytes": held})
+            rows.append(
+                {"letter": letter, "value": value, "block": name, "seconds": times[name].seconds, "bytes": held}
+            )
             gc.collect()
     return rows
 

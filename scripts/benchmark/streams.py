@@ -1,7 +1,7 @@
 """Time and memory of `model.stream` against the size of the cloud, from a file on the disk.
 
-    .venv/bin/python scripts/stream_benchmark.py
-    .venv/bin/python scripts/stream_benchmark.py --model rff-max --sizes 100000 1000000
+    .venv/bin/python scripts/benchmark/streams.py
+    .venv/bin/python scripts/benchmark/streams.py --model rff-max --sizes 100000 1000000
 
 Each size is measured in a process of its own, which opens an .npy file of float32, normalises it to the unit sphere in
 pieces and streams it through an untrained model, as `pointset classify` does, after a warm-up on a small cloud. The

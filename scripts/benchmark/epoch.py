@@ -1,6 +1,6 @@
 """Seconds per epoch of a real training, everything included, and the share of them that the steps take.
 
-    .venv/bin/python scripts/bench_epoch.py --data path/to/modelnet40_ply_hdf5 --points 100 1000 --threads 2
+    .venv/bin/python scripts/benchmark/epoch.py --data path/to/modelnet40_ply_hdf5 --points 100 1000 --threads 2
 
 `fit` trains for some steps with loading, drawing, augmentation, clipping and bookkeeping. Then the same number of
 steps is made from batches that are already in memory: forward pass, backward pass, clipping, optimizer. Both take turns

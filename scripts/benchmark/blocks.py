@@ -1,28 +1,36 @@
-"""One architecture at one size: our time, and everybody else's as a multiple of it."""
+"""Training steps and inference of our blocks against other formulations of the same architecture, on this machine.
+
+    .venv/bin/python scripts/benchmark/blocks.py isab16-pma --dims 128 256 --points 100 1000 5000 --threads 2
+
+Columns "released" to "torch" are times over ours, medians of interleaved rounds in one process: the released
+formulation of the Set Transformer, the same with scaled_dot_product_attention, torch-geometric's blocks, and blocks of
+torch.nn.MultiheadAttention (see rivals.py).
+"""
 
 import copy
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
+import cyclopts
 import torch
 import torch.nn.functional as F
+from rivals import fused, geometric_aggregation, geometric_model, rewritten, split_along_batch, torch_model
+from tabulate import tabulate
+from timing import interleaved
 from torch import Tensor, nn
 
-from pointset.benchmark.rivals import (
-    fused,
-    geometric_aggregation,
-    geometric_model,
-    rewritten,
-    split_along_batch,
-    torch_model,
-)
-from pointset.benchmark.rounds import interleaved
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import flops, step_memory
 from pointset.nn.modes import in_evaluation_mode
+from pointset.runs.atomic import write_json
+from pointset.runs.provenance import command, origin
+from pointset.runs.threads import torch_threads
 from pointset.training.recipe import Precision
 from pointset.zoo.models import create_model
 
@@ -79,7 +87,8 @@ def _row(
         name: partial(work, model, points, labels, setting.precision) for name, model in contestants.items()
     }
     counted = flops(works["pointset"])
-    seconds = interleaved(works | {"product": lambda: square @ square}, setting.rounds, points.device)
+    times = interleaved(works | {"product": lambda: square @ square}, setting.rounds, points.device)
+    seconds = {name: found.seconds for name, found in times.items()}
     ours, product = seconds.pop("pointset"), seconds.pop("product")
     return {
         "model": setting.model,
@@ -145,3 +154,87 @@ def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
         off = float((logits[name] - logits["pointset"]).abs().max())
         if not off < tolerance:
             raise PointsetError(f"the logits of {name} are off ours by {off:.1g}: it is not the same function")
+
+
+RIVALS = ("released", "sdpa", "torch-geometric", "torch", "aggregation")
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """One line per row; times of others as multiples of ours."""
+    rivals = [name for name in RIVALS if any(name in row["ratios"] for row in rows)]
+    return tabulate([_line(row, rivals) for row in rows], headers="keys", tablefmt="pipe", disable_numparse=True)
+
+
+def _line(row: dict[str, Any], rivals: Sequence[str]) -> dict[str, str]:
+    shown = {name: f"{row['ratios'][name]:.2f}" if name in row["ratios"] else "" for name in rivals}
+    memory = row.get("memory_ratios", {}).get("released")
+    return {
+        "model": row["model"],
+        "d": str(row["dim"]),
+        "n": str(row["points"]),
+        "work": row["kind"],
+        "ms": f"{row['ms']:.1f}",
+        **shown,
+        "GFLOP": f"{row['gflop']:.1f}",
+        "share of product rate": f"{row['share']:.0%}",
+        "memory of released": "" if memory is None else f"{memory:.2f}",
+    }
+
+
+app = cyclopts.App(default_parameter=cyclopts.Parameter(negative=(), consume_multiple=True))
+
+
+@app.default
+def bench(
+    *models: str,
+    dims: tuple[int, ...] = (128, 256),
+    points: tuple[int, ...] = (100, 1000, 5000),
+    heads: int = 4,
+    batch_size: int = 32,
+    rounds: int = 9,
+    threads: int | None = None,
+    device: str = "cpu",
+    precision: Precision = "float32",
+    out: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print a table, two rows per model, width and size of set.
+
+    Args:
+        models: isab<m>-pma or sab-pma; isab16-pma when not given.
+        dims: widths.
+        points: points per set.
+        heads: attention heads.
+        batch_size: sets per step.
+        rounds: timings of each; the median counts.
+        threads: of torch; all cores when not given.
+        device: cpu, or cuda.
+        precision: float32, or bfloat16 for autocast.
+        out: file for the rows, as JSON, with the versions and the machine; written again after each size.
+        as_json: print JSON.
+    """
+    with torch_threads(threads or torch.get_num_threads()):
+        result: dict[str, Any] = {"rows": [], **origin(), "command": command()}
+        for model in models or ("isab16-pma",):
+            for dim in dims:
+                for count in points:
+                    print(f"{model}, d = {dim}, n = {count}", file=sys.stderr)
+                    result["rows"] += contest(
+                        Setting(
+                            model=model,
+                            dim=dim,
+                            heads=heads,
+                            points=count,
+                            batch_size=batch_size,
+                            rounds=rounds,
+                            device=device,
+                            precision=precision,
+                        )
+                    )
+                    if out is not None:
+                        write_json(out, result)
+    print(json.dumps(result, indent=2) if as_json else markdown(result["rows"]))
+
+
+if __name__ == "__main__":
+    app()

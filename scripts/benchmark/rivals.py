@@ -1,4 +1,4 @@
-"""What a user could pick in place of our blocks, for the benchmark only: four formulations of one architecture.
+"""What a user could pick in place of our blocks: four formulations of one architecture.
 
 - "released": the formulation that the Set Transformer's authors released (github juho-lee/set_transformer, modules.py):
   heads laid along the batch, explicit products and softmax, inducing points repeated for every set;

@@ -1,7 +1,7 @@
 """How fast the data layer is, as ratios: reading OFF, mesh to 10,000 points, and batches while training.
 
-    .venv/bin/python scripts/bench_data.py                                   # on the embedded shapes10
-    .venv/bin/python scripts/bench_data.py --folders path/to/ModelNet10 path/to/parts
+    .venv/bin/python scripts/benchmark/data.py                                   # on the embedded shapes10
+    .venv/bin/python scripts/benchmark/data.py --folders path/to/ModelNet10 path/to/parts
 
 One process, one thread (two for the training step), the same files for everybody, calls interleaved, medians of several
 rounds. A file that a library cannot read, or reads to another number of triangles, is left out of the comparison with
@@ -11,6 +11,7 @@ numpy, knowing already what they are.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ import cyclopts
 import numpy as np
 import torch
 from tabulate import tabulate
+from timing import interleaved
 
 from pointset import create_model
 from pointset.data import PointSets, read_mesh, sample_points
@@ -30,7 +32,6 @@ from pointset.data.options import DataOptions
 from pointset.data.pools.pool import Pool
 
 Task = Callable[[Path], Any]
-Times = dict[str, list[float]]
 
 OURS = "pointset"
 
@@ -98,19 +99,10 @@ def readable(task: Task, ours: Task, files: Sequence[Path]) -> list[Path]:
     return kept
 
 
-def interleaved(first: Task, second: Task, files: Sequence[Path], rounds: int) -> tuple[list[float], list[float]]:
+def medians(first: Task, second: Task, files: Sequence[Path], rounds: int) -> tuple[list[float], list[float]]:
     """Median seconds per file of two tasks that take turns."""
-    medians: tuple[list[float], list[float]] = ([], [])
-    for path in files:
-        seconds: tuple[list[float], list[float]] = ([], [])
-        for _ in range(rounds):
-            for task, spent in zip((first, second), seconds, strict=True):
-                started = perf_counter()
-                task(path)
-                spent.append(perf_counter() - started)
-        for kept, spent in zip(medians, seconds, strict=True):
-            kept.append(median(spent))
-    return medians
+    times = [interleaved({"first": partial(first, path), "second": partial(second, path)}, rounds) for path in files]
+    return [found["first"].seconds for found in times], [found["second"].seconds for found in times]
 
 
 def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[tuple[str, ...]]:
@@ -121,7 +113,7 @@ def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[
         if not common:
             lines.append((name, f"0 of {len(files)}", "", "", "", ""))
             continue
-        theirs, ours = interleaved(tasks[name], tasks[OURS], common, rounds)
+        theirs, ours = medians(tasks[name], tasks[OURS], common, rounds)
         ratios = [slow / fast for slow, fast in zip(theirs, ours, strict=True)]
         lines.append(
             (
@@ -140,7 +132,7 @@ def off_files(folder: Path, most: int) -> list[Path]:
     """Up to `most` OFF files, evenly spread over the sorted list."""
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".off")
     if not files:
-        raise SystemExit(f"bench_data: {folder} holds no OFF file: give a folder that does, such as ModelNet10")
+        raise SystemExit(f"data.py: {folder} holds no OFF file: give a folder that does, such as ModelNet10")
     step = max(1, len(files) // most)
     return files[::step][:most]
 

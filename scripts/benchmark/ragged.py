@@ -1,7 +1,7 @@
 """Sets of several sizes in one batch: `model.packed` against padding with a mask.
 
-    .venv/bin/python scripts/bench_ragged.py
-    .venv/bin/python scripts/bench_ragged.py --model isab16-pma isab16-max rff-max --smallest 100 --largest 300
+    .venv/bin/python scripts/benchmark/ragged.py
+    .venv/bin/python scripts/benchmark/ragged.py --model isab16-pma isab16-max rff-max --smallest 100 --largest 300
 
 The sizes are log-uniform from the smallest to the largest, the points normal, the weights untrained. Both ways take
 turns in one process, after a round that is not counted; the figures are medians over the rounds. The processor's time
@@ -11,15 +11,15 @@ forward and a backward pass, dropout included. Prints a Markdown table and JSON.
 
 import json
 import math
-import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cyclopts
 import torch
 import torch.nn.functional as F
 from tabulate import tabulate
+from timing import Times, interleaved
 from torch import Tensor, nn
 
 import pointset
@@ -89,8 +89,8 @@ def compare(name: str, clouds: list[Tensor], rounds: int, **options: Any) -> lis
     found = []
     for work in (training_step, inference):
         model.train(work is training_step)
-        times = [{way: timed(work, model, call) for way, call in ways.items()} for _ in range(rounds + 1)]
-        found.append({"model": name, "work": work.__name__.replace("_", " "), **medians(times[1:])})
+        times = interleaved({way: partial(work, model, call) for way, call in ways.items()}, rounds)
+        found.append({"model": name, "work": work.__name__.replace("_", " "), **columns(times)})
     return found
 
 
@@ -107,21 +107,14 @@ def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
         call()
 
 
-def timed(work: Callable[..., None], model: nn.Module, call: Callable[[], Tensor]) -> tuple[float, float]:
-    """Milliseconds by the clock and of the processor."""
-    clock, busy = time.perf_counter(), time.process_time()
-    work(model, call)
-    return 1000 * (time.perf_counter() - clock), 1000 * (time.process_time() - busy)
-
-
-def medians(rounds: list[dict[str, tuple[float, float]]]) -> dict[str, float]:
-    """Over the rounds: milliseconds of both ways, and how many times as fast packed sets are."""
-    columns = {}
+def columns(times: dict[str, Times]) -> dict[str, float]:
+    """Milliseconds of both ways, and how many times as fast packed sets are."""
+    found = {}
     for place, what in enumerate(("ms", "processor ms")):
-        padded, packed = (statistics.median(one[way][place] for one in rounds) for way in ("padded", "packed"))
-        columns |= {f"padded {what}": round(padded, 1), f"packed {what}": round(packed, 1)}
-        columns["times as fast" if what == "ms" else "by processor time"] = round(padded / packed, 2)
-    return columns
+        padded, packed = (1000 * times[way][place] for way in ("padded", "packed"))
+        found |= {f"padded {what}": round(padded, 1), f"packed {what}": round(packed, 1)}
+        found["times as fast" if what == "ms" else "by processor time"] = round(padded / packed, 2)
+    return found
 
 
 if __name__ == "__main__":
