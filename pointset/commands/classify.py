@@ -63,20 +63,15 @@ def _classified(model: "nn.Module", data: dict[str, Any], path: Path) -> dict[st
 
 def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable[Tensor]], int]":
     """The file's points, normalised as those that the model was trained on, and their number."""
-    from pointset.data import normalize_chunks, open_scan, read_cloud
-    from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
-    from pointset.data.files.scans import LAYOUTS
-    from pointset.data.loading import load_shape_like
+    from pointset.data import normalize_chunks, open_scan
+    from pointset.data.files.file_kinds import MESH_SUFFIXES
+    from pointset.data.loading import is_cloud_file, load_shape_like
 
-    suffix = path.suffix.lower()
-    if suffix in MESH_SUFFIXES and (suffix not in CLOUD_SUFFIXES or has_faces(path)):
+    if path.suffix.lower() in MESH_SUFFIXES and not is_cloud_file(path):
         sampled = load_shape_like(data, path).points
         return lambda: (sampled,), len(sampled)
-    if suffix in LAYOUTS:
-        scan = open_scan(path)
-        return normalize_chunks(scan, data["normalize"]), scan.count
-    cloud = read_cloud(path).points  # .npz: its arrays may be compressed
-    return normalize_chunks(cloud, data["normalize"]), len(cloud)
+    scan = open_scan(path)
+    return normalize_chunks(scan, data["normalize"]), scan.count
 
 
 def _logits(

@@ -15,12 +15,12 @@ from .catalogue.cards import load_card as load_card
 from .dataset import load_dataset as load_dataset
 from .files.clouds import Cloud as Cloud
 from .files.clouds import CloudError as CloudError
-from .files.clouds import read_cloud as read_cloud
 from .files.mesh_reader import read_mesh as read_mesh
 from .files.meshes import Mesh as Mesh
 from .files.meshes import MeshError as MeshError
 from .files.scans import Scan as Scan
 from .files.scans import open_scan as open_scan
+from .files.scans import read_cloud as read_cloud
 from .geometric import GeometricSets as GeometricSets
 from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points

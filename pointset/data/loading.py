@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.data.dataset import PointSets, load_split
-from pointset.data.files.clouds import read_cloud
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.meshes import Mesh
+from pointset.data.files.scans import read_cloud
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.sampling import downsample, sample_points

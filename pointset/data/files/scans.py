@@ -1,36 +1,30 @@
-"""Scans of any size: points read from a file in pieces, again and again, and never as a whole.
+"""Points read from a file: in pieces, again and again, and never as a whole; or, of a file that fits, all at once.
 
 model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))
 """
 
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
-from pointset.data.files.clouds import CloudError
+from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES
+from pointset.data.files.layouts import AXES, NORMALS, Binary, Text, find_layout, records
 from pointset.data.files.number_table import COMMENT, parse_table
-from pointset.data.files.scan_headers import Binary, Text, npy_layout, pcd_layout, ply_layout
 from pointset.errors import PointsetError
 
 PIECE = 65_536
-"""Points that are read at a time."""
-LINES = 65_536
-
-LAYOUTS: dict[str, Callable[[Path], Binary | Text]] = {
-    ".npy": npy_layout,
-    ".ply": ply_layout,
-    ".pcd": pcd_layout,
-    ".xyz": lambda path: Text(),
-    ".txt": lambda path: Text(),
-}
-"""How the points of a file are found, by its suffix."""
+"""Points, or lines of text, that are read at a time."""
+SPOOL = 1 << 18
+"""Bytes of numbers that a text may have before they are moved from memory to a temporary file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +34,9 @@ class Scan:
     path: Path
     layout: Binary
     open: Callable[[], AbstractContextManager[BinaryIO]]
-    """Where the layout's bytes are: the file, or the numbers of a text."""
+    """Where the layout's bytes are: the file, or numbers made from it."""
+    piece: int = PIECE
+    """Points that are read at a time."""
 
     @property
     def count(self) -> int:
@@ -53,101 +49,133 @@ class Scan:
         Raises:
             CloudError: a number is not finite, or the file has become shorter; the point is counted from 0.
         """
-        with self.open() as file:
-            for start in range(0, self.count, PIECE):
-                points = self._read(file, start, min(PIECE, self.count - start))
-                if not np.isfinite(points).all():
-                    row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-                    found = points[row].tolist()
-                    raise CloudError(
-                        f"{self.path}: point {start + row} has a number that is not finite, {found}: leave it out"
-                    )
-                yield points
+        return self.pieces(AXES)
 
-    def _read(self, file: BinaryIO, start: int, count: int) -> np.ndarray:
+    def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
+        """Pieces of these columns [n_i, columns]."""
+        with _named(self.path), self.open() as file:
+            for start in range(0, self.count, self.piece):
+                numbers = self._read(file, columns, start, min(self.piece, self.count - start))
+                require_finite(numbers, start)
+                yield numbers
+
+    def _read(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> np.ndarray:
         layout, size = self.layout, self.layout.record.itemsize
         if layout.by_column:
-            offsets = [layout.offset + (axis * layout.count + start) * size for axis in range(3)]
-            columns = [self._numbers(file, offset, count) for offset in offsets]
+            places = [layout.by_column.index(name) * layout.count + start for name in columns]
+            found = [self._numbers(file, layout.offset + place * size, count) for place in places]
         else:
             records = self._numbers(file, layout.offset + start * size, count)
-            columns = [records[axis] for axis in "xyz"]
-        single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in columns)
-        return np.stack(columns, axis=1).astype(np.float32 if single else np.float64, copy=False)
+            found = [records[name] for name in columns]
+        single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in found)
+        return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
 
     def _numbers(self, file: BinaryIO, offset: int, count: int) -> np.ndarray:
         record = self.layout.record
         file.seek(offset)
         content = file.read(count * record.itemsize)
         if len(content) < count * record.itemsize:
-            raise CloudError(f"{self.path} has become shorter while it was read: read it again when it is complete")
+            raise CloudError("has become shorter while it was read: read it again when it is complete")
         return np.frombuffer(content, record)
 
 
-def open_scan(path: str | Path) -> Scan:
+def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     """Open a file of points to be read in pieces; nothing but its header is read now, or kept later.
 
-    `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points; `.ply` has no faces; `.pcd`
-    is ascii or binary; `.xyz` and `.txt` have a point per line (see `pointset.data.read_cloud`). The numbers of text
-    files are parsed once, now, into an unnamed temporary file of 24 bytes a point.
+    `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points, and `.npz` one such array,
+    or one called "points" and perhaps one called "normals"; `.ply` has no faces; `.xyz` and `.txt` have a point per
+    line, `x y z` or `x y z nx ny nz`, separated by blanks or commas, and what follows `#` or `//` is a comment. The
+    numbers of a text are parsed once, now, into an unnamed temporary file of 24 or 48 bytes a point. `.npz` and
+    compressed `.pcd` have to be unpacked as a whole, now, and stay in memory.
+
+    Args:
+        path: the file.
+        piece: points that are read at a time.
 
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off or damaged, or has no x, y and z.
     """
     path = Path(path)
-    if path.suffix.lower() not in LAYOUTS:
-        raise CloudError(
-            f"{path}: a scan that is read in pieces ends in one of {', '.join(LAYOUTS)}, not in "
-            f"{path.suffix or 'no suffix'!r}"
-        )
-    try:
-        layout = LAYOUTS[path.suffix.lower()](path)
-        scan = _parsed(path, layout) if isinstance(layout, Text) else Scan(path, layout, lambda: path.open("rb"))
+    if path.suffix.lower() not in CLOUD_SUFFIXES:
+        known = ", ".join(sorted(CLOUD_SUFFIXES))
+        raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+    with _named(path):
+        layout = find_layout(path)
+        if isinstance(layout, Text):
+            scan = _parsed(path, layout, piece)
+        elif isinstance(layout, np.ndarray):
+            content = layout.tobytes()
+            scan = Scan(path, Binary(len(layout), 0, layout.dtype), lambda: BytesIO(content), piece)
+        else:
+            scan = Scan(path, layout, lambda: path.open("rb"), piece)
+            found = path.stat().st_size
+            if found < layout.end:
+                raise CloudError(f"expected {layout.end} bytes, as its header says, found {found}: it is cut off")
         if not scan.count:
             raise CloudError("expected a point cloud, found no point")
-        if isinstance(layout, Binary) and path.stat().st_size < layout.end:
-            raise CloudError(
-                f"expected {layout.end} bytes, as its header says, found {path.stat().st_size}: it is cut off"
-            )
-    except PointsetError as error:
-        raise CloudError(f"{path}: {error}" if not str(error).startswith(str(path)) else str(error)) from error
-    except OSError as error:
-        raise CloudError(f"{path}: cannot be read: {error.strerror or error}") from error
     return scan
 
 
-def _parsed(path: Path, layout: Text) -> Scan:
-    """The scan of a text file, whose numbers are then in a temporary file."""
-    numbers = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the scan
-    count = 0
+def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
+    """Read one point cloud as a whole; see `open_scan` for the kinds of files.
+
+    Args:
+        path: the file.
+        normals: read the normals too.
+
+    Raises:
+        CloudError: as for `open_scan`, or a number is not finite, float32 cannot show the cloud, or it has no normals
+            though they are asked for.
+    """
+    scan = open_scan(path)
+    columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
+    with _named(scan.path):
+        return require_cloud(np.concatenate(list(scan.pieces(columns))), normals)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Turn whatever is wrong with a file into a CloudError that begins with its name."""
     try:
-        for points in _tables(path, layout):
-            numbers.write(np.ascontiguousarray(points).tobytes())
-            count += len(points)
+        yield
+    except PointsetError as error:
+        message = str(error)
+        raise CloudError(message if message.startswith(str(path)) else f"{path}: {message}") from error
+    except OSError as error:
+        raise CloudError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _parsed(path: Path, layout: Text, piece: int) -> Scan:
+    """The scan of a text file, whose numbers are then in a temporary file."""
+    numbers = cast(BinaryIO, tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 - closed with the scan
+    count, record = 0, np.dtype([])
+    try:
+        for table in _tables(path, layout, piece):
+            rows = records(table[:, layout.columns(table.shape[1])])
+            numbers.write(rows.tobytes())
+            count, record = count + len(rows), rows.dtype
+        if layout.count not in (None, count):
+            raise CloudError(f"expected {layout.count} points, as its header says, found {count}: it may be cut off")
     except BaseException:
         numbers.close()
         raise
-    if layout.count is not None and count != layout.count:
-        numbers.close()
-        raise CloudError(f"expected {layout.count} points, as its header says, found {count}: it may be cut off")
-    record = np.dtype([(axis, np.float64) for axis in "xyz"])
-    scan = Scan(path, Binary(count, 0, record), lambda: nullcontext(numbers))
+    scan = Scan(path, Binary(count, 0, record), lambda: nullcontext(numbers), piece)
     weakref.finalize(scan, numbers.close)
     return scan
 
 
-def _tables(path: Path, layout: Text) -> Iterator[np.ndarray]:
-    """Points [n, 3] float64 of a few lines at a time."""
+def _tables(path: Path, layout: Text, lines: int) -> Iterator[np.ndarray]:
+    """Numbers [n, width] float64 of a few lines at a time."""
     with path.open("rb") as file:
         file.seek(layout.offset)
         for _ in islice(file, layout.skipped):
             pass
-        line, widths, left = layout.first_line + layout.skipped, layout.widths, layout.count
-        while lines := list(islice(file, min(LINES, left) if layout.more and left is not None else LINES)):
-            content = b"".join(lines)
+        line, widths, left = layout.first_line + layout.skipped, [len(names) for names in layout.names], layout.count
+        while some := list(islice(file, min(lines, left) if layout.more and left is not None else lines)):
+            content = b"".join(some)
             if COMMENT.sub(b"", content).strip():
                 table = parse_table(path, content, widths=widths, first_line=line)
-                yield table[:, layout.columns]
-                widths = (table.shape[1],)
+                yield table
+                widths = [table.shape[1]]
                 left = None if left is None else left - len(table)
-            line += len(lines)
+            line += len(some)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.files.clouds import read_cloud
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.open3d_import import import_open3d
+from pointset.data.files.scans import read_cloud
 from pointset.data.pools.plan import Sampling
 from pointset.data.pools.sources import Source, describe_source, recheck
 from pointset.data.sampling import sample_points, seed_for

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointset.data.files.clouds import CloudError, read_cloud
+from pointset.data.files.clouds import CloudError
 from pointset.data.files.open3d_import import import_open3d
+from pointset.data.files.scans import open_scan, read_cloud
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.standard_normal((17, 3)).astype(np.float32)
@@ -53,6 +54,8 @@ def test_every_format_gives_the_same_points_and_normals(tmp_path: Path, name: st
     np.testing.assert_allclose(cloud.points, POINTS, rtol=tolerance)
     np.testing.assert_allclose(cloud.normals, NORMALS, atol=2e-7)
     assert read_cloud(tmp_path / name).normals is None
+    whole = np.concatenate(list(open_scan(tmp_path / name, piece=5)()))
+    np.testing.assert_array_equal(whole.astype(np.float32), cloud.points)
 
 
 def test_whole_numbers_are_numbers(tmp_path: Path) -> None:
@@ -78,25 +81,25 @@ def test_normals_become_unit_length(tmp_path: Path) -> None:
         ("a.txt", "0 0 0\n1 nan 1\n", r"a.txt, line 2: expected a finite number, found nan"),
         ("a.txt", "0 0 0\n1 1e999 1\n", r"a.txt, line 2: expected a finite number, found 1e999"),
         ("a.txt", "0 0 0 255\n", r"a.txt, line 1: expected 3 or 6 numbers, found 4"),
-        ("a.txt", "", "a.txt: expected lines of 3 or 6 numbers, found an empty file"),
-        ("a.xyz", "# nothing\n\n", "a.xyz: expected lines of 3 or 6 numbers, found an empty file"),
+        ("a.txt", "", "a.txt: expected a point cloud, found no point"),
+        ("a.xyz", "# nothing\n\n", "a.xyz: expected a point cloud, found no point"),
         ("a.xyz", "0 0 0\n".encode("utf-16"), "a.xyz: expected plain text, found UTF-16"),
-        ("a.npy", b"", r"a.npy: holds no array.*EOFError"),
+        ("a.npy", b"", r"a.npy: expected the header of a numpy array"),
         ("a.npy", np.zeros((4, 2)), r"a.npy: expected numbers \[n, 3\] or \[n, 6\], found float64 \[4, 2\]"),
         ("a.npy", np.zeros((4, 3), complex), r"a.npy: expected numbers.*found complex128 \[4, 3\]"),
         ("a.npy", np.array([["a", "b", "c"]]), r"a.npy: expected numbers.*found <U1"),
-        ("a.npy", np.array([[1, None, "x"]], object), r"a.npy: holds no array of numbers.*allow_pickle=False"),
+        ("a.npy", np.array([[1, None, "x"]], object), r"a.npy: expected numbers.*found object"),
         ("a.npy", np.zeros((0, 3)), "a.npy: expected a point cloud, found no point"),
         ("a.npy", np.array([[0, 0, 0], [1, 2, np.nan]]), "a.npy: point 1 has a number that is not finite"),
         ("a.npy", np.array([[0, 0, 0], [1e39, 0, 0]]), "a.npy: .*too large for float32"),
         ("a.npy", np.array([[4e6, 5e5, 0], [4e6 + 1, 5e5, 0]]), "a.npy: .*1 long and 4e.06 away.*move it"),
         ("a.npz", {"a": BOTH, "b": BOTH}, "a.npz: expected an array called points or .*, found a, b"),
         ("a.npz", {"points": POINTS, "normals": NORMALS[:3]}, r"a.npz: expected as many normals.*\[3, 3\]"),
-        ("a.npz", {"points": np.array([None])}, "a.npz: points is no array of numbers.*allow_pickle=False"),
-        ("a.npz", b"PK\x03\x04 cut", "a.npz: holds no array.*BadZipFile"),
+        ("a.npz", {"points": np.array([None])}, "a.npz: .*allow_pickle=False"),
+        ("a.npz", b"PK\x03\x04 cut", "a.npz: .*BadZipFile"),
         ("a.ply", b"ply\nformat ascii 1.0\nelement vertex 3\nelement face 1\nend_header\n", "a.ply: is a mesh, among"),
-        ("a.ply", b"garbage", "a.ply: cannot be read as a PLY point cloud"),
-        ("a.pcd", b"garbage", "a.pcd: expected the header of a PCD file"),
+        ("a.ply", b"garbage", "a.ply: .*end_header"),
+        ("a.pcd", b"garbage", "a.pcd: .*DATA"),
         ("a.off", b"", "ends in one of .npy, .npz.*'.off'"),
     ],
 )
@@ -128,7 +131,7 @@ def test_absent_files_and_absent_normals(tmp_path: Path) -> None:
     with pytest.raises(CloudError, match=r"gone.xyz: cannot be read: No such file"):
         read_cloud(tmp_path / "gone.xyz")
     (tmp_path / "a.xyz").write_text("0 0 0\n")
-    with pytest.raises(CloudError, match="normals were asked for, and the file has none"):
+    with pytest.raises(CloudError, match="normals were asked for"):
         read_cloud(tmp_path / "a.xyz", normals=True)
     (tmp_path / "b.xyz").write_text("0 0 0 0 0 0\n")
     with pytest.raises(CloudError, match="point 0 has a normal without length"):

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
-from pointset.data.files import scans
 from pointset.data.files.clouds import CloudError
 from pointset.data.files.open3d_import import import_open3d
 from pointset.errors import PointsetError
@@ -21,12 +20,6 @@ RNG = np.random.default_rng(0)
 COUNT = 217
 POINTS = RNG.standard_normal((COUNT, 3))
 BOTH = np.hstack([POINTS, RNG.standard_normal((COUNT, 3))])
-
-
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scans, "PIECE", 50)
-    monkeypatch.setattr(scans, "LINES", 60)
 
 
 def ply(order: str, before: str = "", between: str = "") -> bytes:
@@ -105,7 +98,7 @@ def write(path: Path, content: Any) -> Path:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_format_gives_its_points_in_pieces(tmp_path: Path, name: str) -> None:
-    scan = open_scan(write(tmp_path / name, FILES[name]))
+    scan = open_scan(write(tmp_path / name, FILES[name]), piece=50)
     assert scan.count == COUNT
     for _ in range(2):
         pieces = list(scan())
@@ -118,7 +111,7 @@ def test_every_format_gives_its_points_in_pieces(tmp_path: Path, name: str) -> N
 
 
 def test_two_readers_of_one_text_do_not_meet(tmp_path: Path) -> None:
-    scan = open_scan(write(tmp_path / "a.xyz", FILES["blank.xyz"]))
+    scan = open_scan(write(tmp_path / "a.xyz", FILES["blank.xyz"]), piece=50)
     for mine, theirs in zip(scan(), scan(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -132,25 +125,21 @@ def test_what_open3d_writes_is_read(tmp_path: Path) -> None:
         ("b.ply", {"write_ascii": True}),
         ("a.pcd", {}),
         ("b.pcd", {"write_ascii": 1}),
+        ("c.pcd", {"compressed": True}),
     ):
         assert open3d.io.write_point_cloud(str(tmp_path / name), cloud, **options)
         found = np.concatenate(list(open_scan(tmp_path / name)()))
         np.testing.assert_allclose(found, read_cloud(tmp_path / name).points, rtol=1e-6)
-    assert open3d.io.write_point_cloud(str(tmp_path / "c.pcd"), cloud, compressed=True)
-    with pytest.raises(CloudError, match=r"c.pcd: is compressed as a whole.*save it as binary"):
-        open_scan(tmp_path / "c.pcd")
 
 
 @pytest.mark.parametrize("name", ["long.npy", "long.xyz"])
-def test_a_file_is_never_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(scans, "PIECE", 1000)
-    monkeypatch.setattr(scans, "LINES", 1000)
+def test_a_file_is_never_held(tmp_path: Path, name: str) -> None:
     cloud = np.ones((50_000, 3))
     path = write(tmp_path / name, cloud if name.endswith("npy") else lines_of(" ", cloud))
     gc.collect()
     tracemalloc.start()
     try:
-        total = sum(piece.sum() for piece in open_scan(path)())
+        total = sum(piece.sum() for piece in open_scan(path, piece=1000)())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -164,7 +153,7 @@ HEAD = b"ply\nformat binary_little_endian 1.0\nelement vertex 2\n"
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.off", b"OFF", r"ends in one of .npy, .ply, .pcd, .xyz, .txt, not in '.off'"),
+        ("a.off", b"OFF", r"ends in one of .npy, .npz, .pcd, .ply, .txt, .xyz, not in '.off'"),
         ("a.npy", b"garbage", "expected the header of a numpy array"),
         ("a.npy", np.zeros((4, 2)), r"expected numbers \[n, 3\] or \[n, 6\], found float64 \[4, 2\]"),
         ("a.npy", np.zeros((4, 3), complex), "found complex128"),
@@ -195,7 +184,7 @@ HEAD = b"ply\nformat binary_little_endian 1.0\nelement vertex 2\n"
             b"0 0 0\n1 1\n",
             "a.xyz, line 2: expected 3 or 6 numbers, found 2",
         ),
-        ("a.xyz", b"0 0 0\n" * 70 + b"0 0 0 0 0 1\n", r"a.xyz, line 71: expected 3 numbers, found 6"),
+        ("a.xyz", b"0 0 0\n" * 70 + b"0 0 0 0 0 1\n", r"a.xyz, line 71: expected 3 numbers.*, found 6"),
         ("a.xyz", b"# none\n", "expected a point cloud, found no point"),
         ("a.txt", b"0 0 0\n" * 65 + b"0 nan 0\n", r"a.txt, line 66: expected a finite number, found nan"),
         ("a.ply", ply_text().replace(b"3 1 2 3\n0\n", b"0\n0\n1 2 3\n"), "line 14: expected 4 numbers, found 3"),
@@ -204,7 +193,7 @@ HEAD = b"ply\nformat binary_little_endian 1.0\nelement vertex 2\n"
 def test_what_is_wrong_is_told_with_the_file(tmp_path: Path, name: str, content: Any, words: str) -> None:
     path = write(tmp_path / name, content)
     with pytest.raises(CloudError, match=words) as caught:
-        open_scan(path)
+        open_scan(path, piece=60)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -225,10 +214,10 @@ def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path,
 
 def test_a_file_that_becomes_shorter_and_a_number_that_is_none(tmp_path: Path) -> None:
     path = write(tmp_path / "a.npy", POINTS)
-    pieces = open_scan(path)()
+    pieces = open_scan(path, piece=50)()
     next(pieces)
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(CloudError, match=r"a.npy has become shorter"):
+    with pytest.raises(CloudError, match=r"a.npy: has become shorter"):
         list(pieces)
     broken = POINTS.copy()
     broken[123, 1] = np.inf

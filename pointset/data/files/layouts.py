@@ -4,7 +4,9 @@ Sources: numpy's documentation of the NPY format (numpy.lib.format); G. Turk, "T
 Point Cloud Library's page on PCD_V7.
 """
 
-from collections.abc import Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -13,7 +15,13 @@ import numpy as np
 
 from pointset.data.files.clouds import CloudError
 from pointset.data.files.file_kinds import has_faces
+from pointset.data.files.open3d_import import import_open3d
 
+AXES = ("x", "y", "z")
+NORMALS = ("nx", "ny", "nz")
+POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
+NORMAL_KEYS = ("normals", "normal")
+"""What the arrays of an .npz file may be called."""
 LONGEST_LINE = 1 << 16
 MOST_LINES = 10_000
 """Of a header: a file in which it does not end is not read to its own end."""
@@ -27,25 +35,27 @@ class Binary:
     offset: int
     """Byte of the first record."""
     record: np.dtype
-    """With the fields x, y and z; or, with `by_column`, the type of one number."""
-    by_column: bool = False
-    columns: int = 3
-    """How many there are, with `by_column`; the first three are x, y and z."""
+    """With the fields x, y, z and perhaps nx, ny, nz; or, with `by_column`, the type of one number."""
+    by_column: tuple[str, ...] = ()
+    """Names of the columns, if they stand one after another."""
 
     @property
     def end(self) -> int:
         """Byte after the last record, or column."""
-        return self.offset + self.count * self.record.itemsize * (self.columns if self.by_column else 1)
+        return self.offset + self.count * self.record.itemsize * (len(self.by_column) or 1)
+
+    @property
+    def has_normals(self) -> bool:
+        """Whether there are normals beside the points."""
+        return {*NORMALS} <= {*(self.by_column or self.record.names or ())}
 
 
 @dataclass(frozen=True)
 class Text:
     """Points as lines of words."""
 
-    widths: tuple[int, ...] = (3, 6)
-    """Words that a line may have."""
-    columns: tuple[int, ...] = (0, 1, 2)
-    """Which of them are x, y and z."""
+    names: tuple[tuple[str, ...], ...] = (AXES, AXES + NORMALS)
+    """Of the words on a line, for each number of words that a line may have."""
     count: int | None = None
     """Points as announced, if they are."""
     offset: int = 0
@@ -57,8 +67,23 @@ class Text:
     more: bool = False
     """Whether lines of something else may follow."""
 
+    def columns(self, words: int) -> list[int]:
+        """Where on a line of so many words the points stand, and the normals if it has them."""
+        names = next(names for names in self.names if len(names) == words)
+        return [names.index(name) for name in kept_columns(names)]
 
-def npy_layout(path: Path) -> Binary:
+
+def kept_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Which columns are read: the points, and their normals if all three are there."""
+    return AXES + NORMALS if {*NORMALS} <= {*names} else AXES
+
+
+def find_layout(path: Path) -> "Binary | Text | np.ndarray":
+    """Of a file whose suffix is one of `CLOUD_SUFFIXES`; the points themselves where they are compressed."""
+    return _LAYOUTS.get(path.suffix.lower(), lambda path: Text())(path)
+
+
+def _npy(path: Path) -> Binary:
     """Of a numpy array [n, 3] or [n, 6]."""
     formats = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with path.open("rb") as file:
@@ -69,9 +94,37 @@ def npy_layout(path: Path) -> Binary:
         offset = file.tell()
     if len(shape) != 2 or shape[1] not in (3, 6) or dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {dtype} {list(shape)}")
+    names = (AXES + NORMALS)[: shape[1]]
     if by_column:
-        return Binary(shape[0], offset, dtype, by_column=True, columns=shape[1])
-    return Binary(shape[0], offset, _record([*"xyz"], [dtype] * 3, shape[1] * dtype.itemsize))
+        return Binary(shape[0], offset, dtype, by_column=names)
+    return Binary(shape[0], offset, _record(names, [dtype] * shape[1]))
+
+
+def _npz(path: Path) -> np.ndarray:
+    """The points of an archive, which may be compressed."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:  # pickles could run anything
+            names = list(found)
+            key = next((key for key in POINT_KEYS if key in names), names[0] if len(names) == 1 else None)
+            if key is None:
+                known = " or ".join(POINT_KEYS)
+                raise CloudError(f"expected an array called {known}, found {', '.join(names) or 'none'}")
+            normal_key = next((key for key in NORMAL_KEYS if key in names), None)
+            points = found[key]
+            normals = None if normal_key is None else found[normal_key]
+    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, CloudError):
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CloudError(f"holds no archive of arrays of numbers that can be read: {words}") from error
+    if normals is not None:
+        if points.shape != normals.shape or points.ndim != 2:
+            shapes = f"{list(normals.shape)} beside {list(points.shape)}"
+            raise CloudError(f"expected as many normals as points, found {shapes}")
+        points = np.hstack([points, normals])
+    if points.ndim != 2 or points.shape[1] not in (3, 6) or points.dtype.kind not in "fiu":
+        raise CloudError(f"expected numbers [n, 3] or [n, 6], found {points.dtype} {list(points.shape)}")
+    return records(points)
 
 
 PLY_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
@@ -93,10 +146,10 @@ class _Element:
     """numpy's, without byte order."""
 
 
-def ply_layout(path: Path) -> Binary | Text:
+def _ply(path: Path) -> Binary | Text:
     """Of the element "vertex" in a PLY file without faces."""
     if has_faces(path):
-        raise CloudError("is a mesh, among point clouds: sample points on it, or save its vertices alone")
+        raise CloudError("is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it")
     lines, offset = _header(path, "end_header")
     if lines[0] != ["ply"] or len(lines[1]) < 2 or lines[1][0] != "format" or lines[1][1] not in PLY_ORDERS:
         raise CloudError("expected the header of a PLY file, that begins with ply and its format")
@@ -106,14 +159,14 @@ def ply_layout(path: Path) -> Binary | Text:
         raise CloudError(f"expected an element called vertex, found {', '.join(names) or 'none'}")
     place = names.index("vertex")
     vertex, before = elements[place], elements[:place]
-    _require_xyz(vertex.names)
+    if not {*AXES} <= {*vertex.names}:
+        raise CloudError(f"expected x, y and z of every point, found {', '.join(vertex.names) or 'nothing'}")
     for element in (vertex, *before) if order else (vertex,):
         if LIST in element.types:
             raise CloudError(f"has lists in its element {element.name}, so that points have no fixed place: drop them")
     if not order:
         return Text(
-            widths=(len(vertex.names),),
-            columns=tuple(vertex.names.index(axis) for axis in "xyz"),
+            names=(tuple(vertex.names),),
             count=vertex.count,
             offset=offset,
             first_line=len(lines) + 1,
@@ -145,30 +198,28 @@ def _elements(lines: list[list[str]]) -> list[_Element]:
 
 
 PCD_KINDS = {"F": "f", "I": "i", "U": "u"}
+PCD_NORMALS = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
 
 
-def pcd_layout(path: Path) -> Binary | Text:
+def _pcd(path: Path) -> Binary | Text | np.ndarray:
     """Of a PCD file, as text or uncompressed."""
     lines, offset = _header(path, "DATA")
     header = {words[0]: words[1:] for words in lines if words}
     names, points = header.get("FIELDS", []), header.get("POINTS", [])
-    if not {*"xyz"} <= {*names} or len(points) != 1 or not points[0].isdecimal():
+    if not {*AXES} <= {*names} or len(points) != 1 or not points[0].isdecimal():
         raise CloudError("expected the header of a PCD file with fields x, y, z and a number of points")
     if header["DATA"] == ["binary_compressed"]:
-        raise CloudError(
-            "is compressed as a whole, so that it cannot be read in pieces: save it as binary, for instance with "
-            "open3d.io.write_point_cloud"
-        )
+        return _with_open3d(path, int(points[0]))
     try:
         repeats = [int(count) for count in header.get("COUNT", ["1"] * len(names))]
         kinds = [f"<{PCD_KINDS[kind]}{size}" for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
         types = [np.dtype((kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(kinds, repeats, strict=True)]
-        starts = dict(zip(names, accumulate(repeats), strict=True))
     except (KeyError, ValueError, TypeError) as error:
         raise CloudError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file") from error
+    names = [PCD_NORMALS.get(name, name) for name in names]
     if header["DATA"] == ["ascii"]:
-        columns = tuple(starts[axis] - 1 for axis in "xyz")
-        return Text((sum(repeats),), columns, int(points[0]), offset, len(lines) + 1)
+        words = [name for name, repeat in zip(names, repeats, strict=True) for name in [name] * repeat]
+        return Text((tuple(words),), int(points[0]), offset, len(lines) + 1)
     if header["DATA"] != ["binary"]:
         raise CloudError(f"holds its points as {' '.join(header['DATA'])!r}: save them as ascii or binary")
     return Binary(int(points[0]), offset, _record(names, types))
@@ -188,20 +239,41 @@ def _header(path: Path, last: str) -> tuple[list[list[str]], int]:
     raise CloudError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
 
 
-def _require_xyz(names: Sequence[str]) -> None:
-    if not {*"xyz"} <= {*names}:
-        raise CloudError(f"expected x, y and z of every point, found {', '.join(names) or 'nothing'}")
-
-
-def _record(names: Sequence[str], types: Sequence[np.dtype], size: int | None = None) -> np.dtype:
-    """One point in the file, of which only x, y and z are read."""
+def _record(names: Sequence[str], types: Sequence[np.dtype]) -> np.dtype:
+    """One point in the file, of which only x, y, z and perhaps nx, ny, nz are read."""
     starts = [*accumulate((one.itemsize for one in types), initial=0)]
-    where = [names.index(axis) for axis in "xyz"]
+    kept = kept_columns(names)
+    where = [names.index(name) for name in kept]
     return np.dtype(
         {
-            "names": [*"xyz"],
+            "names": kept,
             "formats": [types[i] for i in where],
             "offsets": [starts[i] for i in where],
-            "itemsize": size or starts[-1],
+            "itemsize": starts[-1],
         }
     )
+
+
+def records(points: np.ndarray) -> np.ndarray:
+    """Numbers [n, 3] or [n, 6] as records."""
+    record = _record((AXES + NORMALS)[: points.shape[1]], [points.dtype] * points.shape[1])
+    return np.frombuffer(points.tobytes(), record)
+
+
+def _with_open3d(path: Path, count: int) -> np.ndarray:
+    """The points of a compressed PCD file."""
+    open3d = import_open3d()
+    with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
+        cloud = open3d.io.read_point_cloud(str(path), format="pcd")
+    if len(cloud.points) != count:
+        raise CloudError(f"expected {count} points, as its header says, found {len(cloud.points)}: it may be cut off")
+    points = np.asarray(cloud.points)
+    return records(np.hstack([points, np.asarray(cloud.normals)]) if cloud.has_normals() else points)
+
+
+_LAYOUTS: dict[str, Callable[[Path], "Binary | Text | np.ndarray"]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".ply": _ply,
+    ".pcd": _pcd,
+}
