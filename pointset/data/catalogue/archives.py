@@ -8,11 +8,10 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, cast
+from typing import IO, cast
 
 from tqdm import tqdm
 
@@ -34,28 +33,14 @@ DAMAGE = (
     OverflowError,
     RuntimeError,
     IndexError,  # by zipfile, of a name without letters
-    ValueError,  # of a name that is no UTF-8, or that no file can have
+    ValueError,  # of a name that is not UTF-8, or that no file can have
 )
 """What reading a damaged, cut or encrypted archive raises, beside OSErrors: see `_is_damage`."""
 ENTRY = b"PK\x01\x02"
 """How an entry begins in the directory of a zip file."""
 
-
-@dataclass(frozen=True)
-class Entry:
-    """One file or folder in an archive."""
-
-    name: str
-    """As the archive has it."""
-    kind: Literal["file", "folder", "other"]
-    size: int
-    """Bytes, unpacked."""
-    open: Callable[[], IO[bytes]]
-
-    @property
-    def path(self) -> PurePosixPath:
-        """The name without what says nothing: `a//b` and `./a/b` are `a/b`."""
-        return PurePosixPath(self.name)
+Members = Iterator[tuple[str, int]]
+"""Names and sizes of the entries, each given before it is unpacked."""
 
 
 def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
@@ -76,82 +61,62 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
+    most, unpacked = MOST_RATIO * archive.stat().st_size, 0
     try:
-        with disk_errors_told(folder.parent), _opened(archive) as entries:
-            chosen = _chosen(_checked(entries, archive), archive, folder.name)
-            _require_room(chosen.values(), archive, folder.parent)
-            for path, entry in tqdm(chosen.items(), desc="unpacking", unit="file", disable=None if progress else True):
-                _write(entry, temporary / path)
-                _require_size(entry, temporary / path)
-            temporary.rename(folder)
+        with disk_errors_told(folder.parent), _damage_told(archive):
+            members = _of_zip(archive, temporary) if zipfile.is_zipfile(archive) else _of_tar(archive, temporary)
+            for name, size in tqdm(members, desc="unpacking", unit="file", disable=None if progress else True):
+                path = PurePosixPath(name.replace("\\", "/"))
+                if path.is_absolute() or ".." in path.parts or ":" in name:
+                    raise PointsetError(f"{archive} is not unpacked: {name!r} is a path outside it")
+                unpacked += size
+                if unpacked > most:
+                    raise PointsetError(
+                        f"{archive} is not unpacked: {unpacked:,} bytes in {archive.stat().st_size:,} are more than "
+                        "any archive of shapes has"
+                    )
+            _find(temporary, folder.name, archive).rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write(entry: Entry, path: Path) -> None:
+def _of_zip(archive: Path, target: Path) -> Members:
+    with zipfile.ZipFile(archive) as content:
+        needed, free = sum(info.file_size for info in content.infolist()), shutil.disk_usage(target.parent).free
+        if needed > free:
+            raise OSError(errno.ENOSPC, f"{archive.name} needs {needed:,} bytes there, and {free:,} are free")
+        for info in content.infolist():
+            if ENTRY in info.extra + info.comment:  # a damaged length
+                raise zipfile.BadZipFile(f"what is said of {info.filename!r} hides other files")
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            _require_plain(kind in (0, stat.S_IFREG, stat.S_IFDIR), info.filename, archive)
+            yield info.filename, info.file_size
+            content.open(info).close()  # fails where another name stands in front of the bytes, of folders too
+            written = Path(content.extract(info, target))
+            if written.is_file() and written.stat().st_size != info.file_size:
+                found = written.stat().st_size
+                raise EOFError(f"{info.filename!r} has {found:,} bytes instead of {info.file_size:,}")
+
+
+def _of_tar(archive: Path, target: Path) -> Members:
+    if not tarfile.is_tarfile(archive):
+        raise tarfile.ReadError("it is neither a zip nor a tar archive, or cut off")
+    with tarfile.open(archive) as content:
+        for info in content:
+            _require_plain(info.isdir() or info.isreg(), info.name, archive)
+            yield info.name, info.size
+            content.extract(info, target, filter=_bytes_alone)
+        _require_end(content)
+
+
+def _bytes_alone(info: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
     """Only bytes come out of an archive: no owners, no permissions, no dates."""
-    if entry.kind == "folder":
-        path.mkdir(parents=True, exist_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with entry.open() as source, path.open("xb") as file:
-        shutil.copyfileobj(source, file, 1 << 20)
+    safe = tarfile.data_filter(info, path)
+    return safe.replace(mode=None, mtime=None, uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]
 
 
-def _require_size(entry: Entry, path: Path) -> None:
-    """Checksums are compared by zipfile; that nothing is missing at the end is seen here."""
-    if entry.kind == "file" and path.stat().st_size != entry.size:
-        raise EOFError(f"{entry.name!r} has {path.stat().st_size:,} bytes instead of {entry.size:,}")
-
-
-@contextmanager
-def _opened(archive: Path) -> Iterator[Iterator[Entry]]:
-    """The entries of an archive, which can be read inside the block."""
-    try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as content:
-                yield map(_of_zip(content), content.infolist())
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tar:
-                yield _of_whole(tar)
-        else:
-            raise tarfile.ReadError("it is no zip or tar archive, or cut off")
-    except (*DAMAGE, OSError) as error:
-        if isinstance(error, OSError) and not _is_damage(error):
-            raise
-        fault = " ".join(str(error).split()) or type(error).__name__
-        raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
-
-
-def _is_damage(error: OSError) -> bool:
-    """Whether it tells of the archive, not of the disk: a broken stream, a place before its start, an odd name."""
-    return error.errno in (None, errno.EINVAL, errno.ENAMETOOLONG, errno.EILSEQ)
-
-
-def _of_zip(content: zipfile.ZipFile) -> Callable[[zipfile.ZipInfo], Entry]:
-    def entry(info: zipfile.ZipInfo) -> Entry:
-        if ENTRY in info.extra + info.comment:  # a damaged length
-            raise zipfile.BadZipFile(f"what is said of {info.filename!r} hides other files")
-        content.open(info).close()  # fails where the name stands in front of other bytes, of folders and the rest too
-        mode = stat.S_IFMT(info.external_attr >> 16)
-        plain: Literal["file", "folder"] = "folder" if info.is_dir() else "file"
-        kind = plain if mode in (0, stat.S_IFREG, stat.S_IFDIR) else "other"
-        return Entry(info.filename, kind, info.file_size, lambda: content.open(info))
-
-    return entry
-
-
-def _of_tar(content: tarfile.TarFile) -> Callable[[tarfile.TarInfo], Entry]:
-    def entry(info: tarfile.TarInfo) -> Entry:
-        kind: Literal["file", "folder", "other"] = "folder" if info.isdir() else "file" if info.isreg() else "other"
-        return Entry(info.name, kind, info.size, lambda: cast(IO[bytes], content.extractfile(info)))
-
-    return entry
-
-
-def _of_whole(content: tarfile.TarFile) -> Iterator[Entry]:
-    """The entries of a tar file, then the zeros at its end: `tarfile` takes a damaged name for the end too."""
-    yield from map(_of_tar(content), content)
+def _require_end(content: tarfile.TarFile) -> None:
+    """See that there are zeros after the last entry: `tarfile` takes a damaged name for the end too."""
     stream = cast(IO[bytes], content.fileobj)
     stream.seek(content.offset)
     end = stream.read(tarfile.BLOCKSIZE)
@@ -161,57 +126,38 @@ def _of_whole(content: tarfile.TarFile) -> Iterator[Entry]:
     raise tarfile.ReadError("it is damaged, or cut off")
 
 
-def _checked(entries: Iterable[Entry], archive: Path) -> list[Entry]:
-    """All entries, each looked at before the next is read: the names of a compressed tar file come with its bytes."""
-    seen: dict[PurePosixPath, Entry] = {}
-    most, unpacked = MOST_RATIO * archive.stat().st_size, 0
-    for entry in entries:
-        _require_honest(entry, archive)
-        before = seen.get(entry.path)
-        if before is not None and "file" in (before.kind, entry.kind):
-            raise PointsetError(f"{archive} is not unpacked: it holds {entry.name!r} twice")
-        seen[entry.path] = entry
-        unpacked += entry.size
-        if unpacked > most:
-            raise PointsetError(
-                f"{archive} is not unpacked: {unpacked:,} bytes in {archive.stat().st_size:,} are more than any "
-                "archive of shapes has"
-            )
-    for entry in seen.values():
-        if any(parent in seen and seen[parent].kind == "file" for parent in entry.path.parents):
-            raise PointsetError(f"{archive} is not unpacked: {entry.name!r} lies in a file")
-    return list(seen.values())
+def _require_plain(plain: bool, name: str, archive: Path) -> None:
+    if not plain:
+        raise PointsetError(f"{archive} is not unpacked: {name!r} is a link or device")
 
 
-def _require_honest(entry: Entry, archive: Path) -> None:
-    """Refuse what would be written elsewhere, or would point elsewhere."""
-    path = PurePosixPath(entry.name.replace("\\", "/"))
-    outside = path.is_absolute() or ".." in path.parts or ":" in entry.name
-    if outside or entry.kind == "other":
-        kind = "a path outside it" if outside else "a link or device"
-        raise PointsetError(f"{archive} is not unpacked: {entry.name!r} is {kind}")
+@contextmanager
+def _damage_told(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except (*DAMAGE, OSError) as error:
+        if isinstance(error, PointsetError) or (isinstance(error, OSError) and not _is_damage(error)):
+            raise
+        fault = " ".join(str(error).split()) or type(error).__name__
+        raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
 
 
-def _chosen(entries: list[Entry], archive: Path, name: str) -> dict[PurePosixPath, Entry]:
-    """The entries of the folder `name`, by their path in it."""
-    own = [entry for entry in entries if entry.path.parts[:1] != (REMAINDER,) and entry.path.parts]
-    if own and all(entry.kind == "file" and len(entry.path.parts) == 1 for entry in own):
-        return {entry.path: entry for entry in own}
-    places = {entry.path.parts[: entry.path.parts.index(name)] for entry in own if name in entry.path.parts[:-1]}
-    if () in places:  # one at the top is the one, whatever lies deeper
-        places = {()}
+def _is_damage(error: OSError) -> bool:
+    """Whether it tells of the archive, not of the disk: a broken stream, an odd name, a file where a folder is."""
+    names = (errno.ENAMETOOLONG, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+    return error.errno in (None, errno.EINVAL, *names)
+
+
+def _find(root: Path, name: str, archive: Path) -> Path:
+    """The folder `name` in what was unpacked, or all of it if it is files alone."""
+    shutil.rmtree(root / REMAINDER, ignore_errors=True)
+    tops = sorted(root.iterdir()) if root.is_dir() else []
+    if tops and not any(path.is_dir() for path in tops):
+        return root
+    if (root / name).is_dir():  # one at the top is the one, whatever lies deeper
+        return root / name
+    places = [path for path in root.rglob(name) if path.is_dir()]
     if len(places) != 1:
-        tops = sorted({entry.path.parts[0] for entry in own})
         what = f"{len(places)} folders {name} in it, in" if places else f"no folder {name} in it, only"
-        raise PointsetError(f"{archive} has {what} {', '.join(tops) or 'nothing'}")
-    root = PurePosixPath(*places.pop(), name)
-    return {entry.path.relative_to(root): entry for entry in own if entry.path.is_relative_to(root)}
-
-
-def _require_room(entries: Iterable[Entry], archive: Path, folder: Path) -> None:
-    needed, free = sum(entry.size for entry in entries), shutil.disk_usage(folder).free
-    if needed > free:
-        raise PointsetError(
-            f"{archive} needs {needed:,} bytes in {folder}, which has {free:,}: make room, or set POINTSET_HOME to a "
-            "folder on another disk"
-        )
+        raise PointsetError(f"{archive} has {what} {', '.join(path.name for path in tops) or 'nothing'}")
+    return places[0]

@@ -4,57 +4,70 @@ The fields are documented in `datasets/README.md` of the checkout, which travels
 `pointset/cards`.
 """
 
+import dataclasses
 import difflib
-import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
+from pointset.configuration import Checked, Count
 from pointset.errors import PointsetError
 
-Kind = Literal["generated", "meshes", "hdf5", "npy"]
+Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
+Texts = Annotated[tuple[Text, ...], Meta(description="a list of different texts")]
+Classes = Annotated[tuple[Text, ...], Meta(min_length=2, description="a list of different texts, at least two")]
+MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", description="32 hexadecimal digits in lower case")]
+SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits in lower case")]
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Download:
+class Download(Checked):
     """What is known of a published archive; only what was verified is stated."""
 
-    size: int | None = None
+    size: Count | None = None
     """Bytes."""
-    md5: str | None = None
-    """Lower-case hexadecimal."""
-    sha256: str | None = None
-    """Lower-case hexadecimal."""
+    md5: MD5 | None = None
+    sha256: SHA256 | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Card:
+class Splits(Checked):
+    """Shapes per split."""
+
+    test: Count
+    train: Count | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card(Checked):
     """One data set, as its file says."""
 
-    name: str
-    title: str
-    kind: Kind
-    summary: str
-    licence: str
-    citation: str
-    classes: tuple[str, ...]
+    name: Text
+    title: Text
+    kind: Literal["generated", "meshes", "hdf5", "npy"]
+    summary: Text
+    licence: Text
+    citation: Text
+    classes: Classes
     """In the order of the labels."""
     up: Literal["y", "z"]
     splits: Mapping[str, int]
     """Shapes per split."""
     homepage: str = ""
-    urls: tuple[str, ...] = ()
+    urls: Texts = ()
     instructions: str = ""
     """How to get the data, where no program can download it."""
     folder: str = ""
     """The folder that the archive unpacks to."""
-    variants: tuple[str, ...] = ()
+    variants: Texts = ()
     """Names of the versions that the data comes in."""
-    defects: tuple[str, ...] = ()
+    defects: Texts = ()
     download: Download = Download()
 
 
@@ -100,90 +113,38 @@ def read_card(path: Path) -> Card:
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PointsetError(f"{path} is no readable card: {error}") from error
-    _check_table(table, _CARD, path, "")
-    if table["name"] != path.stem:
-        raise PointsetError(f"{path}: name is {table['name']!r}, but the file's name says {path.stem!r}")
-    if table["kind"] != "generated":
+        parts = {"download": _read(Download, table.get("download", {}), "download.")}
+        _read(Splits, table.get("splits", {}), "splits.")
+        card = _read(Card, {**table, **parts}, "")
+        _check_card(card, path.stem)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, PointsetError) as error:
+        raise PointsetError(f"the card {path} cannot be used: {error}") from error
+    return card
+
+
+def _read(kind: type[Checked], table: Any, prefix: str) -> Any:
+    if not isinstance(table, dict):
+        raise PointsetError(f"{prefix[:-1]} must be a table, got {table!r}")
+    try:
+        return kind.from_dict(table)
+    except PointsetError as error:
+        raise PointsetError(f"{prefix}{error}") from error
+    except TypeError as error:
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+        missing = [one.name for one in fields if one.default is dataclasses.MISSING and one.name not in table]
+        raise PointsetError(f"{prefix}{missing[0]} is missing") from error
+
+
+def _check_card(card: Card, stem: str) -> None:
+    """What the keys must be to each other."""
+    if card.name != stem:
+        raise PointsetError(f"name is {card.name!r}, but the file's name says {stem!r}")
+    for key in ("classes", "urls", "variants", "defects"):
+        if len(set(getattr(card, key))) < len(getattr(card, key)):
+            raise PointsetError(f"{key} must be a list of different texts, got {list(getattr(card, key))}")
+    if card.kind != "generated":
         for key in ("homepage", "folder"):
-            if not table.get(key):
-                raise PointsetError(f'{path}: key {key!r} is missing: every kind but "generated" has it')
-        if not table.get("urls") and not table.get("instructions"):
-            raise PointsetError(f"{path}: key 'urls' is missing: where nothing can be downloaded, give 'instructions'")
-    _check_table(table["splits"], _SPLITS, path, "splits.")
-    download = table.pop("download", {})
-    _check_table(download, _DOWNLOAD, path, "download.")
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
-    return Card(**values, download=Download(**download))
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """What the value of one key must be."""
-
-    expected: str
-    holds: Callable[[Any], bool]
-    required: bool = True
-
-
-def _check_table(table: Mapping[str, Any], rules: Mapping[str, _Rule], path: Path, prefix: str) -> None:
-    for key, value in table.items():
-        if key not in rules:
-            raise PointsetError(f"{path}: key '{prefix}{key}' is unknown: known are {', '.join(rules)}")
-        if not rules[key].holds(value):
-            raise PointsetError(f"{path}: key '{prefix}{key}' must be {rules[key].expected}, got {value!r}")
-    for key, rule in rules.items():
-        if rule.required and key not in table:
-            raise PointsetError(f"{path}: key '{prefix}{key}' is missing: it must be {rule.expected}")
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_text, value)) and len(set(value)) == len(value)
-
-
-def _positive(value: Any) -> bool:
-    return type(value) is int and value > 0
-
-
-def _digest(length: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{length}}}", value) is not None
-
-
-def _one_of(*choices: str) -> _Rule:
-    return _Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
-
-
-_TEXT = _Rule("a text that is not empty", _text)
-_OPTIONAL_TEXT = _Rule("a text that is not empty", _text, required=False)
-_OPTIONAL_TEXTS = _Rule("a list of different texts", _texts, required=False)
-
-_CARD = {
-    "name": _TEXT,
-    "title": _TEXT,
-    "kind": _one_of("generated", "meshes", "hdf5", "npy"),
-    "summary": _TEXT,
-    "homepage": _OPTIONAL_TEXT,
-    "urls": _OPTIONAL_TEXTS,
-    "instructions": _OPTIONAL_TEXT,
-    "folder": _OPTIONAL_TEXT,
-    "variants": _OPTIONAL_TEXTS,
-    "licence": _TEXT,
-    "citation": _TEXT,
-    "classes": _Rule("a list of different texts, at least two", lambda value: _texts(value) and len(value) > 1),
-    "up": _one_of("y", "z"),
-    "splits": _Rule("a table", lambda value: isinstance(value, dict)),
-    "download": _Rule("a table", lambda value: isinstance(value, dict), required=False),
-    "defects": _OPTIONAL_TEXTS,
-}
-_COUNT = _Rule("a number of shapes, at least 1", _positive)
-_SPLITS = {"train": _Rule("a number of shapes, at least 1", _positive, required=False), "test": _COUNT}
-_DOWNLOAD = {
-    "size": _Rule("a number of bytes", _positive, required=False),
-    "md5": _Rule("32 hexadecimal digits in lower case", _digest(32), required=False),
-    "sha256": _Rule("64 hexadecimal digits in lower case", _digest(64), required=False),
-}
+            if not getattr(card, key).strip():
+                raise PointsetError(f'{key} is missing: every kind but "generated" has it')
+        if not card.urls and not card.instructions.strip():
+            raise PointsetError("urls is missing: where nothing can be downloaded, give 'instructions'")

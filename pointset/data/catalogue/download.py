@@ -1,6 +1,10 @@
-"""Downloading one file: from the first mirror that has it, taken up where it was cut, checked before it is named."""
+"""Downloading one file: from the first mirror that has it, taken up where it was cut, checked before it is named.
+
+Ours because no library at hand goes on with a file: pooch, the usual one, begins 2 GB anew after every cut.
+"""
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +14,8 @@ from tqdm import tqdm
 
 from pointset.data.catalogue.cards import Download
 from pointset.data.catalogue.home import disk_errors_told
-from pointset.data.catalogue.part_file import Part
 from pointset.errors import PointsetError
+from pointset.runs.atomic import read_json, write_json
 
 if TYPE_CHECKING:
     from requests import Response
@@ -19,8 +23,6 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20
 TRIES = 5
 """Connections to one mirror that may be cut without a byte gained."""
-PAUSE = 1.0
-"""Seconds before the second of them; twice as long before each one after."""
 TIMEOUT = (15, 60)
 """Seconds to connect, and to wait for the next bytes."""
 
@@ -33,17 +35,20 @@ class ConnectionCutError(Exception):
     """The connection ended before the file did."""
 
 
-def download(urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True) -> None:
-    """Download a file unless it is there.
+def download(
+    urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True, pause: float = 1.0
+) -> None:
+    """Download a file.
 
-    What was received is kept beside `target` with the suffix `.part`; the next call goes on from there if the server
-    can, and if the file is still the same one.
+    What was received from a mirror is kept beside `target`; the next call goes on from there if the server can, and if
+    it says that the file is still the same one.
 
     Args:
         urls: mirrors of the same file, tried in order.
         target: where the file goes, once it is whole and right.
         expected: size and digests, as far as they are known.
         progress: show a bar, if the output is a terminal.
+        pause: seconds before a cut connection is tried again; twice as long before each one after.
 
     Raises:
         PointsetError: no mirror gave the right file, each with its reason, or the disk is full or read-only.
@@ -51,52 +56,113 @@ def download(urls: Sequence[str], target: Path, expected: Download, *, progress:
     reasons = []
     with disk_errors_told(target.parent):
         for url in urls:
+            part = Part(target, url)
             try:
-                _from_mirror(url, target, expected, progress)
-                return
+                _receive_whole(url, part, expected, progress, pause)
             except MirrorError as error:
                 reasons.append(f"{url}: {error}")
+                continue
+            fault = file_fault(part.path, expected)
+            if not fault:
+                part.finish()
+                return
+            part.clear()
+            reasons.append(f"{url}: {fault}")
     raise PointsetError(
         f"{target.name} could not be downloaded ({'; '.join(reasons)}): run the same command again to go on, or get "
         f"the file in another way and save it as {target}"
     )
 
 
-def check_file(path: Path, expected: Download) -> None:
-    """Compare a file with what is known of it.
-
-    Raises:
-        MirrorError: its size or a digest is another.
-    """
+def file_fault(path: Path, expected: Download) -> str:
+    """How a file differs from what is known of it; empty if it does not."""
     size = path.stat().st_size
-    if expected.size is not None and size != expected.size:
-        raise MirrorError(f"it has {size:,} bytes instead of {expected.size:,}")
+    if expected.size not in (None, size):
+        return f"it has {size:,} bytes instead of {expected.size:,}"
     for name in ("sha256", "md5"):
         digest = getattr(expected, name)
-        if digest is not None and _digest(path, name) != digest:
-            raise MirrorError(f"its {name.upper()} is not the expected one")
+        with path.open("rb") as file:
+            if digest is not None and hashlib.file_digest(file, name).hexdigest() != digest:
+                return f"its {name.upper()} is not the expected one"
+    return ""
 
 
-def _from_mirror(url: str, target: Path, expected: Download, progress: bool) -> None:
-    """Download from one mirror; once more from the beginning, if what was put together from parts is wrong."""
-    part = Part(target, url, expected)
-    for last in (False, True):
-        _receive_whole(url, part, expected, progress)
-        try:
-            check_file(part.path, expected)
-            break
-        except MirrorError:
-            from_parts = part.resumed
-            part.clear()
-            if last or not from_parts:
-                raise
-    part.finish()
+class Part:
+    """What has come of a file from one mirror, and a note that says of which version of the file.
+
+    Attributes:
+        validator: what the server tells versions by; without one nothing is ever taken up.
+        total: bytes of the whole file, as far as the server says.
+    """
+
+    def __init__(self, target: Path, url: str) -> None:
+        self.target = target
+        self.path = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
+        self.note = self.path.with_suffix(".json")
+        noted = read_json(self.note) if self.note.exists() else {}
+        self.validator: str | None = noted.get("validator")
+        self.total: int | None = noted.get("total")
+        if self.validator is None:
+            self.clear()
+
+    @property
+    def size(self) -> int:
+        """Bytes received so far."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What to ask a server for, to get the rest."""
+        rest = {"Range": f"bytes={self.size}-", "If-Range": self.validator} if self.size and self.validator else {}
+        return {"Accept-Encoding": "identity", **rest}
+
+    def begin(self, response: "Response", expected: Download) -> None:
+        """Note what is coming, once it is seen to be the file; an answer that is all of the file begins anew."""
+        headers = response.headers
+        goes_on = response.status_code == 206
+        validator = _validator(response) or (self.validator if goes_on else None)
+        fits = headers.get("Content-Range", "").startswith(f"bytes {self.size}-") and validator == self.validator
+        if response.status_code == 416 or (goes_on and not fits):
+            self.clear()
+            raise ConnectionCutError("the server sent other bytes than it was asked for")
+        if not response.ok:
+            raise MirrorError(f"the server answered {response.status_code} {response.reason}")
+        if headers.get("Content-Type", "").startswith("text/html"):
+            raise MirrorError("a web page came instead of the file")
+        if not goes_on:
+            self.clear()
+        length = headers.get("Content-Length")
+        self.validator, self.total = validator, None if length is None else int(length) + self.size
+        if self.total is not None and expected.size not in (None, self.total):
+            raise MirrorError(f"it has {self.total:,} bytes instead of {expected.size:,}")
+        write_json(self.note, {"validator": validator, "total": self.total})
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.validator, self.total = None, None
+        self.path.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+
+    def finish(self) -> None:
+        """Give the whole file its name, and drop what other mirrors gave of it."""
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+        self.path.replace(self.target)
+        for left in self.target.parent.glob(f"{self.target.name}.????????.*"):
+            left.unlink()
 
 
-def _receive_whole(url: str, part: Part, expected: Download, progress: bool) -> None:
+def _validator(response: "Response") -> str | None:
+    """What tells versions of a file apart: its strong entity tag, else its date."""
+    tag = response.headers.get("ETag", "")
+    strong = tag if tag and not tag.startswith("W/") else None
+    return strong or response.headers.get("Last-Modified")
+
+
+def _receive_whole(url: str, part: Part, expected: Download, progress: bool, pause: float) -> None:
     """Over as many connections as it takes, while each brings the end nearer."""
     idle = 0
-    while not part.is_whole:
+    while part.total is None or part.size != part.total:
         before = part.size
         try:
             _receive(url, part, expected, progress)
@@ -106,7 +172,7 @@ def _receive_whole(url: str, part: Part, expected: Download, progress: bool) -> 
             if idle == TRIES:
                 raise MirrorError(f"the connection was cut {TRIES} times in a row ({error})") from error
             if idle:
-                time.sleep(PAUSE * 2 ** (idle - 1))
+                time.sleep(pause * 2 ** (idle - 1))
 
 
 def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
@@ -116,9 +182,7 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
 
     try:
         with requests.get(url, headers=part.headers, stream=True, timeout=TIMEOUT) as response:
-            _require_file(response, part)
-            _require_length(response, part, expected)
-            part.begin(url, response)
+            part.begin(response, expected)
             _append(response, part, progress)
     except requests.exceptions.SSLError as error:
         raise MirrorError(
@@ -129,58 +193,26 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
         raise MirrorError(f"the proxy of this machine refused ({_root(error)}): check HTTPS_PROXY") from error
     except (urllib3.exceptions.HTTPError, requests.exceptions.ReadTimeout) as error:
         raise ConnectionCutError(_root(error)) from error
-    except requests.exceptions.ConnectionError as error:
-        if part.size:
+    except requests.exceptions.RequestException as error:
+        if part.size and isinstance(error, requests.exceptions.ConnectionError):
             raise ConnectionCutError(_root(error)) from error
         raise MirrorError(f"no connection ({_root(error)})") from error
-    except requests.exceptions.RequestException as error:
-        raise MirrorError(_root(error)) from error
-
-
-def _require_file(response: "Response", part: Part) -> None:
-    """See that the answer is a file, whole or from where the part ends."""
-    if response.status_code == 206 and not part.goes_on_with(response):
-        part.clear()
-        raise ConnectionCutError("the server sent other bytes than it was asked for")
-    if response.status_code == 416:
-        part.clear()
-        raise ConnectionCutError("the file on the server is shorter than what was received")
-    if not response.ok:
-        raise MirrorError(f"the server answered {response.status_code} {response.reason}")
-    if response.headers.get("Content-Type", "").startswith("text/html"):
-        raise MirrorError("a web page came instead of the file")
-
-
-def _require_length(response: "Response", part: Part, expected: Download) -> None:
-    """Refuse a file of another length before its bytes come, and before what came from elsewhere is given up."""
-    total = part.total_with(response)
-    if total is not None and expected.size not in (None, total):
-        raise MirrorError(f"it has {total:,} bytes instead of {expected.size:,}")
 
 
 def _append(response: "Response", part: Part, progress: bool) -> None:
+    hidden = None if progress else True
     with (
         part.path.open("ab") as file,
         tqdm(
-            desc=part.target.name,
-            total=part.total,
-            initial=part.size,
-            unit="B",
-            unit_scale=True,
-            disable=None if progress else True,
+            desc=part.target.name, total=part.total, initial=part.size, unit="B", unit_scale=True, disable=hidden
         ) as bar,
     ):
         # What has come is written at once: a larger buffer would be lost with the connection.
         while block := response.raw.read1(BLOCK):
             file.write(block)
             bar.update(len(block))
-    if part.total is not None and not part.is_whole:
+    if part.total not in (None, part.size):
         raise ConnectionCutError(f"{part.size:,} of {part.total:,} bytes came")
-
-
-def _digest(path: Path, name: str) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, name).hexdigest()
 
 
 def _root(error: BaseException) -> str:

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from pointset.data.catalogue.archives import unpack
 from pointset.data.catalogue.cards import Card, load_card
-from pointset.data.catalogue.download import MirrorError, check_file, download
-from pointset.data.catalogue.home import datasets_home, make_folder
+from pointset.data.catalogue.download import download, file_fault
+from pointset.data.catalogue.home import datasets_home, locked, make_folder
 from pointset.data.catalogue.locate import locate_data, present_folder
 from pointset.errors import PointsetError
 
@@ -28,8 +28,6 @@ def fetch(name: str, *, progress: bool = True) -> Path:
         PointsetError: there is no such card, it has no address to download from, or the data cannot be downloaded or
             unpacked; the message says what happened and how to place the file by hand.
     """
-    from filelock import FileLock
-
     card = load_card(name)
     if card.kind == "generated":
         return locate_data(name, progress=progress)[1]
@@ -37,7 +35,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     if there is not None:  # perhaps in a home that may only be read
         return there
     parent = make_folder(datasets_home())
-    with FileLock(parent / f".{card.name}.lock"):
+    with locked(parent / f".{card.name}"):
         return present_folder(card) or _fetch(card, parent, progress)
 
 
@@ -53,19 +51,10 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
         ours.unlink(missing_ok=True)
         download(card.urls, archive, card.download, progress=progress)
         ours.touch()
-    else:
-        _check(archive, card)
+    elif fault := file_fault(archive, card.download):
+        raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
     unpack(archive, folder, progress=progress)
     if ours.exists():
         archive.unlink()
         ours.unlink()
     return folder
-
-
-def _check(archive: Path, card: Card) -> None:
-    try:
-        check_file(archive, card.download)
-    except MirrorError as error:
-        raise PointsetError(
-            f"{archive} is not the archive of {card.name}: {error}: delete it or get it again"
-        ) from error
