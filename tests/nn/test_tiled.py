@@ -139,14 +139,13 @@ def test_models_are_the_same_tiled_or_not(name, form, masked, dtype, small_tiles
 
 def test_the_tiled_order_is_taken(monkeypatch):
     """Or the test above would compare the plain order with itself."""
-    taken = []
+    model, taken = create_model("isab3-pma", classes=5, dim=32), []
 
     def watched(call):
         return lambda *arguments: taken.append(call.__name__) or call(*arguments)
 
     monkeypatch.setattr(absorbed, "read_sets", watched(read_sets))
     monkeypatch.setattr(blocks, "write_rows", watched(write_rows))
-    model = create_model("isab3-pma", classes=5, dim=32)
     model(normal(3, 83, 3).float())
     assert taken == ["read_sets", "write_rows"] * 2 + ["read_sets"]
     plainly(model)(normal(3, 83, 3).float())
