@@ -22,20 +22,24 @@ def zoo(
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
-    """List the models and their sizes.
+    """List the models, their sizes, and what they can do.
+
+    Models with `maps` have attention to look at; those that stream take clouds larger than memory, in pieces.
 
     Args:
         classes: classes to tell apart.
         as_json: print JSON.
     """
-    from pointset.zoo.models import create_model
+    from pointset.zoo.models import abilities, create_model
     from pointset.zoo.names import list_models
 
     rows = []
     for name in list_models():
         model = create_model(name, classes=classes, **model_options.as_dict())
-        rows.append({"model": name, "parameters": sum(parameter.numel() for parameter in model.parameters())})
-    print_rows(rows, as_json)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        rows.append({"model": name, "parameters": parameters, **abilities(model)})
+    shown = [{key: "yes" if value is True else value or "" for key, value in row.items()} for row in rows]
+    print_rows(rows if as_json else shown, as_json)
 
 
 def train(

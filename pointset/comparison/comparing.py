@@ -23,6 +23,7 @@ from pointset.runs.jobs import run_jobs, watched
 from pointset.runs.workers import Workers
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.own import carried
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def make_jobs(experiment: Experiment, out: Path) -> list[Job]:
     return [
         Job(
             label=entry.label,
-            name=entry.name,
+            name=carried(entry.name),
             seed=seed,
             data=experiment.data,
             data_options=experiment.sets_of(points),

@@ -142,12 +142,12 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     import torch
 
     from pointset.nn.modes import in_evaluation_mode
+    from pointset.nn.registry import attending
 
     attentions = dict(_attentions(model))
     if not attentions:
-        raise PointsetError(
-            f"{_name(model)} has no attention to look at: models whose name begins with sab or isab, or ends in pma, do"
-        )
+        parts = ", ".join(part.name for part in attending())
+        raise PointsetError(f"{_name(model)} has no attention to look at: models with {parts} have")
     check_clouds(model, points, mask)
     one = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)

@@ -23,6 +23,7 @@ from pointset.export.portable import portable
 from pointset.runs.atomic import write_atomically
 from pointset.runs.threads import torch_threads
 from pointset.training.checkpoints import describe_model
+from pointset.zoo.models import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
 """(sets, points) of the batches on which a file is compared with its model; none is the size that was recorded."""
@@ -92,12 +93,14 @@ def export_model(
         The agreement that was found.
 
     Raises:
-        PointsetError: the name asks for no format, or there is no such folder, or what writes it is not installed; the
-            model cannot be recorded for sets of any size; or the file disagrees with the model: then none is left.
+        PointsetError: the name asks for no format, or there is no such folder, or what writes it is not installed; a
+            part of the model cannot be exported (it is named), or the model cannot be recorded for sets of any size; or
+            the file disagrees with the model: then none is left.
     """
     path = Path(path)
     form = format_of(path)
     name = _name(model)
+    check_export(model)
     text = describe(model, mask, description or {})
     try:
         program = record(portable(model), _inputs(model), mask)

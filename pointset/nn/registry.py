@@ -110,7 +110,10 @@ class Choice:
     def make(self, known: Mapping[str, Any]) -> Any:
         """Build it from what is known, by name, and from the argument of its name."""
         given = {**known, **self.argument}
-        return self.part.make(**{name: given[name] for name in self.part.parameters if name in given})
+        made = self.part.make(**{name: given[name] for name in self.part.parameters if name in given})
+        for module in made if isinstance(made, list) else [made]:
+            module.registered_as = self.part
+        return made
 
 
 PARTS: dict[tuple[Kind, str], Part] = {}
@@ -121,9 +124,15 @@ def parts(kind: Kind) -> list[Part]:
     return sorted((part for part in PARTS.values() if part.kind == kind), key=lambda part: part.name)
 
 
+def attending() -> list[Part]:
+    """Those with attention that `attention_maps` finds."""
+    return [part for part in PARTS.values() if part.maps]
+
+
 def part_of(module: nn.Module) -> Part | None:
-    """The part that the class of a module was entered as."""
-    return next((part for part in PARTS.values() if part.make is type(module)), None)
+    """The part that a module was built as, or that its class was entered as."""
+    built = getattr(module, "registered_as", None)
+    return built or next((part for part in PARTS.values() if part.make is type(module)), None)
 
 
 def find(kind: Kind, name: str) -> Choice | None:
@@ -144,7 +153,7 @@ def find(kind: Kind, name: str) -> Choice | None:
 
 def encoder(name: str, *, activation: type[nn.Module] = nn.ReLU, **abilities: Unpack[Abilities]) -> Callable[[T], T]:
     """Enter a class of modules, or a function that returns a list of them."""
-    return lambda make: enter(make, kind="encoder", name=name, activation=activation, **abilities)
+    return lambda make: _entered(make, kind="encoder", name=name, activation=activation, **abilities)
 
 
 def pooling(
@@ -155,15 +164,24 @@ def pooling(
     **abilities: Unpack[Abilities],
 ) -> Callable[[T], T]:
     """Enter a class of modules."""
-    return lambda make: enter(make, kind="pooling", name=name, statistic=statistic, head=head, **abilities)
+    return lambda make: _entered(make, kind="pooling", name=name, statistic=statistic, head=head, **abilities)
 
 
 def whole_model(name: str, **abilities: Unpack[Abilities]) -> Callable[[T], T]:
     """Enter a class of modules that give logits."""
-    return lambda make: enter(make, kind="model", name=name, **abilities)
+    return lambda make: _entered(make, kind="model", name=name, **abilities)
 
 
-def enter(make: T, *, kind: Kind, name: str, listed: str = "", **known: Any) -> T:
-    """Enter a part; one of the same name gives way to it. Without `listed` an argument that may lack does."""
-    PARTS[kind, name] = Part(kind=kind, name=name, make=make, listed=listed or re.sub(r"\[.*\]", "", name), **known)
+def part(make: Callable[..., Any], *, kind: Kind, name: str, listed: str = "", **known: Any) -> Part:
+    """What is known of a part; without `listed` it stands in `list_models` without the argument that it may lack."""
+    return Part(kind=kind, name=name, make=make, listed=listed or re.sub(r"\[.*\]", "", name), **known)
+
+
+def enter(entered: Part) -> None:
+    """Add a part; one of the same name gives way to it."""
+    PARTS[entered.kind, entered.name] = entered
+
+
+def _entered(make: T, **known: Any) -> T:
+    enter(part(make, **known))
     return make

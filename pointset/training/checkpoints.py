@@ -26,7 +26,9 @@ from pointset.errors import PointsetError
 from pointset.runs.atomic import read_json, sync, sync_folder, write_atomically, write_text
 from pointset.runs.claims import claim
 from pointset.zoo.models import Spec, build_model
+from pointset.zoo.names import missing_parts
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.own import own_digests
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]
@@ -202,6 +204,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
         "inputs": spec.inputs,
         "seed": spec.seed,
         "options": spec.options.as_dict(),
+        **({"parts": parts} if (parts := own_digests(spec.name)) else {}),
     }
 
 
@@ -229,6 +232,11 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         raise PointsetError(
             f"{folder.path / 'run.json'} does not name the {model['classes']} classes that its model tells apart: "
             "restore it or train again"
+        )
+    if missing := missing_parts(model["name"]):
+        raise PointsetError(
+            f"{path} holds a {model['name']}, and {missing} is not registered: run the code that registers it first "
+            "(pointset.register_pooling or register_encoder)"
         )
     options = ModelOptions.from_dict(model["options"])
     built = build_model(Spec(model["name"], model["classes"], model["inputs"], model["seed"], options))

@@ -4,6 +4,7 @@ All poolings but pma share one decoder, so that such models differ in the poolin
 beside them as context.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,9 @@ from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.norms import is_norm
-from pointset.nn.registry import Choice
+from pointset.nn.registry import Choice, part_of
 from pointset.nn.rowwise import Masked
+from pointset.streaming.chains import check_streams
 from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -119,13 +121,16 @@ def _assemble(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
 def _body(encoder: Choice, pooling: Choice, inputs: int, options: ModelOptions) -> Body:
     known = _known(options, inputs=inputs, statistic=pooling.part.statistic)
     made = encoder.make(known)
+    made = made if isinstance(made, list) else [made]
+    if not encoder.part.own:
+        _check_rows(encoder, made, inputs, options.dim)
     layers: list[nn.Module] = []
-    for layer in made if isinstance(made, list) else [made]:
+    for layer in made:
         layers.append(layer)
         if options.row_dropout and not is_norm(layer):  # a norm is a part of the layer before it
             layers.append(Masked(Dropout(options.row_dropout)))
     pool = pooling.make(known)
-    return Body(layers, pool, _width(pool, options.dim))
+    return Body(layers, pool, _width(pooling, pool, options.dim))
 
 
 def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
@@ -133,6 +138,50 @@ def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
     return {**vars(options), **attention, **beside}
 
 
-def _width(pool: nn.Module, dim: int) -> int:
+def _width(pooling: Choice, pool: nn.Module, dim: int) -> int:
     with torch.no_grad(), in_evaluation_mode(pool):
-        return pool(torch.zeros(1, 1, dim), None).flatten(1).shape[1]
+        pooled = pool(torch.zeros(1, 1, dim), None)
+    if pooled.dim() not in (2, 3) or len(pooled) != 1:
+        raise PointsetError(
+            f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {list(pooled.shape)} for [1, 1, {dim}]"
+        )
+    return pooled.flatten(1).shape[1]
+
+
+def _check_rows(encoder: Choice, layers: list[nn.Module], inputs: int, dim: int) -> None:
+    rows = torch.zeros(1, 1, inputs)
+    for layer in layers:
+        with torch.no_grad(), in_evaluation_mode(layer):
+            rows = layer(rows, None)
+    if rows.shape != (1, 1, dim):
+        raise PointsetError(
+            f"encoder {encoder.name!r} must give [B, n, dim], got {list(rows.shape)} for [1, 1, {inputs}] and dim={dim}"
+        )
+
+
+def abilities(model: nn.Module) -> dict[str, bool]:
+    """Whether a model has attention maps, streams, and can be exported."""
+    return {
+        "maps": any(part.maps for module in model.modules() if (part := part_of(module))),
+        "streams": _passes(check_streams, model),
+        "exports": _passes(check_export, model),
+    }
+
+
+def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
+    try:
+        check(model)
+    except PointsetError:
+        return False
+    return True
+
+
+def check_export(model: nn.Module) -> None:
+    """Raise a PointsetError that names a part, unless all parts of a model say that they can be exported."""
+    for module in model.modules():
+        part = part_of(module)
+        if part and not part.export:
+            raise PointsetError(
+                f"{part.kind} {part.name!r} cannot be exported: register it with export=True if it is made of tensor "
+                "operations that look at no size"
+            )

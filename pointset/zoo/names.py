@@ -5,8 +5,12 @@ The parts are those of the registry (`pointset.nn.registry`), a user's own among
 
 import dataclasses
 import difflib
+import importlib.util
+import os
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pointset.nn.context
@@ -32,6 +36,7 @@ def list_models() -> list[str]:
     torch-geometric that pools a set (`isab16-aggr.mean`; `aggregation_names` of `pointset.nn.pooling.aggregation`
     lists them).
     """
+    load_files()
     pairs = [f"{one.listed}-{other.listed}" for one in registry.parts("encoder") for other in registry.parts("pooling")]
     return pairs + [part.listed for part in registry.parts("model")]
 
@@ -43,6 +48,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
         PointsetError: the name is unknown (the nearest ones are given), or names an aggregation that is no pooling of
             sets (why is said).
     """
+    load_files()
     if whole := registry.find("model", name):
         return (whole,)
     found = [registry.find(kind, part) for kind, part in _split(name)]
@@ -56,6 +62,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
 
 def missing_parts(name: str) -> str:
     """Which parts of a model's name are not registered, in words; empty if all are."""
+    load_files()
     if registry.find("model", name):
         return ""
     return " and ".join(f"the {kind} {part!r}" for kind, part in _split(name) if not registry.find(kind, part))
@@ -91,6 +98,28 @@ def zoo_name(row: str) -> str:
             f"{row!r} does not exist: layers of rFFp subtract the mean before a pooling by mean, and else the maximum"
         )
     return name
+
+
+def load_files() -> None:
+    """Import the files that POINTSET_PARTS names, once: they register encoders and poolings of a user's own.
+
+    Raises:
+        PointsetError: one of them cannot be imported; why is said.
+    """
+    for file in filter(None, os.environ.get("POINTSET_PARTS", "").split(os.pathsep)):
+        path = Path(file).resolve()
+        name = f"pointset_parts_{path.stem}"
+        if name in sys.modules:
+            continue
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise PointsetError(f"POINTSET_PARTS names {path}, which is not a Python file")
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:  # whatever the file raises
+            del sys.modules[name]
+            raise PointsetError(f"POINTSET_PARTS names {path}, which cannot be imported: {error}") from error
 
 
 def _split(name: str) -> Iterator[tuple[Kind, str]]:

@@ -10,11 +10,10 @@ import pointset
 from pointset.explain.maps import AttentionMap, find_map
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import MAB, SAB
+from pointset.zoo.names import parse_name
 
-ATTENDING = [name for name in pointset.list_models() if "sab" in name or name.endswith("pma")] + [
-    "sab-pma2",
-    "isab3-pma4",
-]
+ATTENDING = [name for name in pointset.list_models() if any(choice.part.maps for choice in parse_name(name))]
+ATTENDING += ["sab-pma2", "isab3-pma4"]
 HEADS, INDUCING, N = 2, 5, 11
 
 

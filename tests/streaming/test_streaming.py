@@ -14,17 +14,16 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.nn import LayerNorm
-from pointset.streaming import check_streams, encoder_part, passes
+from pointset.nn import LayerNorm, registry
+from pointset.streaming import StreamingError, check_streams, encoder_part, passes
 from pointset.streaming.running import RunningAttention, RunningSum
+from pointset.zoo.models import abilities
 
 POINTS = 1037
 CLOUD = torch.randn(POINTS, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 CLASSES = 7
 
-ENCODERS = ("rff", "rffp", "isab5")
-POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma3")
-NAMES = [*itertools.starmap("{}-{}".format, itertools.product(ENCODERS, POOLINGS)), "pointnet"]
+NAMES = [*pointset.list_models(), "isab5-pma3", "rffp-pma3"]
 OPTIONS = [
     {},
     {"form": "paper"},
@@ -75,8 +74,23 @@ CASES += list(itertools.product(("isab5-max", "isab5-pma3", "rffp-pma"), OPTIONS
 CASES += [("rff-max", {"norm": "layer"}), ("rff-sum", {"norm": "batch"})]
 
 
+def streams(name: str) -> bool:
+    return abilities(model_of(name))["streams"]
+
+
+def test_what_streams() -> None:
+    assert all(streams(f"{encoder}-max") for encoder in ("isab5", "rff", "rffp"))
+    listed = [part.listed for part in registry.parts("pooling")]
+    assert {"max", "max+mean", "mean", "pma", "sum"} <= {pooling for pooling in listed if streams(f"rff-{pooling}")}
+    assert streams("pointnet")
+
+
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
-def test_the_same_logits_as_in_memory(name: str, options: dict) -> None:
+def test_the_same_logits_as_in_memory_or_one_sentence(name: str, options: dict) -> None:
+    if not streams(name):
+        with pytest.raises(StreamingError, match=r"whole cloud"):
+            model_of(name, **options).stream(CLOUD)
+        return
     for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 5e-6)):
         model = model_of(name, dtype, **options)
         with torch.no_grad():
@@ -122,7 +136,7 @@ def test_one_pass_per_layer_and_one_for_the_pooling(name: str, options: dict, ex
     assert source.started == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["rff-max", "isab5-pma3", "pointnet"])
 def test_an_empty_cloud_gets_what_the_model_makes_of_one(name: str) -> None:
     model = model_of(name)
     for chunks in ([], [CLOUD[:0]], CLOUD[:0]):

@@ -6,14 +6,16 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.errors import PointsetError
+from pointset.nn import registry
 from pointset.nn.dropout import Dropout
-from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.models import build_model
-from pointset.zoo.names import list_models, used_options
+from pointset.zoo.classifiers import checked
+from pointset.zoo.models import Spec, build_body, build_model
+from pointset.zoo.names import list_models, used_options, zoo_name
 from pointset.zoo.options import ModelOptions
 
-ALL = [*list_models(), "isab3-max", "isab5-pma4", "sab-pma2", "rffp-pma", "isab3-aggr.softmax", "rffp-aggr.set2set"]
-ALL += ["rff-aggr.settransformer", "rffp-max+mean"]
+ALL = [*list_models(), "isab5-pma4", "sab-pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
+ENCODERS = [part.listed for part in registry.parts("encoder")]
+POOLINGS = [part.listed for part in registry.parts("pooling")]
 CLASSES = 7
 
 
@@ -32,12 +34,12 @@ def test_invariant_to_order_and_padding(name):
     assert found.worst < 1e-10
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if isinstance(model_of(name), SetClassifier)])
-def test_every_encoder_is_equivariant(name):
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_is_equivariant(encoder):
     class Encoder(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.model = model_of(name)
+            self.model = model_of(f"{encoder}-max")
 
         def forward(self, points: Tensor, mask: Tensor) -> Tensor:
             return self.model.encode(points, mask)
@@ -80,9 +82,11 @@ def test_padding_changes_neither_logits_nor_gradients(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_all_true_mask_is_no_mask(name):
-    model, points = model_of(name), clouds(2, 6, 3)
-    torch.testing.assert_close(model(points, torch.ones(2, 6, dtype=torch.bool)), model(points))
+def test_neither_an_all_true_mask_nor_a_neighbour_changes_a_set(name):
+    model, points = model_of(name), clouds(4, 6, 3)
+    logits = model(points)
+    torch.testing.assert_close(model(points, torch.ones(4, 6, dtype=torch.bool)), logits)
+    torch.testing.assert_close(model(points[2:3]), logits[2:3])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -93,12 +97,6 @@ def test_a_batch_of_one_and_a_set_of_one(name):
             logits = model(clouds(1, size, 3))
             assert logits.shape == (1, CLASSES)
             assert logits.isfinite().all()
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_set_does_not_see_its_neighbours(name):
-    model, points = model_of(name), clouds(4, 6, 3)
-    torch.testing.assert_close(model(points)[2:3], model(points[2:3]))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -156,19 +154,27 @@ def test_the_seed_decides_the_weights_and_global_state_does_not():
     assert not torch.equal(first.head[2].weight, other.head[2].weight)
 
 
-def test_a_spec_builds_the_model_again():
-    model = pointset.create_model("isab5-pma4", classes=9, dim=16, heads=2, form="paper", seed=3)
-    again = build_model(model.spec)
-    again.load_state_dict(model.state_dict())
-    points = torch.randn(2, 8, 3)
-    assert torch.equal(model.eval()(points), again.eval()(points))
-
-
-def test_a_spec_builds_a_model_with_an_aggregation_again():
-    model = pointset.create_model("isab5-aggr.deepsets", classes=9, dim=16, seed=3)
+@pytest.mark.parametrize("name", ["isab5-pma4", "isab5-aggr.deepsets"])
+def test_a_spec_builds_the_model_again(name):
+    model = pointset.create_model(name, classes=9, dim=16, heads=2, form="paper", seed=3)
     again, points = build_model(model.spec), torch.randn(2, 8, 3)
-    assert torch.equal(model.eval()(points), again.eval()(points))  # one seed, the same weights
+    assert torch.equal(model.eval()(points), again.eval()(points))
     again.load_state_dict(model.state_dict())
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_body_has_the_weights_of_its_model(pooling):
+    """A task puts a head of its own behind it."""
+    name, options = f"isab3-{pooling}", ModelOptions(dim=16, row_dropout=0.1)
+    before = torch.random.get_rng_state()
+    body, model = build_body(name, 5, options, 3), build_model(Spec(name, 4, 5, 3, options))
+    assert torch.equal(before, torch.random.get_rng_state())
+    weights = nn.ModuleDict({"encoder": nn.ModuleList(body.encoder), "pool": body.pool}).state_dict()
+    whole = model.state_dict()
+    assert {key.split(".")[0] for key in whole.keys() - weights.keys()} == {"head"}
+    assert all(torch.equal(whole[key], value) for key, value in weights.items())
+    first = next(layer for layer in model.head if isinstance(layer, nn.Linear))
+    assert body.width == first.in_features
 
 
 @pytest.mark.parametrize(
@@ -231,6 +237,31 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
 
 
 @pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("isab16-pma", "isab16-pma"),
+        ("rFF + mean", "rff-mean"),
+        ("rFFp-mean + mean", "rffp-mean"),
+        ("rFFp-max + PMA", "rffp-pma"),
+        ("rFFp + sum", "rffp-sum"),
+        ("ISAB16 + max+mean", "isab16-max+mean"),
+        ("SAB + PMA4", "sab-pma4"),
+        ("SAB + aggr.softmax", "sab-aggr.softmax"),
+    ],
+)
+def test_rows_of_the_papers_tables_are_models(row, name):
+    assert zoo_name(row) == name
+
+
+@pytest.mark.parametrize(
+    "row", ["rFF", "rFFp-max + mean", "rFF-max + max", "SAB + median", "ISAB0 + PMA", "rFF + mean ", "pointnet + max"]
+)
+def test_other_rows_are_refused(row):
+    with pytest.raises(PointsetError, match=f"(?i){row.split()[0].split('-')[0]}"):
+        zoo_name(row)
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"dim": 10}, "multiple of heads, got dim=10 and heads=4"),
@@ -270,8 +301,6 @@ def test_wrong_options_are_named(options, words):
     ],
 )
 def test_wrong_shapes_are_shown(points, mask, words):
-    from pointset.zoo.classifiers import checked
-
     with pytest.raises(ValueError, match=words):
         checked(points, mask, 3)
 

@@ -1,0 +1,259 @@
+"""Encoders and poolings of a user's own: named, tested, saved, carried to other processes, or refused in a sentence."""
+
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.nn import StatisticPool, registry
+from pointset.nn.rowwise import Masked
+from pointset.streaming import StreamingError
+from pointset.training.recipe import Recipe
+from pointset.zoo.own import carried, own_digests, pack
+
+INDENTED = inspect.getdoc(pointset.register_pooling).split("\n\n", 1)[1].split("\nIts models train")[0]
+EXAMPLE = inspect.cleandoc(INDENTED)
+"""What the documentation shows."""
+POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """The documentation's pooling in a file of its own, which POINTSET_PARTS names."""
+    file = tmp_path / "mine.py"
+    file.write_text(EXAMPLE)
+    monkeypatch.setenv("POINTSET_PARTS", str(file))
+    yield file
+    sys.modules.pop("pointset_parts_mine", None)
+
+
+class Middle(nn.Module):
+    """Half of the largest and the smallest value."""
+
+    def forward(self, X, mask=None):
+        real = X.new_ones(X.shape[:2]).bool() if mask is None else mask
+        largest = X.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
+        smallest = X.masked_fill(~real[..., None], torch.inf).amin(dim=1)
+        return ((largest + smallest) / 2).where(real.any(dim=1, keepdim=True), 0.0)
+
+
+def run(program: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, tmp_path):
+    assert {"rff-top4", "isab16-top4"} <= set(pointset.list_models())
+    model = pointset.create_model("isab16-top3", classes=4, dim=8, heads=2)
+    assert pointset.check_symmetry(model).worst < 1e-4
+    batch = torch.tensor([0] * 4 + [1] * 5 + [3] * 9)
+    together = model.eval().packed(POINTS.flatten(0, 1), batch)
+    torch.testing.assert_close(together[3:], model(POINTS[1:]))
+    torch.testing.assert_close(together[2:3], model(POINTS[:1, :0]))
+    with pytest.raises(StreamingError, match=r"top<k>.*whole cloud"):
+        model.stream(POINTS[0])
+    with pytest.raises(PointsetError, match="'top<k>' cannot be exported"):
+        pointset.export_model(model, tmp_path / "model.pt2")
+    with pytest.raises(PointsetError, match="no attention to look at"):
+        pointset.attention_maps(pointset.create_model("rff-top3", dim=8), POINTS)
+
+
+def test_the_command_line_lists_it(scratch):
+    printed = run("from pointset.cli import main; main(['zoo', '--json', '--dim', '8'])")
+    (row,) = [row for row in json.loads(printed) if row["model"] == "isab16-top4"]
+    assert row["parameters"] > 0
+    assert (row["maps"], row["streams"], row["exports"]) == (True, False, False)
+
+
+def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missing(scratch, tmp_path, clouds_folder):
+    sets = pointset.load_dataset(clouds_folder, split="train", points=16)
+    model = pointset.create_model("rff-top2", classes=3, dim=8)
+    pointset.fit(model, sets, Recipe(epochs=1), run=tmp_path / "run")
+    loaded, description = pointset.load_run(tmp_path / "run")
+    assert torch.equal(loaded(POINTS), model.eval()(POINTS))
+    assert description["model"]["parts"] == own_digests("rff-top2")
+    del registry.PARTS["pooling", "top<k>"]
+    with pytest.raises(PointsetError, match="rff-top2, and the pooling 'top2' is not registered"):
+        pointset.load_run(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_it_is_compared_in_worker_processes(tmp_path, clouds_folder):
+    """Defined in the script itself, which no worker can import."""
+    program = f"""{EXAMPLE}
+if __name__ == "__main__":
+    found = pointset.compare(
+        ["rff-top2", "rff-max"], {str(clouds_folder)!r}, seeds=[0], out="out", workers=2, progress=False,
+        data_options=pointset.DataOptions(points=16), model_options=pointset.ModelOptions(dim=8),
+        recipe=pointset.Recipe(epochs=1),
+    )
+"""
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "rff-top2" in (tmp_path / "out" / "results.csv").read_text()
+    assert not list(tmp_path.rglob("failure.txt"))
+
+
+def test_a_name_travels_with_its_parts(scratch):
+    name = pickle.dumps(carried("isab16-top5"))
+    program = (
+        f"import pickle, pointset; name = pickle.loads({name!r}); "
+        "print(type(name).__name__, pointset.create_model(name, dim=8).pool.k)"
+    )
+    assert run(program, POINTSET_PARTS="").split() == ["str", "5"]
+    assert carried("isab16-pma") == "isab16-pma"
+    assert type(carried("isab16-pma")) is str
+
+
+def test_what_cannot_travel_is_refused_before_it_starts():
+    lock = __import__("threading").Lock()
+
+    class Locked(Middle):
+        guard = lock
+
+    pointset.register_pooling("locked")(Locked)
+    with pytest.raises(PointsetError, match="'locked' cannot be copied into worker processes"):
+        carried("rff-locked")
+
+
+def test_a_function_of_statistics_streams_and_packs():
+    @pointset.register_pooling("range", packed=True, export=True)
+    class Range(StatisticPool):
+        statistics = ("max", "min")
+
+        def of_statistics(self, pooled):
+            return pooled["max"] - pooled["min"]
+
+    model = pointset.create_model("isab16-range", classes=4, dim=8).double().eval()
+    assert pointset.check_symmetry(model).worst < 1e-10
+    cloud = POINTS[0].double()
+    torch.testing.assert_close(model.stream(cloud.split(4)), model(cloud[None]).detach())
+    assert model.takes_packed
+
+
+def test_options_are_those_that_the_constructor_takes():
+    @pointset.register_pooling("gated")
+    class Gated(nn.Module):
+        def __init__(self, dim: int, heads: int, slope: float = 0.1) -> None:
+            super().__init__()
+            self.gate, self.heads = nn.Linear(dim, dim), heads
+
+        def forward(self, X, mask=None):
+            rows = self.gate(X).relu() if mask is None else self.gate(X).relu() * mask[..., None]
+            return rows.sum(dim=1)
+
+    used = pointset.zoo.names.used_options("rff-gated")
+    assert used == pointset.zoo.names.used_options("rff-max") | {"heads"}
+    pool = pointset.create_model("rff-gated", dim=12, heads=3).pool
+    assert (pool.heads, pool.gate.in_features) == (3, 12)
+
+
+def test_an_encoder_of_ones_own_stands_before_every_pooling():
+    @pointset.register_encoder("wide")
+    def wide(inputs: int, dim: int) -> list[nn.Module]:
+        return [Masked(nn.Linear(inputs, 2 * dim)), Masked(nn.ReLU(), nn.Linear(2 * dim, dim))]
+
+    model = pointset.create_model("wide-pma", classes=4, dim=8, row_dropout=0.1)
+    assert "wide-pma" in pointset.list_models()
+    assert pointset.check_symmetry(model).worst < 1e-4
+    assert not model.takes_packed
+    assert len(model.encoder) == 4
+
+
+def test_the_same_code_may_be_registered_again_and_other_code_may_not():
+    pointset.register_pooling("middle")(Middle)
+    pointset.register_pooling("middle")(Middle)
+    same, other = (f"def forward(self, X, mask=None): return X.{name}(1)" for name in ("mean", "sum"))
+    for _ in range(2):
+        define("cell", same)
+    with pytest.raises(PointsetError, match=r"'cell' is taken by .*Cell.*replace=True"):
+        define("cell", other)
+    define("cell", other, replace=True)
+    assert pointset.create_model("rff-cell", dim=2, heads=1).pool(torch.ones(1, 3, 2)).tolist() == [[3.0, 3.0]]
+
+
+def define(name: str, forward: str, **options) -> None:
+    """Run the cell of a notebook."""
+    import linecache
+
+    text = f"class Cell(nn.Module):\n    {forward}\n"
+    file = f"<cell {len(linecache.cache)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope = {"nn": nn, "__name__": "a notebook"}
+    exec(compile(text, file, "exec"), scope)
+    pointset.register_pooling(name, **options)(scope["Cell"])
+
+
+class NoMask(nn.Module):
+    def forward(self, X):
+        return X.mean(dim=1)
+
+
+class NeedsWidth(Middle):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "words"),
+    [
+        ("max", Middle, "'max' is taken by .*MaxPool: use another name"),
+        ("pma3", Middle, "'pma3' is taken by .*AttentionPool"),
+        ("my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
+        ("Mine", Middle, "'Mine' must be lower case"),
+        ("mine<k>", Middle, "'mine<k>' has an argument: give listed"),
+        ("mine", NoMask, "'mine' must have forward.*mask"),
+        ("mine", NeedsWidth, "'mine' needs 'width'.*dim"),
+    ],
+)
+def test_what_cannot_be_registered_is_said_at_once(name, make, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.register_pooling(name)(make)
+
+
+def test_a_wrong_shape_names_the_part():
+    @pointset.register_pooling("flat")
+    class Flat(nn.Module):
+        def forward(self, X, mask=None):
+            return X.sum()
+
+    @pointset.register_encoder("narrow")
+    def narrow(inputs: int) -> list[nn.Module]:
+        return [Masked(nn.Linear(inputs, 5))]
+
+    with pytest.raises(PointsetError, match=r"pooling 'flat' must give .* got \[\]"):
+        pointset.create_model("rff-flat", dim=8)
+    with pytest.raises(PointsetError, match=r"encoder 'narrow' must give .* got \[1, 1, 5\]"):
+        pointset.create_model("narrow-max", dim=8)
+
+
+@pytest.mark.parametrize(("text", "words"), [("1 / 0", "cannot be imported: division"), (None, "not a Python file")])
+def test_a_file_that_cannot_be_imported_is_named(text, words, tmp_path, monkeypatch):
+    file = tmp_path / "broken.py"
+    if text:
+        file.write_text(text)
+    monkeypatch.setenv("POINTSET_PARTS", str(file))
+    with pytest.raises(PointsetError, match=f"broken.py, which .*{words}"):
+        pointset.list_models()
+
+
+def test_a_part_that_cannot_be_rebuilt_is_an_error_in_one_sentence(monkeypatch):
+    pointset.register_pooling("middle")(Middle)
+    assert pack(registry.PARTS["pooling", "middle"])
+    monkeypatch.setattr("pointset.zoo.own.pack", lambda part: b"nonsense")
+    name = pickle.dumps(carried("rff-middle"))
+    with pytest.raises(PointsetError, match="rff-middle has a part that cannot be rebuilt"):
+        pickle.loads(name)
