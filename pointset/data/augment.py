@@ -37,7 +37,7 @@ class Scale:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.low <= self.high:
-            raise PointsetError(f"Scale({self.low}, {self.high}) is no range of factors: give 0 < low <= high")
+            raise PointsetError(f"Scale needs 0 < low <= high, got {self.low}, {self.high}")
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Scale [B, n, 3] about the origin."""
@@ -54,7 +54,7 @@ class Jitter:
 
     def __post_init__(self) -> None:
         if self.sigma < 0.0 or self.clip < 0.0:
-            raise PointsetError(f"Jitter({self.sigma}, {self.clip}) is no noise: give numbers from 0 up")
+            raise PointsetError(f"Jitter needs sigma and clip of at least 0, got {self.sigma}, {self.clip}")
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Move every point of [B, n, 3] by up to `clip` along each axis."""
@@ -70,7 +70,7 @@ class Shift:
 
     def __post_init__(self) -> None:
         if self.limit < 0.0:
-            raise PointsetError(f"Shift({self.limit}) is no distance: give a number from 0 up")
+            raise PointsetError(f"Shift needs a limit of at least 0, got {self.limit}")
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Shift [B, n, 3], one vector per cloud."""
@@ -87,7 +87,7 @@ class RotateUp:
 
     def __post_init__(self) -> None:
         if self.up not in ("y", "z"):
-            raise PointsetError(f"up={self.up!r} is no up axis: choose y or z")
+            raise PointsetError(f"up must be y or z, got {self.up!r}")
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Rotate [B, n, 3] about the origin; heights stay."""
@@ -150,7 +150,7 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     """
     for name in names:
         if name not in AUGMENTATIONS:
-            raise PointsetError(f"no augmentation is called {name!r}: choose from {', '.join(AUGMENTATIONS)}")
+            raise PointsetError(f"augment must name any of {', '.join(AUGMENTATIONS)}, got {name!r}")
     return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
 
 

@@ -93,4 +93,4 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
 
 def _check(batch_size: int) -> None:
     if batch_size < 1:
-        raise PointsetError(f"batch_size={batch_size} is too small: give at least 1")
+        raise PointsetError(f"batch_size must be at least 1, got {batch_size}")

@@ -34,7 +34,7 @@ def blocks(
         device: of the blocks.
 
     Raises:
-        PointsetError: `chunks` is no such thing, or a piece is not [n, width] numbers; it is counted from 0.
+        PointsetError: `chunks` is something else, or a piece is not [n, width] numbers; pieces are counted from 0.
     """
     buffer = torch.empty(rows, width, dtype=dtype, device=device)
     filled = number = 0
@@ -55,7 +55,7 @@ def blocks(
 
 
 def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
-    """A function that starts the pieces anew at every call.
+    """A function that starts the pieces again at every call.
 
     Raises:
         PointsetError: `chunks` can be gone through once only, or has no pieces.

@@ -126,7 +126,7 @@ def _require_no_sampling(folder: Path, options: DataOptions) -> None:
 
 
 def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
-    """The pool with the classes labelled anew, and the rows whose class is kept."""
+    """The pool with new labels for the chosen classes, and the rows of their shapes."""
     for name in classes:
         if name not in pool.classes:
             raise PointsetError(f"no class is called {name!r}: there are {', '.join(pool.classes)}")

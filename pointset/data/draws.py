@@ -72,7 +72,7 @@ def random_subsets(available: int, count: int, sets: int, generator: torch.Gener
 
 def _distinct(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
     """The first `count` different numbers of a sequence of random ones, for each of several sequences."""
-    # So many draws hold `count` different numbers but for bad luck, which is met by drawing on.
+    # So many draws nearly always hold `count` different numbers; if not, more are drawn.
     expected = -available * np.log1p(-count / available) if count else 0.0
     more = int(expected + 4.0 * np.sqrt(expected)) + 1
     drawn = np.empty((sets, 0), dtype=np.int64)

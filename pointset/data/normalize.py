@@ -52,7 +52,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
         for.
 
     Raises:
-        PointsetError: `how` is unknown, or the chunks are no points, or run only once.
+        PointsetError: `how` is unknown, or the chunks are not points [n_i, 3], or can be read only once.
     """
     normalization(how)
     pieces = fresh_pieces(chunks)
@@ -69,7 +69,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
 def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:
     """The function behind a name; see `normalize_points`."""
     if how not in NORMALIZATIONS:
-        raise PointsetError(f"no normalisation is called {how!r}: choose one of {', '.join(NORMALIZATIONS)}")
+        raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {how!r}")
     return NORMALIZATIONS[how]
 
 

@@ -41,10 +41,10 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         real points, or None when all sets have one size.
 
     Raises:
-        PointsetError: there is no set, or one is not [n_i, 3].
+        PointsetError: `sets` is empty, or a set is not [n_i, 3].
     """
     if not sets:
-        raise PointsetError("there is no set to pad: give at least one")
+        raise PointsetError("sets must hold at least one set, got none")
     for index, points in enumerate(sets):
         if points.dim() != 2 or points.shape[1] != 3:
             raise PointsetError(f"set {index} must be [n, 3], got {list(points.shape)}")

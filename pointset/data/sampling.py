@@ -56,7 +56,7 @@ def sample_points(
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
     if sampler not in SAMPLERS:
-        raise PointsetError(f"unknown sampler {sampler!r}: choose one of {', '.join(SAMPLERS)}")
+        raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {sampler!r}")
     corners = _corners(mesh)
     _require_float32_shows(corners)
     crosses = _cross_products(corners)
@@ -91,7 +91,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")
     if not 1 <= n <= len(points):
-        raise PointsetError(f"n={n} of {len(points)} points: ask for 1 to {len(points)}")
+        raise PointsetError(f"n must be from 1 to {len(points)}, the points of the cloud, got {n}")
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -99,7 +99,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
         return generator.permutation(len(points))[:n]
     if sampler == "fps":
         return farthest_points(points, n, start=int(generator.integers(len(points))))
-    raise PointsetError(f"unknown sampler {sampler!r} of clouds: choose uniform or fps")
+    raise PointsetError(f"sampler must be uniform or fps for clouds, got {sampler!r}")
 
 
 def seed_for(seed: int, name: str) -> int:

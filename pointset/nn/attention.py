@@ -1,8 +1,10 @@
-"""Multihead attention from one set to another, with its weights as a value when somebody asks for them.
+"""Multihead attention from one set to another.
 
     Att(Q, K, V; score, weights) = weights(score(Q, K)) V
+    Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`; scaled dot products and softmax have the fast ways.
+Scores are in `scores`, weights in `weights`. There are several ways to compute one value; `plan` chooses the cheapest,
+and `fast` holds those that take another order of operations.
 
 Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
 rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.
@@ -10,6 +12,8 @@ Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Trans
 """
 
 from collections.abc import Callable
+from enum import Enum, auto
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +21,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions
-from pointset.nn.fast.fusing import may_fuse
+from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
+from pointset.nn.fast.folded import folded
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.fast.reading import read_sets
+from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
 from pointset.nn.scores import DotScore, Score, make_score
 from pointset.nn.weights import Weights
@@ -42,36 +47,138 @@ def attend(
     return torch.matmul(A, V), A
 
 
+class Way(Enum):
+    """An order of operations; all give the same numbers to rounding."""
+
+    WRITTEN = auto()
+    """A whole MAB of rows that read few keys, tile by tile (`fast.writing`)."""
+    RUNS = auto()
+    """Packed sets as plain batches of sets of one size, one batch after the other."""
+    FOLDED = auto()
+    """W^Q and W^O moved to few keys (`fast.folded`)."""
+    ABSORBED_IN_TILES = auto()
+    """W^K and W^V moved to few queries, tile by tile (`fast.absorbed`)."""
+    ABSORBED = auto()
+    """W^K and W^V moved to few queries, with explicit weights."""
+    EXPLICIT = auto()
+    """The formula as it stands, `attend`."""
+    FUSED = auto()
+    """`scaled_dot_product_attention`."""
+
+
+class Case(NamedTuple):
+    """The shapes and the state that a way is chosen by."""
+
+    heads: int
+    dim: int
+    dim_query: int
+    dim_key: int
+    n: int | None
+    """Queries of a set; None if they are packed, or if a recorded program leaves their number open."""
+    m: int | None
+    """Keys of a set, of packed sets on average; None if a recorded program leaves their number open."""
+    queries: int | None
+    """Sets of queries; 1 may serve all sets of keys."""
+    sets: int | None
+    """Sets of keys."""
+    packed_queries: bool = False
+    packed_keys: bool = False
+    linear: bool = True
+    """The score is linear in queries and keys."""
+    sum_to_one: bool = True
+    """Rows of weights sum to 1: nothing is dropped."""
+    softmax: bool = True
+    """The weights are softmax, and nothing is dropped."""
+    recorded: bool = False
+    """Somebody wants to see the weights."""
+    tiles: bool = False
+    """The tiled ways may be taken; see `may_tile`."""
+    cpu: bool = True
+    output: bool = False
+    """W^O follows, and the queries are not projected yet."""
+    block: bool = False
+    """All of a MAB is wanted, in form "reference", without norms and without a mask of the keys."""
+
+
+def plan(case: Case) -> Way:
+    """The way to compute an attention: that of the first row which fits.
+
+    | sets   | what else holds                                                                     | way               |
+    |--------|-------------------------------------------------------------------------------------|-------------------|
+    | any    | `block`, tiles, at most FEW_KEYS keys, queries packed or no fewer than their keys   | WRITTEN           |
+    | packed | queries are packed                                                                  | RUNS              |
+    | packed | keys are packed; the row ABSORBED_IN_TILES below fits their average size            | ABSORBED_IN_TILES |
+    | packed | keys are packed                                                                     | RUNS              |
+    | padded | W^O follows, linear score, every set has its own queries, fewer products if folded  | FOLDED            |
+    | padded | linear score, rows sum to 1, fewer products if absorbed; tiles, and shared queries  | ABSORBED_IN_TILES |
+    | padded | linear score, rows sum to 1, fewer products if absorbed                             | ABSORBED          |
+    | padded | on a CPU at most FEW_KEYS keys, or the weights are recorded or are not plain        | EXPLICIT          |
+    | padded | none of these: softmax of a linear score                                            | FUSED             |
+
+    Tiles are for softmax of a linear score that nobody records. A size that is not known is large.
+    """
+    few = case.m is not None and case.m <= FEW_KEYS
+    own = case.queries is not None and case.queries == case.sets
+    many = case.packed_queries or (own and case.n is not None and case.m is not None and case.m <= case.n)
+    if case.block and case.tiles and few and many:
+        return Way.WRITTEN
+    absorbs = case.linear and case.sum_to_one and absorbing_is_cheaper(case)
+    in_tiles = absorbs and case.tiles and case.queries == 1
+    if case.packed_queries or case.packed_keys:
+        return Way.ABSORBED_IN_TILES if in_tiles else Way.RUNS
+    if case.output and case.linear and own and folding_is_cheaper(case):
+        return Way.FOLDED
+    if absorbs:
+        return Way.ABSORBED_IN_TILES if in_tiles else Way.ABSORBED
+    if (few and case.cpu) or case.recorded or not (case.linear and case.softmax):
+        return Way.EXPLICIT
+    return Way.FUSED
+
+
+def absorbing_is_cheaper(case: Case) -> bool:
+    """Compare the multiply-adds of one set; for an unknown number of keys, those of one key."""
+    heads, dim, dim_key, n, m = case.heads, case.dim, case.dim_key, case.n, case.m
+    if n is None:
+        return False
+    if m is None:
+        return heads * n * dim_key < (dim_key + n) * dim
+    projected = 2 * m * dim_key * dim + 2 * n * m * dim
+    absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
+    return absorbed < projected
+
+
+def folding_is_cheaper(case: Case) -> bool:
+    """Compare the multiply-adds of one set."""
+    heads, dim, dim_query, n, m = case.heads, case.dim, case.dim_query, case.n, case.m
+    if n is None or m is None:
+        return False
+    plain = n * (dim_query * dim + 2 * m * dim + dim * dim)
+    return (n * heads * m + m * dim) * (dim_query + dim) < plain
+
+
 class Multihead(nn.Module):
-    """Multihead(X, Y, Y) = concat_j(softmax(Q_j K_j^T s) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
+    """Multihead(X, Y, Y) = concat_j(weights(score(Q_j, K_j)) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
-    That is Att of every head with the dot product as `score` and softmax as `weights`; the options name others
-    (`pointset.nn.scores`, `pointset.nn.weights`). Form "reference" has no W^O.
+    By default softmax(Q_j K_j^T / sqrt(d)); the options name other scores and weights. Form "reference" has no W^O.
 
-    One value has up to four ways of being computed, equal to rounding: projected keys with
-    `scaled_dot_product_attention`; the same with explicit weights, taken for all but softmax of linear scores and
-    while `record` is a function (it is called with the weights [B, h, n, m], of packed sets run by run); *absorbed*,
-    when the queries are few: by associativity (Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T, A_j (Y W^V_j) = (A_j Y) W^V_j) Y
-    is attended as it is and never projected; and *folded*, when the keys are few and W^O follows, likewise for X. The
-    cheapest is taken, by counting operations.
+    Args:
+        dim_query: width of the rows of X.
+        dim_key: width of the rows of Y.
+        dim: width d of the result, a multiple of the heads.
+        options: heads, form, score and weights.
     """
 
-    def __init__(
-        self,
-        dim_query: int,
-        dim_key: int,
-        dim: int,
-        options: AttentionOptions = RELEASED,
-    ) -> None:
+    def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.heads = options.heads
         self.query = nn.Linear(dim_query, dim)
         self.key = nn.Linear(dim_key, dim)
         self.value = nn.Linear(dim_key, dim)
-        self.output = nn.Linear(dim, dim) if options.form == "paper" else nn.Identity()
+        self.output: nn.Module = nn.Linear(dim, dim) if options.form == "paper" else nn.Identity()
         self.score = make_score(dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
+        """Called with the weights [B, h, n, m] of every pass, of packed sets run by run; None records nothing."""
 
     def forward(
         self,
@@ -88,8 +195,9 @@ class Multihead(nn.Module):
         if isinstance(query_mask, Packed) and query_mask.rows:
             runs = zip(query_mask.batches(X), query_mask.batches(Y), strict=True)
             return torch.cat([self(x, y).flatten(0, 1) for x, y in runs if x.shape[1]])
-        if not isinstance(mask, Packed) and self._folding_is_cheaper(X, Y, query_mask):
-            return self._folded(X, Y, mask)
+        if plan(self.case(X, Y, mask, query_mask, projected=False)) is Way.FOLDED:
+            assert not isinstance(mask, Packed)
+            return folded(self, X, zero_padding(Y, mask), mask)
         return self.output(self.attend(self.query(X), Y, mask, query_mask))
 
     def attend(
@@ -100,131 +208,110 @@ class Multihead(nn.Module):
         query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
     ) -> Float[Tensor, "*_ d"]:
         """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty."""
-        if isinstance(query_mask, Packed):
-            return torch.cat([attended.flatten(0, 1) for attended in self._run_by_run(Q, Y, query_mask)])
-        if isinstance(mask, Packed):
-            if self._reads_at_once(Q, Y, mask):
-                return self._absorbed(Q, Y, mask) * mask.non_empty(Y.device)
-            return torch.cat(self._run_by_run(Q, Y, mask))
-        Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
-        few = Y.shape[1] <= FEW_KEYS and Y.device.type == "cpu"
-        if self._absorbing_is_cheaper(Q.shape[1], Y.shape[1]):
-            attended = self._absorbed(Q, Y, mask)
-        elif few or self.record is not None or not self.is_plain:
-            attended = self._explicit(Q, Y, mask)
-        else:
-            attended = self._fused(Q, Y, mask)
-        return attended if mask is None else attended * non_empty(mask)
+        way = plan(self.case(Q, Y, mask, query_mask))
+        if way is Way.RUNS:
+            return self._run_by_run(Q, Y, mask, query_mask)
+        attended = WAYS[way](self, Q, zero_padding(Y, mask), mask)  # a weight of 0 does not silence a NaN
+        return attended if mask is None else attended * non_empty(mask, Y.device)
 
-    def _run_by_run(self, Q: Tensor, Y: Tensor, sets: Packed) -> list[Tensor]:
-        """The same for plain batches of sets of one size, of which Q or Y or both are packed."""
-        return [
-            self.attend(q, y) if q.shape[1] and y.shape[1] else q.new_zeros(len(y), *q.shape[1:])
-            for q, y in zip(sets.batches(Q), sets.batches(Y), strict=True)
-        ]
-
-    def _reads_at_once(self, Q: Tensor, Y: Tensor, sets: Packed) -> bool:
-        cheaper = self._absorbing_is_cheaper(Q.shape[1], len(Y) // max(1, len(sets)))
-        return cheaper and Q.shape[0] == 1 and self.is_plain and self.record is None and may_fuse(self, Q, Y)
+    def case(
+        self, X: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None, *, projected: bool = True
+    ) -> Case:
+        """What `plan` asks of these rows, X being queries or what they are made of."""
+        dim, dim_query = self.query.weight.shape
+        is_plain = self.is_plain
+        return Case(
+            heads=self.heads,
+            dim=dim,
+            dim_query=dim_query,
+            dim_key=self.key.in_features,
+            n=None if isinstance(query_mask, Packed) else known(X.shape[1]),
+            m=len(Y) // max(1, len(mask)) if isinstance(mask, Packed) else known(Y.shape[1]),
+            queries=known(X.shape[0]),
+            sets=known(Y.shape[0]),
+            packed_queries=isinstance(query_mask, Packed),
+            packed_keys=isinstance(mask, Packed),
+            linear=isinstance(self.score, DotScore),
+            sum_to_one=self.weights.sum_to_one,
+            softmax=is_plain,
+            recorded=self.record is not None,
+            tiles=is_plain and self.record is None and may_tile(self, X, Y),
+            cpu=Y.device.type == "cpu",
+            output=isinstance(self.output, nn.Linear) and not projected,
+        )
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is softmax of a linear score and nothing is dropped."""
+        """True for softmax of a linear score, with nothing dropped."""
         return isinstance(self.score, DotScore) and self.weights.are_softmax
 
-    def _absorbing_is_cheaper(self, n: int, m: int) -> bool:
-        """Compare the multiply-adds of one set, where the order of the products may be changed."""
-        if not (isinstance(self.score, DotScore) and self.weights.sum_to_one):
-            return False
-        dim, dim_key = self.key.weight.shape
-        projected = 2 * m * dim_key * dim + 2 * n * m * dim
-        absorbed = 2 * n * dim_key * dim + 2 * self.heads * n * m * dim_key
-        return absorbed < projected
-
-    def _folding_is_cheaper(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> bool:
-        """Compare the multiply-adds of one set, where W^O follows and the few keys are each set's own."""
-        if isinstance(query_mask, Packed) or X.shape[0] != Y.shape[0]:
-            return False
-        if not isinstance(self.output, nn.Linear) or not isinstance(self.score, DotScore):
-            return False
-        n, m = X.shape[1], Y.shape[1]
-        dim, dim_query = self.query.weight.shape
-        plain = n * (dim_query * dim + 2 * m * dim + dim * dim)
-        return (n * self.heads * m + m * dim) * (dim_query + dim) < plain
-
-    def _folded(self, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-        """Many rows read few keys, W^Q and W^O moved to the keys: neither queries nor what was read is ever projected.
-
-        (X W^Q_j + b_j) K_j^T = X (W^Q_j K_j^T) + b_j K_j^T,  A_j V_j W^O_j = A_j (V_j W^O_j).
-        """
-        Y = zero_padding(Y, mask)
-        assert isinstance(self.output, nn.Linear)
-        assert isinstance(self.score, DotScore)
-        keys, values = self.score.keys(self._split(self.key(Y))), self._split(self.value(Y))
-        query, output = (W.unflatten(0, (self.heads, -1)) for W in (self.query.weight, self.output.weight.mT))
-        folded = torch.matmul(keys, query).flatten(1, 2)  # [B, h * m, dim_query]
-        shift = torch.matmul(keys, self.query.bias.view(self.heads, -1, 1)).mT  # [B, h, 1, m]
-        logits = torch.matmul(X, folded.mT).unflatten(-1, (self.heads, -1)).transpose(1, 2) + shift
-        weights = self._recorded(self.weights(logits, mask))
-        written = torch.matmul(values, output).flatten(1, 2)  # [B, h * m, d]
-        return torch.matmul(weights.transpose(1, 2).flatten(2), written) + self.output.bias
-
-    def absorbed_queries(self, Q: Float[Tensor, "_ n d"]) -> Float[Tensor, "_ h n dim_key"]:
-        """What the rows of Y themselves, not projected, are multiplied by to make the logits, to a constant per row.
-
-        Of a linear score: Q_j S_j W^K_j^T. The key bias adds one constant to each row of logits, and all weights here
-        are the same when a constant is added to a row.
-        """
-        assert isinstance(self.score, DotScore)
-        key = self.key.weight.unflatten(0, (self.heads, -1))  # [h, c, dim_key]
-        return torch.einsum("bhnc,hcy->bhny", self.score.queries(self._split(Q)), key)
-
-    def absorbed_values(self, read: Float[Tensor, "B h n dim_key"]) -> Float[Tensor, "B n d"]:
-        """concat_j(A_j V_j) of what was read from the rows of Y themselves, A_j Y; rows of A_j sum to 1."""
-        value = self.value.weight.unflatten(0, (self.heads, -1))
-        return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + self.value.bias
-
-    def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B m d"]:
-        """Keys whose plain products with the queries, head by head, are the logits of a linear score."""
-        assert isinstance(self.score, DotScore)
-        return self._join(self.score.keys(self._split(self.key(Y))))
-
-    def _absorbed(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
-        read = self._read(self.absorbed_queries(Q).flatten(1, 2), Y, mask)
-        return self.absorbed_values(read.unflatten(1, (self.heads, Q.shape[1])))
-
-    def _read(self, queries: Tensor, Y: Tensor, mask: Layout | None) -> Tensor:
-        """What folded queries [_, h * n, dim_key] read from Y itself, [B, h * n, dim_key]."""
-        if isinstance(mask, Packed):
-            return read_sets(Y, queries[0], mask.lengths)
-        if queries.shape[0] == 1 and self.is_plain and self.record is None and may_fuse(self, queries, Y):
-            lengths = [Y.shape[1]] * Y.shape[0]
-            return read_sets(Y.flatten(0, 1), queries[0], lengths, None if mask is None else mask.flatten())
-        logits = torch.matmul(queries, Y.mT).unflatten(1, (self.heads, -1))  # [B, h, n, m]
-        weights = self._recorded(self.weights(logits, mask))
-        return torch.matmul(weights.flatten(1, 2), Y)
-
-    def _explicit(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-        queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
-        attended, weights = attend(queries, keys, values, self.score, self.weights, mask)
-        self._recorded(weights)
-        return self._join(attended)
-
-    def _fused(self, Q: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
-        assert isinstance(self.score, DotScore)
-        queries, keys, values = (self._split(part) for part in (Q, self.key(Y), self.value(Y)))
-        queries = queries.expand(keys.shape[0], -1, -1, -1)
-        # An empty set attends to its padding here, and `attend` sets the result to 0: a row of -inf would be NaN.
-        keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
-        return self._join(F.scaled_dot_product_attention(queries, self.score.keys(keys), values, keep, scale=1.0))
-
-    def _split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
+    def split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
+        """Each head's columns."""
         return X.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
-    def _join(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
-        return X.transpose(1, 2).flatten(2)
+    def scored_queries(self, Q: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
+        """Queries whose plain products with the keys are the logits of a linear score."""
+        assert isinstance(self.score, DotScore)
+        return self.score.queries(self.split(Q))
 
-    def _recorded(self, weights: Tensor) -> Tensor:
+    def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B h m c"]:
+        """Keys whose plain products with the queries are the logits of a linear score."""
+        assert isinstance(self.score, DotScore)
+        return self.score.keys(self.split(self.key(Y)))
+
+    def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
+        """The weights, shown to whoever records them."""
+        A = self.weights(logits, mask)
         if self.record is not None:
-            self.record(weights)
-        return weights
+            self.record(A)
+        return A
+
+    def _run_by_run(self, Q: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None) -> Tensor:
+        sets = query_mask if isinstance(query_mask, Packed) else mask
+        assert isinstance(sets, Packed)
+        runs = [
+            self.attend(q, y) if q.shape[1] and y.shape[1] else q.new_zeros(len(y), *q.shape[1:])
+            for q, y in zip(sets.batches(Q), sets.batches(Y), strict=True)
+        ]
+        return torch.cat([run.flatten(0, 1) for run in runs] if sets is query_mask else runs)
+
+
+def join(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
+    """concat_j: the heads side by side."""
+    return X.transpose(1, 2).flatten(2)
+
+
+def explicit(
+    attention: Multihead, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
+) -> Float[Tensor, "B n d"]:
+    """concat_j(A_j V_j) by the formula as it stands."""
+    queries, keys, values = (attention.split(part) for part in (Q, attention.key(Y), attention.value(Y)))
+    attended, A = attend(queries, keys, values, attention.score, attention.weights, mask)
+    if attention.record is not None:
+        attention.record(A)
+    return join(attended)
+
+
+def fused(
+    attention: Multihead, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
+) -> Float[Tensor, "B n d"]:
+    """concat_j(A_j V_j) by torch's kernel for softmax of dot products."""
+    keys, values = attention.scored_keys(Y), attention.split(attention.value(Y))
+    queries = attention.split(Q).expand(keys.shape[0], -1, -1, -1)
+    # An empty set attends to its padding here, and `attend` sets the result to 0: a row of -inf would be NaN.
+    keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
+    return join(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))
+
+
+WAYS: dict[Way, Callable[..., Tensor]] = {
+    Way.ABSORBED_IN_TILES: absorbed_in_tiles,
+    Way.ABSORBED: absorbed,
+    Way.EXPLICIT: explicit,
+    Way.FUSED: fused,
+}
+"""way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d], where no set is empty and padded rows of Y are 0."""
+
+
+def known(size: int | torch.SymInt) -> int | None:
+    """A size, or None for a symbol of a program that is recorded for all sizes."""
+    return size if isinstance(size, int) else None

@@ -18,9 +18,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
-from pointset.nn.attention import FEW_KEYS, Multihead
-from pointset.nn.fast.fusing import may_fuse
+from pointset.nn.attention import Multihead, Way, join, plan
 from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.tiles import may_tile
 from pointset.nn.fast.writing import Keys, Maps, write_rows
 from pointset.nn.norms import make_norm
 from pointset.nn.seeds import PooledSeeds
@@ -88,10 +88,13 @@ class MAB(nn.Module):
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
-        if mask is None and self._is_fused(X, Y, query_mask):
-            return self._fused(X, Y, query_mask)
-        residual, attended = self._attention(X, Y, mask, query_mask)
-        return self.complete(residual, attended, query_mask)
+        if mask is None and self._is_written(X, Y, query_mask):
+            return self._written(X, Y, query_mask)
+        Y = self.norm_key(Y, mask)
+        if self.form == "paper":
+            return self.complete(X, self.multihead(self.norm_query(X, query_mask), Y, mask, query_mask), query_mask)
+        Q = self.multihead.query(self.norm_query(X, query_mask))
+        return self.complete(Q, self.multihead.attend(Q, Y, mask, query_mask), query_mask)
 
     def complete(
         self,
@@ -103,25 +106,18 @@ class MAB(nn.Module):
         H = self.norm_attended(residual + attended, query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
-    def _is_fused(self, X: Tensor, Y: Tensor, sets: Layout | None) -> bool:
+    def _is_written(self, X: Tensor, Y: Tensor, sets: Layout | None) -> bool:
+        if self.form == "paper" or self.norm != "none":
+            return False
+        case = self.multihead.case(X, Y, None, sets)
+        return case.tiles and may_tile(self, X) and plan(case._replace(block=True)) is Way.WRITTEN
+
+    def _written(self, X: Tensor, Y: Tensor, sets: Layout | None) -> Tensor:
         attention = self.multihead
-        plain = self.form == "reference" and self.norm == "none" and attention.is_plain and attention.record is None
-        many = isinstance(sets, Packed) or (X.shape[0] == Y.shape[0] and Y.shape[1] <= X.shape[1])
-        return plain and many and Y.shape[1] <= FEW_KEYS and may_fuse(self, X, Y)
-
-    def _fused(self, X: Tensor, Y: Tensor, sets: Layout | None) -> Tensor:
-        keys = Keys(self.multihead.scored_keys(Y), self.multihead.value(Y))
-        maps = Maps(*linear(self.multihead.query), *linear(self.feed_forward[0]))
+        keys = Keys(join(attention.scored_keys(Y)), attention.value(Y))
+        maps = Maps(*linear(attention.query), *linear(self.feed_forward[0]))
         lengths = sets.lengths if isinstance(sets, Packed) else [X.shape[1]] * X.shape[0]
-        rows = write_rows(X.flatten(0, -2), keys, maps, self.multihead.heads, lengths)
-        return rows.unflatten(0, X.shape[:-1])
-
-    def _attention(self, X: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None) -> tuple[Tensor, Tensor]:
-        Y = self.norm_key(Y, mask)
-        if self.form == "paper":
-            return X, self.multihead(self.norm_query(X, query_mask), Y, mask, query_mask)
-        Q = self.multihead.query(self.norm_query(X, query_mask))
-        return Q, self.multihead.attend(Q, Y, mask, query_mask)
+        return write_rows(X.flatten(0, -2), keys, maps, attention.heads, lengths).unflatten(0, X.shape[:-1])
 
 
 def linear(module: nn.Module) -> tuple[Tensor, Tensor]:

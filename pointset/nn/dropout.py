@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pointset.nn.fast.fusing import may_fuse
-from pointset.nn.fast.tiles import TILE
+from pointset.nn.fast.tiles import TILE, may_tile
 
 LEVELS = 2**16
 
@@ -31,7 +30,7 @@ class Dropout(nn.Module):
         if X.device.type != "cpu" or torch.compiler.is_compiling():  # a compiler cannot follow four draws made of one
             return F.dropout(X, self.rate)
         dropped = round(self.rate * LEVELS)
-        if may_fuse(self, X):
+        if may_tile(self, X):
             return _Drop.apply(X, dropped)
         keep = random_words(X.numel()) >= dropped - LEVELS // 2
         return X * keep.view(X.shape) * (LEVELS / (LEVELS - dropped))

@@ -73,8 +73,10 @@ def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tens
     return X if mask is None or isinstance(mask, Packed) else X.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
-def non_empty(mask: Bool[Tensor, "B n"]) -> Bool[Tensor, "B 1 1"]:
-    """True for each set that has a real element."""
+def non_empty(mask: Layout, device: torch.device | None = None) -> Bool[Tensor, "B 1 1"]:
+    """True for each set that has a real element; on the mask's device, or for packed sets on the one that is given."""
+    if isinstance(mask, Packed):
+        return torch.tensor(mask.lengths, device=device).ne(0)[:, None, None]
     return mask.any(dim=1)[:, None, None]
 
 

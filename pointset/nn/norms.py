@@ -95,8 +95,10 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
+        if not self.training:
+            return zero_padding(super().forward(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
         rows = X[mask] if isinstance(mask, Tensor) else X.flatten(0, -2)
-        if len(rows) < 2 and self.training:
+        if len(rows) < 2:
             return zero_padding(X, mask)  # one row has no variance
         if isinstance(mask, Tensor):
             return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), super().forward(rows).to(X.dtype))

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pointset.nn.blocks import MAB
+from pointset.nn.fast.absorbed import absorbed_queries, absorbed_values
 
 Rows = Float[Tensor, "1 n d"]
 Rowwise = Callable[[Tensor], Tensor]
@@ -120,7 +121,7 @@ class RunningAttention:
     For every head and query three things are kept: the greatest logit so far M, the sum of exp(l_i - M), and the sum of
     exp(l_i - M) y_i, the last two rescaled when M grows (Milakov and Gimelshein, "Online normalizer calculation for
     softmax", arXiv 1805.02867, section 3). The rows are attended to as they are: the projections to keys and values are
-    moved to the queries' side, as in `pointset.nn.attention.Multihead`.
+    moved to the queries' side, as in `pointset.nn.fast.absorbed`.
 
     Args:
         mab: the block.
@@ -136,7 +137,7 @@ class RunningAttention:
         self.mab, self.prepare, self.layer, self.kind = mab, prepare, layer, kind
         self.heads, self.queries = attention.heads, S.shape[1]
         self._residual = S if mab.form == "paper" else Q
-        self._folded = attention.absorbed_queries(Q)[0].flatten(0, 1)  # [h q, d_key]
+        self._folded = absorbed_queries(attention, Q)[0].flatten(0, 1)  # [h q, d_key]
         self._weighted = torch.zeros_like(self._folded, dtype=exact_type(S.device))
         self._total = self._weighted.new_zeros(len(self._folded), 1)
         self._greatest = torch.full_like(self._total, -torch.inf)
@@ -155,7 +156,7 @@ class RunningAttention:
         """O of the block, for all rows so far."""
         attention = self.mab.multihead
         read = (self._weighted / self._total).to(self._folded.dtype).unflatten(0, (self.heads, -1))
-        attended = attention.absorbed_values(read[None])
+        attended = absorbed_values(attention, read[None])
         return self.mab.complete(self._residual, attention.output(attended))
 
     def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:

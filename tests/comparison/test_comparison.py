@@ -172,7 +172,7 @@ def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clo
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"augment": ("scale", "jiter")}, "no augmentation is called 'jiter'"), ({"device": "cuda:77"}, "cuda:77")],
+    [({"augment": ("scale", "jiter")}, "augment.*'jiter'"), ({"device": "cuda:77"}, "cuda:77")],
 )
 def test_a_recipe_that_no_cell_can_follow_leaves_the_folder_free(change, words, clouds_folder, tmp_path):
     recipe = replace(PROTOCOL["recipe"], **change)

@@ -85,7 +85,7 @@ def test_fixed_batches_are_the_evaluation_view_in_order() -> None:
 
 @pytest.mark.parametrize("make", [lambda d: batches(d, 0, seed=0, epoch=0), lambda d: fixed_batches(d, 0)])
 def test_a_batch_of_nothing_is_refused(make) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(PointsetError, match="batch_size=0"):
+    with pytest.raises(PointsetError, match=r"batch_size .*0"):
         next(make(numbered()))
 
 

@@ -1,4 +1,4 @@
-"""One attention, computed in three ways, against a transcription of the formula and against torch's own module."""
+"""One attention, computed in several ways, against a transcription of the formula and against torch's own module."""
 
 import math
 
@@ -8,7 +8,9 @@ from torch import Tensor
 
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops
-from pointset.nn.attention import Multihead
+from pointset.nn.attention import FEW_KEYS, WAYS, Case, Multihead, Way, plan
+from pointset.nn.fast.folded import folded
+from pointset.nn.fast.packing import Packed
 from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.
@@ -50,24 +52,27 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
 
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("way", ["_absorbed", "_explicit", "_fused"])
+@pytest.mark.parametrize("way", ["absorbed", "explicit", "fused", "folded", "absorbed_in_tiles"])
 def test_every_way_is_the_formula(attention, way, masked, batch):
-    X, Y, mask = inputs(batch)
+    X, Y, mask = inputs({"absorbed_in_tiles": 1, "folded": B}.get(way, batch))
     keep = mask if masked else None
-    found = attention.output(getattr(attention, way)(attention.query(X), Y, keep))
+    if way == "folded":
+        found = folded(attention, X, Y, keep)
+    else:
+        found = attention.output(WAYS[Way[way.upper()]](attention, attention.query(X), Y, keep))
     torch.testing.assert_close(found, transcribed(attention, X, Y, keep, 1 / math.sqrt(DIM)))
 
 
-@pytest.mark.parametrize("way", ["_absorbed", "_explicit"])
+@pytest.mark.parametrize("way", [Way.ABSORBED, Way.EXPLICIT])
 def test_every_way_has_the_gradients_of_the_fused_one(attention, way):
     X, Y, mask = inputs()
 
-    def gradients(name: str) -> dict[str, Tensor]:
+    def gradients(way: Way) -> dict[str, Tensor]:
         attention.zero_grad()
-        getattr(attention, name)(attention.query(X), Y, mask).square().sum().backward()
+        WAYS[way](attention, attention.query(X), Y, mask).square().sum().backward()
         return {name: parameter.grad for name, parameter in attention.named_parameters() if parameter.grad is not None}
 
-    expected = gradients("_fused")
+    expected = gradients(Way.FUSED)
     found = gradients(way)
     # The key bias cancels in the softmax: its gradient is zero, which the absorbed way need not even compute.
     assert expected.pop("key.bias").abs().max() < 1e-12
@@ -77,21 +82,68 @@ def test_every_way_has_the_gradients_of_the_fused_one(attention, way):
         torch.testing.assert_close(found[name], expected[name], msg=lambda text, name=name: f"{name}: {text}")
 
 
-def test_few_queries_are_absorbed_and_many_are_not(attention, monkeypatch):
-    ways = []
-    for way in ("_absorbed", "_fused", "_explicit"):
-        original = getattr(Multihead, way)
-        monkeypatch.setattr(
-            Multihead,
-            way,
-            lambda self, *args, way=way, original=original: (ways.append(way), original(self, *args))[1],
-        )
-    wide = Multihead(16, 16, 16, PAPER)
-    wide(torch.randn(1, 1, 16), torch.randn(1, 100, 16))
-    wide(torch.randn(1, 100, 16), torch.randn(1, 100, 16))
-    wide.record = [].append
-    wide(torch.randn(1, 100, 16), torch.randn(1, 100, 16))
-    assert ways == ["_absorbed", "_fused", "_explicit"]
+CASE = Case(heads=4, dim=16, dim_query=16, dim_key=16, n=100, m=100, queries=3, sets=3)
+"""A set that reads itself: nothing is cheaper than the formula."""
+FEW_QUERIES = CASE._replace(n=1, queries=1)
+FEW = CASE._replace(m=2)
+PLANNED = {
+    "a block with few keys": (FEW._replace(block=True, tiles=True), Way.WRITTEN),
+    "a block of packed queries": (FEW._replace(block=True, tiles=True, n=None, packed_queries=True), Way.WRITTEN),
+    "a block without tiles": (FEW._replace(block=True), Way.EXPLICIT),
+    "a block with more keys than queries": (CASE._replace(block=True, tiles=True, n=2, m=3), Way.EXPLICIT),
+    "a block with many keys": (CASE._replace(block=True, tiles=True), Way.FUSED),
+    "a block whose queries all sets share": (FEW._replace(block=True, tiles=True, queries=1), Way.EXPLICIT),
+    "packed queries": (CASE._replace(n=None, packed_queries=True, packed_keys=True), Way.RUNS),
+    "packed keys, few queries": (FEW_QUERIES._replace(packed_keys=True, tiles=True), Way.ABSORBED_IN_TILES),
+    "packed keys, few queries, no tiles": (FEW_QUERIES._replace(packed_keys=True), Way.RUNS),
+    "packed keys, queries of each set": (CASE._replace(n=1, packed_keys=True, tiles=True), Way.RUNS),
+    "packed keys, many queries": (CASE._replace(queries=1, packed_keys=True, tiles=True), Way.RUNS),
+    "few keys, then W^O": (FEW._replace(output=True), Way.FOLDED),
+    "few keys, then W^O, dropped weights": (FEW._replace(output=True, sum_to_one=False, softmax=False), Way.FOLDED),
+    "few keys of shared queries, then W^O": (FEW._replace(output=True, queries=1), Way.EXPLICIT),
+    "few keys of an additive score, then W^O": (FEW._replace(output=True, linear=False, softmax=False), Way.EXPLICIT),
+    "many keys, then W^O": (CASE._replace(output=True), Way.FUSED),
+    "few queries": (FEW_QUERIES._replace(tiles=True), Way.ABSORBED_IN_TILES),
+    "few queries, no tiles": (FEW_QUERIES, Way.ABSORBED),
+    "few queries of each set": (CASE._replace(n=1, tiles=True), Way.ABSORBED),
+    "few queries, sparse weights": (FEW_QUERIES._replace(softmax=False), Way.ABSORBED),
+    "few queries, dropped weights": (FEW_QUERIES._replace(softmax=False, sum_to_one=False), Way.EXPLICIT),
+    "few queries, recorded": (FEW_QUERIES._replace(recorded=True), Way.ABSORBED),
+    "FEW_KEYS keys": (CASE._replace(m=FEW_KEYS), Way.EXPLICIT),
+    "FEW_KEYS keys on a GPU": (CASE._replace(m=FEW_KEYS, cpu=False), Way.FUSED),
+    "many keys, recorded": (CASE._replace(recorded=True), Way.EXPLICIT),
+    "many keys, sparse weights": (CASE._replace(softmax=False), Way.EXPLICIT),
+    "many keys": (CASE, Way.FUSED),
+    "a program for all sizes: a set reads itself": (CASE._replace(n=None, m=None, queries=None, sets=None), Way.FUSED),
+    "a program for all sizes: few queries": (FEW_QUERIES._replace(m=None, sets=None), Way.ABSORBED),
+    "a program for all sizes: few keys": (FEW._replace(n=None, queries=None, output=True), Way.EXPLICIT),
+}
+
+
+@pytest.mark.parametrize("title", PLANNED)
+def test_the_plan_is_its_table(title):
+    case, way = PLANNED[title]
+    assert plan(case) is way
+
+
+def test_the_table_has_every_way():
+    assert {way for _, way in PLANNED.values()} == set(Way)
+
+
+def test_a_case_says_what_the_rows_are():
+    """Of shared queries and masked keys in three sets; a record, packed sets and autocast are seen."""
+    attention = Multihead(5, 6, 8, AttentionOptions(heads=2, form="paper"))
+    Q, Y, mask = torch.zeros(1, 4, 8), torch.zeros(3, 7, 6), torch.ones(3, 7, dtype=torch.bool)
+    case = attention.case(Q, Y, mask, None)
+    assert case == Case(heads=2, dim=8, dim_query=5, dim_key=6, n=4, m=7, queries=1, sets=3, tiles=True)
+    assert attention.case(Q, Y, mask, None, projected=False).output
+    packed = attention.case(Q, Y.flatten(0, 1), Packed((20, 1)), None)
+    assert packed == case._replace(m=10, sets=21, packed_keys=True)
+    assert attention.case(Q[0], Y, None, Packed((4,))).n is None
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not attention.case(Q, Y, mask, None).tiles
+    attention.record = [].append
+    assert attention.case(Q, Y, mask, None) == case._replace(tiles=False, recorded=True)
 
 
 @pytest.mark.parametrize("scale", ["model", "head"])
@@ -127,12 +179,11 @@ def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
     torch.testing.assert_close(weights.sum(-1), torch.ones(B, HEADS, N))
 
 
-@pytest.mark.parametrize("way", ["_absorbed", "_explicit", "_fused"])
+@pytest.mark.parametrize("way", WAYS)
 def test_an_empty_set_answers_zero_with_finite_gradients(way, monkeypatch):
-    monkeypatch.setattr(Multihead, "_absorbing_is_cheaper", lambda *_: way == "_absorbed")
+    monkeypatch.setattr("pointset.nn.attention.plan", lambda case: way)
     attention = Multihead(DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS))
-    attention.record = [].append if way == "_explicit" else None
-    X, Y, mask = inputs()
+    X, Y, mask = inputs(1)
     X, Y = X.float(), Y.float().requires_grad_()
     mask[1] = False
     result = attention(X, Y, mask)
@@ -149,8 +200,8 @@ def test_gradcheck():
     X = torch.randn(1, 2, 2, dtype=torch.float64, requires_grad=True)
     Y = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    for way in (attention._absorbed, attention._explicit, attention._fused):
-        torch.autograd.gradcheck(lambda X, Y, way=way: way(attention.query(X), Y, mask), (X, Y))
+    for way in WAYS.values():
+        torch.autograd.gradcheck(lambda X, Y, way=way: way(attention, attention.query(X), Y, mask), (X, Y))
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -161,7 +212,7 @@ def test_folding_both_projections_into_few_keys_changes_nothing(masked):
     Y = torch.randn(2, 2, 20, generator=generator, dtype=torch.double, requires_grad=True)
     mask = torch.tensor([[True, False], [False, False]]) if masked else None
     inputs = (X, Y, *block.parameters())
-    assert block._folding_is_cheaper(X, Y, None)
+    assert plan(block.case(X, Y, mask, None, projected=False)) is Way.FOLDED
     found, expected = block(X, Y, mask), block.output(block.attend(block.query(X), Y, mask))
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     gradients = (torch.autograd.grad(out.square().sum(), inputs, allow_unused=True) for out in (found, expected))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from pointset import create_model
-from pointset.nn import attention, blocks, dropout
+from pointset.nn import blocks, dropout
 from pointset.nn.dropout import Dropout
-from pointset.nn.fast import tiles
+from pointset.nn.fast import absorbed, tiles, torch_private
 from pointset.nn.fast.reading import read_plainly, read_sets
 from pointset.nn.fast.tiles import parts_of_sets, whole_sets
 from pointset.nn.fast.writing import Keys, Maps, write_plainly, write_rows
@@ -29,17 +29,11 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(tiles, "tile_size", lambda: 64)
 
 
-@pytest.fixture
-def plainly(monkeypatch):
-    """Call something with the tiled order switched off."""
-
-    def call(function, *arguments):
-        with monkeypatch.context() as patch:
-            for module in (attention, blocks, dropout):
-                patch.setattr(module, "may_fuse", lambda *_: False)
-            return function(*arguments)
-
-    return call
+def plainly(model: nn.Module) -> nn.Module:
+    """The model in the plain order, in which hooks are called."""
+    for module in model.modules():
+        module.register_forward_hook(lambda *_: None)
+    return model
 
 
 def gradients(function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -132,28 +126,30 @@ def learned(model: nn.Module, points: Tensor, mask: Tensor | None) -> list[Tenso
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("name", ["isab16-pma", "isab3-pma4", "isab16-max", "sab-pma", "rff-pma"])
-def test_models_are_the_same_tiled_or_not(name, form, masked, dtype, small_tiles, plainly):
+def test_models_are_the_same_tiled_or_not(name, form, masked, dtype, small_tiles):
     model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
     points = normal(3, 83, 3).to(dtype)
     mask = normal(3, 83, seed=1) > 0 if masked else None
     if mask is not None:
         mask[1] = False
-    found, expected = learned(model, points, mask), plainly(learned, model, points, mask)
+    found, expected = learned(model, points, mask), learned(plainly(model), points, mask)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
 def test_the_tiled_order_is_taken(monkeypatch):
     """Or the test above would compare the plain order with itself."""
-    taken = []
+    model, taken = create_model("isab3-pma", classes=5, dim=32), []
 
     def watched(call):
         return lambda *arguments: taken.append(call.__name__) or call(*arguments)
 
-    monkeypatch.setattr(attention, "read_sets", watched(read_sets))
+    monkeypatch.setattr(absorbed, "read_sets", watched(read_sets))
     monkeypatch.setattr(blocks, "write_rows", watched(write_rows))
-    create_model("isab3-pma", classes=5, dim=32)(normal(3, 83, 3).float())
+    model(normal(3, 83, 3).float())
     assert taken == ["read_sets", "write_rows"] * 2 + ["read_sets"]
+    plainly(model)(normal(3, 83, 3).float())
+    assert len(taken) == 5
 
 
 def test_transforms_and_autocast_see_the_plain_order():
@@ -174,6 +170,31 @@ def test_transforms_and_autocast_see_the_plain_order():
         assert model(points.float()).dtype == torch.bfloat16
 
 
+class Bare:
+    """A torch without anything private."""
+
+    compiler, jit, sign, where = torch.compiler, torch.jit, torch.sign, torch.where
+
+
+def test_without_private_functions_of_torch_public_ones_take_over(monkeypatch):
+    model, points = create_model("isab4-pma", classes=5, dim=16, dropout=0.0).double(), normal(2, 70, 3)
+    g, A, above = normal(5, 7), normal(5, 7, seed=1).softmax(dim=1), normal(5, 7, seed=2)
+    made = (torch_private.softmax_backward(g.clone(), A), torch_private.relu_backward(g, above.clone()))
+    expected = learned(model, points, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch_private, "torch", Bare)
+        torch.testing.assert_close(torch_private.softmax_backward(g.clone(), A), made[0])
+        torch.testing.assert_close(torch_private.relu_backward(g, above.clone()), made[1])
+        assert torch_private.is_transformed()
+        assert torch_private.is_watched()
+        torch.testing.assert_close(learned(model, points, None), expected)
+        patch.setattr(torch_private, "is_watched", lambda: False)
+        patch.setattr("pointset.nn.fast.tiles.is_watched", lambda: False)
+        torch.testing.assert_close(learned(model, points, None), expected)
+    monkeypatch.setattr(nn.Module, "modules", lambda self: [object()])
+    assert torch_private.has_hooks(model)
+
+
 def test_hooks_are_called():
     model = create_model("isab4-pma", classes=5, dim=16)
     seen = []
@@ -185,15 +206,15 @@ def test_hooks_are_called():
     assert {writes.multihead.query, writes.feed_forward[0]} <= set(seen)
 
 
-def test_dropout_draws_the_same_tiled_or_not(plainly, monkeypatch):
+def test_dropout_draws_the_same_tiled_or_not(monkeypatch):
     X, weights = normal(7, 33, 5).requires_grad_(), normal(7, 33, 5, seed=1)
     monkeypatch.setattr(dropout, "TILE", 64)
 
-    def dropped() -> tuple[Tensor, Tensor]:
+    def dropped(layer: nn.Module) -> tuple[Tensor, Tensor]:
         torch.manual_seed(3)
-        Y = Dropout(0.3)(X)
+        Y = layer(X)
         return Y, torch.autograd.grad((Y * weights).sum(), X)[0]
 
     with torch.random.fork_rng():
-        for one, other in zip(dropped(), plainly(dropped), strict=True):
+        for one, other in zip(dropped(Dropout(0.3)), dropped(plainly(Dropout(0.3))), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=0)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("without_report")
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     tests = str(Path(__file__).parent)  # where other processes find the class of the fatal job
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
     with (
         pytest.MonkeyPatch.context() as patch,
         importlib.import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0}),

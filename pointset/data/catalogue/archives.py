@@ -21,7 +21,7 @@ from pointset.errors import PointsetError
 MOST_RATIO = 100
 """Unpacked bytes per packed one: meshes written as text reach 10, an archive made to fill a disk many thousands."""
 REMAINDER = "__MACOSX"
-"""What macOS adds to archives; nobody's data."""
+"""What macOS adds to archives; not data."""
 DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -55,8 +55,8 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
         progress: show a bar, if the output is a terminal.
 
     Raises:
-        PointsetError: the archive is damaged, has no such folder, or has an entry that no honest archive has; or the
-            disk is full. Only a tar file that is not compressed may be damaged without a sign: it keeps no checksums
+        PointsetError: the archive is damaged, has no such folder, or has an entry that leads elsewhere; or the disk
+            is full. Only a tar file that is not compressed may be damaged without a sign: it keeps no checksums
             of what it holds.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")

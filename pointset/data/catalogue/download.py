@@ -1,6 +1,6 @@
 """Downloading one file: from the first mirror that has it, taken up where it was cut, checked before it is named.
 
-Ours because no library at hand goes on with a file: pooch, the usual one, begins 2 GB anew after every cut.
+pooch, the usual library, cannot resume: it would begin 2 GB again after every cut.
 """
 
 import hashlib
@@ -117,7 +117,7 @@ class Part:
         return {"Accept-Encoding": "identity", **rest}
 
     def begin(self, response: "Response", expected: Download) -> None:
-        """Note what is coming, once it is seen to be the file; an answer that is all of the file begins anew."""
+        """Note what is coming, once it is seen to be the file; an answer that is all of the file starts again."""
         headers = response.headers
         goes_on = response.status_code == 206
         validator = _validator(response) or (self.validator if goes_on else None)
@@ -138,7 +138,7 @@ class Part:
         write_json(self.note, {"validator": validator, "total": self.total})
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget what has come."""
         self.validator, self.total = None, None
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)

@@ -1,14 +1,20 @@
-"""Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file."""
+"""Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file.
+
+A folder is read once: a hundred thousand files take a second or two.
+"""
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+import os
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.catalogue.folder_tree import Branch, read_tree
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, kind_of_files
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, is_shape_file, kind_of_files
 from pointset.errors import PointsetError
 
+DEPTH = 2
+"""Folders inside folders, at most, in the layouts that are known."""
 TEST_SHARE = 0.2
 """Of a folder without a split of its own."""
 
@@ -43,6 +49,28 @@ class Listing:
     """What all files of the folder hold."""
 
 
+@dataclass
+class _Branch:
+    """A folder's shape files and folders, each by name in Unicode's composed form (NFC), sorted."""
+
+    path: Path
+    inside: str
+    """Where it is in the data set's folder, such as "chair/train"; empty for that folder itself."""
+    files: dict[str, Path] = field(default_factory=dict)
+    folders: list["_Branch"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.inside.rpartition("/")[2]
+
+    def walk(self) -> Iterator["_Branch"]:
+        """This folder and all inside it."""
+        yield self
+        for folder in self.folders:
+            yield from folder.walk()
+
+
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 
@@ -62,7 +90,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
         PointsetError: the layout is none of the three, or mixed, meshes stand beside clouds, two names are one, or
             the split has no shape; the message says what was found.
     """
-    tree = read_tree(folder)
+    tree = _read_tree(folder)
     _require_folders(tree)
     kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
     if _splits_come_first(tree):
@@ -82,19 +110,19 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     return Listing(chosen, classes, kind)
 
 
-def _require_folders(tree: Branch) -> None:
+def _require_folders(tree: _Branch) -> None:
     loose, folders = len(tree.files), len(tree.folders)
     if not folders or loose:
         found = f"{loose} mesh or cloud files beside {folders} folders" if loose else "no folder in it"
-        raise PointsetError(f"{tree.path} is no data set of shapes: found {found}; {LAYOUTS}")
+        raise PointsetError(f"{tree.path} is not a data set of shapes: found {found}; {LAYOUTS}")
 
 
-def _splits_come_first(tree: Branch) -> bool:
+def _splits_come_first(tree: _Branch) -> bool:
     inner = {inner.name.casefold() for branch in tree.folders for inner in branch.folders}
     return {branch.name.casefold() for branch in tree.folders} <= SPLITS and not (inner and inner <= SPLITS)
 
 
-def _require_shapes_inside(folder: Path, splits: list[Branch]) -> None:
+def _require_shapes_inside(folder: Path, splits: list[_Branch]) -> None:
     """The split folders of a split/class/file folder hold folders of shapes and nothing else."""
     for branch in splits:
         if branch.files:
@@ -104,7 +132,7 @@ def _require_shapes_inside(folder: Path, splits: list[Branch]) -> None:
             raise PointsetError(f"class {name!r} of {folder} holds no mesh and no point cloud; {LAYOUTS}")
 
 
-def _has_splits(tree: Branch) -> bool:
+def _has_splits(tree: _Branch) -> bool:
     """Whether the class folders hold split folders; an error when they do not agree or hold nothing."""
     with_files = [branch for branch in tree.folders if branch.files]
     with_folders = [branch for branch in tree.folders if any(inner.files for inner in branch.folders)]
@@ -119,7 +147,7 @@ def _has_splits(tree: Branch) -> bool:
     return bool(with_folders)
 
 
-def _by_folder(places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
+def _by_folder(places: Iterable[tuple[str, str, _Branch]]) -> tuple[list[ShapeFile], list[str]]:
     """Shapes from (class, split, folder), by class, and the classes that have shapes."""
     filled = [place for place in places if place[2].files]
     classes = sorted({class_name for class_name, _, _ in filled})
@@ -132,8 +160,58 @@ def _by_folder(places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFil
     return shapes, classes
 
 
-def _by_rule(branch: Branch, label: int, seed: int) -> list[ShapeFile]:
+def _by_rule(branch: _Branch, label: int, seed: int) -> list[ShapeFile]:
     names = {f"{branch.inside}/{name}": path for name, path in branch.files.items()}
     by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
     test = set(by_hash[: max(1, round(TEST_SHARE * len(names)))]) if len(names) > 1 else set()
     return [ShapeFile(path, name, label, "test" if name in test else "train") for name, path in names.items()]
+
+
+def _read_tree(folder: Path) -> _Branch:
+    """Read a data set's folder.
+
+    Hidden entries, what macOS leaves in archives and files that cannot be shapes are passed over, and so are links
+    that lead nowhere or back to a folder above them.
+
+    Raises:
+        PointsetError: a folder cannot be read, or two of its entries have one name in two forms of Unicode.
+    """
+    return _read_branch(folder, "", DEPTH, ())
+
+
+def _read_branch(folder: Path, inside: str, depth: int, above: tuple[tuple[int, int], ...]) -> _Branch:
+    branch = _Branch(folder, inside)
+    here = folder.stat()
+    above = (*above, (here.st_dev, here.st_ino))
+    for name, entry in _entries(folder):
+        place = f"{inside}/{name}" if inside else name
+        try:
+            if entry.is_dir():
+                found = entry.stat()
+                if depth and (found.st_dev, found.st_ino) not in above:
+                    branch.folders.append(_read_branch(Path(entry.path), place, depth - 1, above))
+            elif is_shape_file(name, at_top=not inside) and entry.is_file():
+                branch.files[name] = Path(entry.path)
+        except PermissionError as error:
+            raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
+        except OSError:  # a link that leads in a circle
+            continue
+    return branch
+
+
+def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
+    """The visible entries by composed name, sorted."""
+    try:
+        with os.scandir(folder) as found:
+            visible = [entry for entry in found if not entry.name.startswith((".", "__MACOSX"))]
+    except PermissionError as error:
+        raise PointsetError(f"{folder} cannot be read: {error.strerror}") from error
+    named: dict[str, os.DirEntry[str]] = {}
+    for entry in visible:
+        name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
+        if name in named:
+            raise PointsetError(
+                f"{folder} holds two entries called {name!r}, in two forms of Unicode: rename one, or make them one"
+            )
+        named[name] = entry
+    return sorted(named.items())

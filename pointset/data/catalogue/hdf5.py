@@ -78,7 +78,7 @@ def _lines(path: Path, what: str) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise PointsetError(f"{path} is no UTF-8 text ({error.reason}): save it as UTF-8") from error
+        raise PointsetError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")

@@ -36,7 +36,7 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
 def check_against_card(
     classes: list[str], shapes: int, card: Card | None, split: str, folder: Path, variant: str | None = None
 ) -> None:
-    """A copy that lacks shapes or classes would give figures that nobody can compare.
+    """See that a folder holds what its card says: results on a part of the data cannot be compared with others.
 
     The card's numbers are those of its first variant, and of every variant where it has only a test split.
 
@@ -75,7 +75,7 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 
 def present_folder(card: Card) -> Path | None:
-    """The folder with a card's data, called as the card or as what its archive unpacks to; None if there is none."""
+    """The folder with a card's data, called as the card or as what its archive unpacks to; None if it is absent."""
     folders = [datasets_home() / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
@@ -85,7 +85,9 @@ def _generated(folder: Path, progress: bool) -> Path:
     if not is_current(folder):
         make_folder(folder.parent)
         with disk_errors_told(folder.parent), locked(folder):
-            for left in folder.parent.glob(f".{folder.name}-*"):  # by a build that was killed: nobody else builds now
+            for left in folder.parent.glob(
+                f".{folder.name}-*"
+            ):  # by a build that was killed; the lock keeps others from building now
                 shutil.rmtree(left, ignore_errors=True)
             build_shapes10(folder, progress=progress)
     return folder

@@ -11,7 +11,7 @@ Kind = Literal["meshes", "clouds"]
 MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf"})
 CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
 NOTES = ("readme", "license", "licence", "copying")
-"""How the names of text files begin that are no clouds."""
+"""How the names of text files begin that do not hold clouds."""
 
 
 def is_shape_file(name: str, *, at_top: bool) -> bool:

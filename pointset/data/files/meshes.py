@@ -21,7 +21,7 @@ class Mesh:
 
     Raises:
         MeshError: An array has another shape or dtype kind, a coordinate is not finite, an index is out of
-            range, or there is no face.
+            range, or `faces` is empty.
     """
 
     vertices: np.ndarray

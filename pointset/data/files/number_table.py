@@ -25,7 +25,7 @@ def parse_table(path: Path, content: bytes, *, widths: Sequence[int], first_line
         float64 [lines, width], finite.
 
     Raises:
-        PointsetError: there is no line of numbers, or one is wrong: it is named with what was expected.
+        PointsetError: the text is empty, or a line is wrong: it is named with what was expected.
     """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise PointsetError(f"{path}: expected plain text, found UTF-16: save it as UTF-8")

@@ -90,7 +90,7 @@ def _read_usual(content: bytes) -> Mesh | None:
     line_ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))
     if not vertex_count or not face_count or len(line_ends) != vertex_count + face_count:
         return None
-    # Alone it ends a line too, which the parsers below do not know; where there is none, there is nothing to count.
+    # A carriage return alone ends a line too, which the parsers below do not know.
     if b"\r" in body and body.count(b"\r") != body.count(b"\r\n"):
         return None
     middle = int(line_ends[vertex_count - 1]) + 1

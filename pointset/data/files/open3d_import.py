@@ -59,7 +59,7 @@ def _remedy(message: str) -> str:
     named = re.search(r"([^\s/]+\.so[.\d]*): cannot open shared object file", message)
     if named is None:
         return " ".join(message.split())
-    # The linker names one library at a time; whoever reads this should have to install only once.
+    # The linker names one library at a time; all are named here, so that one installation is enough.
     missing = sorted({named[1], *_missing_libraries()})
     packages = [DEBIAN_PACKAGES[library] for library in missing if library in DEBIAN_PACKAGES]
     fix = f"on Debian or Ubuntu run `apt-get install {' '.join(packages)}`" if packages else "install them"

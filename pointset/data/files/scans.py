@@ -29,7 +29,7 @@ SPOOL = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A file of points; every call starts to read them anew: `chunks` for `model.stream`."""
+    """A file of points; every call reads them from the start: `chunks` for `model.stream`."""
 
     path: Path
     layout: Binary

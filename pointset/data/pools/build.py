@@ -72,7 +72,7 @@ def build_dataset(
         backend: "loky" (processes on this machine), "dask" or "ray".
         scheduler: the cluster's address, such as tcp://host:8786.
         on_error: when meshes cannot be used, after all have been tried: "raise", or "skip" to finish without them.
-        rebuild: begin anew, whatever is there.
+        rebuild: make it again, whatever is there.
         splits: those of the data set that has them; it must have one.
         split_seed: of the rule that splits a class/file folder.
         progress: show a bar, if the output is a terminal.

@@ -82,7 +82,8 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, progress: bool = Tr
     """Open the pool of some shapes; make it first if it is not there.
 
     A pool that was finished without some shapes is opened with a warning that says how many. A pool of clouds that is
-    damaged, or older than its files, is read again; one of sampled meshes is an error, for somebody trained on it.
+    damaged, or older than its files, is read again; one of sampled meshes is an error, because models may
+    have been trained on it.
 
     Args:
         plan: what to open.
@@ -112,7 +113,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, progress: bool = Tr
             f"{plan.name} lacks {len(manifest.skipped)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used: {plan.folder / FILE} says why",
             UserWarning,
-            stacklevel=5,  # whoever called load_dataset
+            stacklevel=5,  # the caller of load_dataset
         )
     return Pool(
         arrays["points"],
@@ -144,7 +145,7 @@ def build_pool(
         workers: where the work is done.
         on_error: what to do, after all files have been tried, when some could not be used: "raise", which keeps the
             finished shapes for the next run, or "skip", which finishes the pool without them.
-        rebuild: begin anew, whatever is there.
+        rebuild: make it again, whatever is there.
         progress: show a bar, if the output is a terminal.
 
     Raises:
@@ -209,7 +210,7 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
     """Map the arrays of a finished pool, once they and the shapes' files are what they should be.
 
     Raises:
-        PointsetError: they are not; the message names what and how the pool is made anew.
+        PointsetError: they are not; the message names what differs and the command that makes the pool again.
     """
     folder = plan.folder
     try:
@@ -220,7 +221,7 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in manifest.sampling.arrays}
     except (PointsetError, OSError, ValueError) as error:
         raise PointsetError(
-            f"the pool of points {folder} cannot be used: {error}; make it anew with "
+            f"the pool of points {folder} cannot be used: {error}; make it again with "
             f"`{plan.command('--rebuild')}`, or delete that folder and run again"
         ) from error
     if current != manifest:  # files with a new time and their old contents need not be read again the next time

@@ -85,10 +85,6 @@ class Packed:
         """Rows in place of rows, by a function of plain batches [sets, size, d] that are not empty."""
         return torch.cat([function(x).flatten(0, 1) for x in self.batches(X) if len(x[0])]) if len(X) else X
 
-    def non_empty(self, device: torch.device) -> Bool[Tensor, "B 1 1"]:
-        """True for each set that has a row."""
-        return torch.tensor(self.lengths, device=device).ne(0)[:, None, None]
-
     def index(self, device: torch.device) -> Int[Tensor, " N"]:
         """The number of the set that each row belongs to."""
         lengths = torch.tensor(self.lengths, device=device, dtype=torch.int64)

@@ -1,6 +1,6 @@
 """Few queries that all sets share read the rows of each set: S = softmax(F X^T) X, keys and values being X itself.
 
-This is the heart of absorbed attention (see `Multihead`). On a CPU it goes tile by tile, with a backward pass of its
+This is the heart of absorbed attention (`absorbed`). On a CPU it goes tile by tile, with a backward pass of its
 own that keeps the weights [q, n] of each set and nothing else.
 """
 
@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pointset.nn.fast.tiles import Scratch, Tile, by_set, whole_sets
+from pointset.nn.fast.torch_private import softmax_backward
 
 
 def read_sets(
@@ -105,7 +106,7 @@ def _read_backward(
     for tile in whole_sets(lengths, max(F.shape)):
         x, weights, g = by_set(X, tile), _weights(kept, tile, len(F)), gS[tile.sets]
         g_weights = torch.bmm(g, x.mT, out=scratch(*weights.shape))
-        g_logits = torch._softmax_backward_data(g_weights, weights, 2, X.dtype, grad_input=g_weights)
+        g_logits = softmax_backward(g_weights, weights)
         gF += torch.bmm(g_logits, x).sum(dim=0)
         if gX is not None:
             gx = torch.bmm(weights.mT, g, out=by_set(gX, tile))

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from pointset.nn.fast.torch_private import has_hooks, is_watched
 
 TILE = 2**18
 """Numbers in a tile: 1 MiB of float32. A tile and what is made of it stay in a second-level cache of 2 MiB, where
@@ -19,6 +21,17 @@ element-wise work costs a tenth of a matrix product; in memory it costs as much 
 def tile_size() -> int:
     """Numbers in a tile: every thread of torch works on its share of it, in a cache of its own."""
     return TILE * torch.get_num_threads()
+
+
+def may_tile(module: nn.Module, *rows: Tensor) -> bool:
+    """True if a module may leave torch's operators aside and do the same work tile by tile.
+
+    On a GPU the plain order has kernels of its own; a compiler, an exporter or a transform of `torch.func` wants to see
+    the plain order, autocast decides types operator by operator, and hooks want their modules called.
+    """
+    if not all(part.device.type == "cpu" and part.dtype in (torch.float32, torch.float64) for part in rows):
+        return False
+    return not (is_watched() or torch.is_autocast_enabled("cpu") or has_hooks(module))
 
 
 class Tile(NamedTuple):

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pointset.nn.fast.tiles import Scratch, Tile, by_set, parts_of_sets
+from pointset.nn.fast.torch_private import relu_backward, softmax_backward
 
 
 class Keys(NamedTuple):
@@ -157,7 +158,7 @@ def _backward(gO: Tensor, done: _Forward, for_rows: bool) -> tuple[Tensor | None
     for tile in parts_of_sets(done.lengths, done.H.shape[1]):
         g, H = gO[tile.rows], done.H[tile.rows]
         gT = torch.sub(done.O[tile.rows], H, out=fed(*H.shape))
-        torch.ops.aten.threshold_backward.grad_input(g, gT, 0, grad_input=gT)
+        relu_backward(g, gT)
         gW.addmm_(gT.mT, H)
         gb += gT.sum(dim=0)
         gH = torch.addmm(g, gT, done.maps.feed, out=attended(*H.shape))
@@ -179,7 +180,7 @@ def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forw
     for a, ga, (gh, _, _, V, _, gv) in zip(A, gA, parts, strict=True):
         torch.bmm(gh, V.mT, out=ga)
         gv += torch.bmm(a.mT, gh)
-    gL = torch._softmax_backward_data(gA, A, -1, A.dtype, grad_input=gA)
+    gL = softmax_backward(gA, A)
     for a, gl, (gh, h, K, V, gk, _) in zip(A, gL, parts, strict=True):
         gk += torch.bmm(gl.mT, h) - torch.bmm(torch.bmm(gl.mT, a), V)  # Q = H - A V
         _add_product(gh, gl, K)

@@ -97,8 +97,7 @@ class AggregationPool(nn.Module):
             pooled = self.aggregation(full, index, dim_size=sets).unsqueeze(1)
         if mask is None:
             return pooled
-        real = mask.non_empty(Z.device) if isinstance(mask, Packed) else non_empty(mask)
-        return pooled.masked_fill(~real, 0.0)
+        return pooled.masked_fill(~non_empty(mask, Z.device), 0.0)
 
 
 def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
@@ -113,7 +112,8 @@ def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tens
         return rows, Packed(tuple(max(1, length) for length in mask.lengths)).index(Z.device)
     sets = torch.arange(Z.shape[0], device=Z.device)
     if mask is None:
-        return Z.flatten(0, 1), sets.repeat_interleave(Z.shape[1])
+        # Not `repeat_interleave`: the ONNX that torch 2.13 writes for a count that is no constant is wrong.
+        return Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten()
     first = torch.arange(mask.shape[1], device=Z.device) == 0
     keep = mask | (first & ~mask.any(dim=1, keepdim=True))
     return zero_padding(Z, mask)[keep], sets.repeat_interleave(keep.sum(dim=1))

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.fusing import is_watched
+from pointset.nn.fast.torch_private import is_watched
 from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
 from pointset.nn.simplex.bracketing import bracketed_threshold
 from pointset.nn.simplex.breakpoints import centred, sorted_threshold

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pointset.errors import PointsetError
-from pointset.nn.fast.fusing import is_watched
+from pointset.nn.fast.torch_private import is_watched
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
 """How far below 1 the bounds of a row may sum, by their type: rounding, where a thousand bounds sum to 1."""

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.fusing import is_watched
+from pointset.nn.fast.torch_private import is_watched
 from pointset.nn.simplex.gradients import on_simplex
 from pointset.nn.simplex.rows import single_or_double
 

@@ -82,11 +82,11 @@ WITH_NAN[1, 3, 2] = np.nan
         ),
         (
             lambda folder: (folder / "shape_names.txt").write_bytes("théière\nbed\nsofa\n".encode("latin-1")),
-            r"shape_names.txt is no UTF-8 text",
+            r"shape_names.txt .*UTF-8",
         ),
         (
             lambda folder: (folder / "test_files.txt").write_bytes("données/ply_data_test0.h5\n".encode("latin-1")),
-            r"test_files.txt is no UTF-8 text .*: save it as UTF-8",
+            r"test_files.txt .*UTF-8",
         ),
         (break_nothing_but("ply_data_test0.h5", label=GOOD_LABEL), "no data set 'data': found label"),
         (break_nothing_but("ply_data_test0.h5", data=clouds(2)), "no data set 'label': found data"),

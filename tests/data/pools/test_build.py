@@ -52,13 +52,7 @@ def test_the_order_of_work_changes_no_byte(
 @pytest.mark.parametrize("address", [True, False], ids=["address", "client of this process"])
 def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes], address: bool) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
-    options: dict[str, Any] = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "processes": True,
-        "dashboard_address": None,
-        "scheduler_port": 0,
-    }
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
     with distributed.LocalCluster(**options) as cluster:
         if address:
             report = build(meshes, backend="dask", scheduler=cluster.scheduler_address)

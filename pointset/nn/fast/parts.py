@@ -1,0 +1,29 @@
+"""What a way needs of the attention that it computes."""
+
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+@runtime_checkable
+class Parts(Protocol):
+    """The trained parts of multihead attention: implemented by `pointset.nn.attention.Multihead`."""
+
+    heads: int
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Module
+
+    def split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
+        """Each head's columns."""
+
+    def scored_queries(self, Q: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
+        """Queries whose plain products with the keys are the logits of a linear score."""
+
+    def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B h m c"]:
+        """Keys whose plain products with the queries are the logits of a linear score."""
+
+    def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
+        """The weights, shown to whoever records them."""

@@ -1,0 +1,45 @@
+"""Everything that `pointset` takes from torch without torch having promised it. Tried with torch 2.13.
+
+Where a private function is gone, a public way gives the same result, slower or more cautiously.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+
+def is_transformed() -> bool:
+    """True inside a transform of `torch.func` or of forward mode; also if torch no longer says."""
+    try:
+        return torch._C._functorch.maybe_current_level() is not None or forward_ad._current_level >= 0
+    except AttributeError:
+        return True
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """True if somebody wants to be called with what a part of the module takes or returns; also if unknown."""
+    try:
+        return any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in module.modules())
+    except AttributeError:
+        return True
+
+
+def softmax_backward(g: Tensor, A: Tensor) -> Tensor:
+    """The gradient A (g - sum(g A)) of the logits, for the gradient g of weights A = softmax(logits), in place of g."""
+    try:
+        return torch._softmax_backward_data(g, A, -1, A.dtype, grad_input=g)
+    except AttributeError:
+        return g.sub_((g * A).sum(dim=-1, keepdim=True)).mul_(A)
+
+
+def relu_backward(g: Tensor, above: Tensor) -> Tensor:
+    """The gradient g where `above` is positive, else 0, in place of `above`."""
+    try:
+        return torch.ops.aten.threshold_backward.grad_input(g, above, 0, grad_input=above)
+    except AttributeError:
+        return above.sign_().clamp_(min=0).mul_(g)
+
+
+def is_watched() -> bool:
+    """True if a compiler, an exporter or a transform of `torch.func` looks on, which cannot follow values."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed()
