@@ -2,11 +2,12 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pointset.configuration import Checked, Count, Seed
 
-SAMPLERS = ("uniform", "fps", "poisson")
+Sampler = Literal["uniform", "fps", "poisson"]
+SAMPLERS: tuple[str, ...] = get_args(Sampler)
 SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 """Fields that have another name in what `PointSets.describe` says."""
 
@@ -21,7 +22,7 @@ class DataOptions(Checked):
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
     """What is done to each set; see `pointset.data.normalize`."""
-    sampler: Literal["uniform", "fps", "poisson"] = "uniform"
+    sampler: Sampler = "uniform"
     """How a mesh becomes a pool of points; see `pointset.data.sampling`."""
     data_seed: Seed = 0
     """Seeds pools and fixed test subsets."""

@@ -14,9 +14,9 @@ import numpy as np
 from pointset.data.files.float32 import float32_fault
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.open3d_import import import_open3d
+from pointset.data.options import SAMPLERS
 from pointset.errors import PointsetError
 
-SAMPLERS = ("uniform", "fps", "poisson")
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
 """Uniform points drawn for each one that a sampler returns."""
 

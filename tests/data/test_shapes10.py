@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pointset.data import shapes10
+from pointset.data.catalogue import locate
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.sampling import sample_points
@@ -93,7 +93,7 @@ def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
     left = tmp_path / "datasets" / ".shapes10-abc123" / "shapes10" / "mug"
     left.mkdir(parents=True)
-    monkeypatch.setattr(shapes10, "build_shapes10", lambda folder, progress: folder.mkdir())
+    monkeypatch.setattr(locate, "build_shapes10", lambda folder, progress: folder.mkdir())
     _, folder = locate_data("shapes10", progress=False)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["shapes10", "shapes10.lock"]
 

@@ -10,9 +10,8 @@ from typing import Any, Self
 
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.home import pools_home
-from pointset.data.options import DataOptions
+from pointset.data.options import SAMPLERS, DataOptions
 from pointset.data.pools.pool import AS_RELEASED
-from pointset.data.sampling import SAMPLERS
 from pointset.errors import PointsetError
 
 

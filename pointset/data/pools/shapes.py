@@ -80,8 +80,10 @@ def _arrays(job: Job, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
         cloud = read_cloud(job.path, normals=sampling.normals)
         return {name: getattr(cloud, name) for name in sampling.arrays}
     how: dict[str, Any] = {"seed": seed_for(sampling.seed, job.name), "sampler": sampling.sampler}
-    found = sample_points(read_mesh(job.path), sampling.points, normals=True, **how)
-    return dict(zip(sampling.arrays, found, strict=False))
+    mesh = read_mesh(job.path)
+    if not sampling.normals:
+        return {"points": sample_points(mesh, sampling.points, **how)}
+    return dict(zip(sampling.arrays, sample_points(mesh, sampling.points, normals=True, **how), strict=True))
 
 
 def _in_one_line(error: Exception, path: Path) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from building import TETRAHEDRON
 
 from pointset.data.pools.build import build_dataset
 from pointset.data.pools.verify import verify_dataset, verify_pool
 from pointset.errors import PointsetError
-
-TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 
 
 @pytest.fixture
