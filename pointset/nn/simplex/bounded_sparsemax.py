@@ -1,7 +1,6 @@
 """Constrained sparsemax: the point of the simplex below upper bounds that is nearest to the scores."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal
 
 import torch
@@ -13,10 +12,9 @@ from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, uppe
 from pointset.nn.simplex.bracketing import bracketed_threshold
 from pointset.nn.simplex.breakpoints import centred, sorted_threshold
 from pointset.nn.simplex.gradients import below_bounds
-from pointset.nn.simplex.pardalos_kovoor import split_point
 from pointset.nn.simplex.rows import single_or_double
 
-Solver = Literal["newton", "sort", "pardalos-kovoor"]
+Solver = Literal["newton", "sort"]
 
 ROUNDING = 8
 """By how many times sqrt(n) units in the last place the weights of a row may miss 1 before it is solved by sorting."""
@@ -42,8 +40,7 @@ def constrained_sparsemax(
             a real key is all 0.
         solver: how the threshold is found. "sort" sorts the 2 n points at which a weight leaves 0 or reaches its bound,
             all rows together. "newton" gets there in fewer operations, and leaves to "sort" the rows where it does
-            not, and all where values cannot be followed. "pardalos-kovoor" halves the points by medians, row after
-            row, and is there to check the others.
+            not, and all where values cannot be followed.
 
     Raises:
         BoundsError: a bound is negative, or those of a row sum to less than 1 (see `bounds`).
@@ -77,19 +74,16 @@ def _by_newton(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     return p, held
 
 
-def _by_points(
-    z: Tensor, u: Tensor, threshold: Callable[[Tensor, Tensor], Tensor] = sorted_threshold
-) -> tuple[Tensor, Tensor]:
+def _by_points(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
     """What `_weights` returns, with thresholds from the points where a weight leaves 0 or reaches its bound."""
     near = centred(z.T, u.T)
-    tau = threshold(near, u.T).T
+    tau = sorted_threshold(near, u.T).T
     return _weights(near.T, u, tau.masked_fill_(leave_no_choice(u, dim=0), -torch.inf))
 
 
 SOLVERS: dict[Solver, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     "newton": _by_newton,
     "sort": _by_points,
-    "pardalos-kovoor": partial(_by_points, threshold=split_point),
 }
 """What makes weights of scores and bounds [n, r], keys first, and 1 where they are held."""
 
