@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
 from pointset.data.files.clouds import CloudError
 from pointset.data.files.file_kinds import has_faces
-from pointset.data.files.open3d_import import import_open3d
 
 AXES = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
@@ -73,6 +73,13 @@ class Text:
         return [names.index(name) for name in kept_columns(names)]
 
 
+_UNREADABLE = (
+    *(ValueError, TypeError, KeyError, AttributeError, EOFError, OverflowError, MemoryError),
+    *(NotImplementedError, RuntimeError, TokenError, SyntaxError, zipfile.BadZipFile, zlib.error),
+)
+"""What numpy and zipfile raise for damaged files, and for those that hold Python objects."""
+
+
 def kept_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Which columns are read: the points, and their normals if all three are there."""
     return AXES + NORMALS if {*NORMALS} <= {*names} else AXES
@@ -89,7 +96,7 @@ def _npy(path: Path) -> Binary:
     with path.open("rb") as file:
         try:
             shape, by_column, dtype = formats[np.lib.format.read_magic(file)](file)
-        except (ValueError, EOFError, KeyError) as error:
+        except _UNREADABLE as error:
             raise CloudError("expected the header of a numpy array: save it with numpy.save") from error
         offset = file.tell()
     if len(shape) != 2 or shape[1] not in (3, 6) or dtype.kind not in "fiu":
@@ -112,7 +119,7 @@ def _npz(path: Path) -> np.ndarray:
             normal_key = next((key for key in NORMAL_KEYS if key in names), None)
             points = found[key]
             normals = None if normal_key is None else found[normal_key]
-    except (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         if isinstance(error, CloudError):
             raise
         words = " ".join(f"{type(error).__name__}: {error}".split())
@@ -208,8 +215,6 @@ def _pcd(path: Path) -> Binary | Text | np.ndarray:
     names, points = header.get("FIELDS", []), header.get("POINTS", [])
     if not {*AXES} <= {*names} or len(points) != 1 or not points[0].isdecimal():
         raise CloudError("expected the header of a PCD file with fields x, y, z and a number of points")
-    if header["DATA"] == ["binary_compressed"]:
-        return _with_open3d(path, int(points[0]))
     try:
         repeats = [int(count) for count in header.get("COUNT", ["1"] * len(names))]
         kinds = [f"<{PCD_KINDS[kind]}{size}" for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
@@ -220,6 +225,8 @@ def _pcd(path: Path) -> Binary | Text | np.ndarray:
     if header["DATA"] == ["ascii"]:
         words = [name for name, repeat in zip(names, repeats, strict=True) for name in [name] * repeat]
         return Text((tuple(words),), int(points[0]), offset, len(lines) + 1)
+    if header["DATA"] == ["binary_compressed"]:
+        return _decompressed(path, offset, int(points[0]), names, types)
     if header["DATA"] != ["binary"]:
         raise CloudError(f"holds its points as {' '.join(header['DATA'])!r}: save them as ascii or binary")
     return Binary(int(points[0]), offset, _record(names, types))
@@ -260,15 +267,44 @@ def records(points: np.ndarray) -> np.ndarray:
     return np.frombuffer(points.tobytes(), record)
 
 
-def _with_open3d(path: Path, count: int) -> np.ndarray:
-    """The points of a compressed PCD file."""
-    open3d = import_open3d()
-    with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
-        cloud = open3d.io.read_point_cloud(str(path), format="pcd")
-    if len(cloud.points) != count:
-        raise CloudError(f"expected {count} points, as its header says, found {len(cloud.points)}: it may be cut off")
-    points = np.asarray(cloud.points)
-    return records(np.hstack([points, np.asarray(cloud.normals)]) if cloud.has_normals() else points)
+def _decompressed(path: Path, offset: int, count: int, names: Sequence[str], types: Sequence[np.dtype]) -> np.ndarray:
+    """The points of a compressed PCD file: two sizes, then all numbers of each field in turn, packed by LZF."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        packed, size = (int.from_bytes(file.read(4), "little") for _ in range(2))
+        content = file.read(packed)
+    starts = [count * start for start in accumulate((one.itemsize for one in types), initial=0)]
+    if len(content) != packed or size != starts[-1]:
+        raise CloudError(f"expected {packed} bytes of {count} points, as its header says: it may be cut off")
+    numbers = _unpack_lzf(content, size)
+    kept = [names.index(name) for name in kept_columns(names)]
+    columns = [np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64) for i in kept]
+    return records(np.stack(columns, axis=1))
+
+
+def _unpack_lzf(packed: bytes, size: int) -> bytes:
+    """Undo LZF (M. Lehmann, LibLZF): runs of new bytes, and copies of bytes that came before."""
+    found, place = bytearray(), 0
+    try:
+        while place < len(packed):
+            control = packed[place]
+            if control < 32:
+                found += packed[place + 1 : place + 2 + control]
+                place += 2 + control
+                continue
+            length = control >> 5
+            if length == 7:
+                place += 1
+                length += packed[place]
+            back = len(found) - ((control & 31) << 8) - packed[place + 1] - 1
+            place, length = place + 2, length + 2
+            copy = found[back : back + length] if back >= 0 else b""
+            found += (copy * (length // len(copy) + 1))[:length]  # it may run into itself
+    except (IndexError, ZeroDivisionError) as error:
+        raise CloudError("its compressed points are damaged") from error
+    if len(found) != size:
+        raise CloudError(f"expected {size} bytes of compressed points, found {len(found)}: they are damaged")
+    return bytes(found)
 
 
 _LAYOUTS: dict[str, Callable[[Path], "Binary | Text | np.ndarray"]] = {

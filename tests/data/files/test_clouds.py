@@ -84,6 +84,7 @@ def test_normals_become_unit_length(tmp_path: Path) -> None:
         ("a.txt", "", "a.txt: expected a point cloud, found no point"),
         ("a.xyz", "# nothing\n\n", "a.xyz: expected a point cloud, found no point"),
         ("a.xyz", "0 0 0\n".encode("utf-16"), "a.xyz: expected plain text, found UTF-16"),
+        ("a.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f4'(\n", "a.npy: expected the header of a numpy array"),
         ("a.npy", b"", r"a.npy: expected the header of a numpy array"),
         ("a.npy", np.zeros((4, 2)), r"a.npy: expected numbers \[n, 3\] or \[n, 6\], found float64 \[4, 2\]"),
         ("a.npy", np.zeros((4, 3), complex), r"a.npy: expected numbers.*found complex128 \[4, 3\]"),
@@ -125,6 +126,19 @@ def test_files_that_are_cut_off_are_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-50])
         with pytest.raises(CloudError, match=name):
             read_cloud(tmp_path / name)
+
+
+def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path: Path) -> None:
+    """Open3D ends the process on some of these."""
+    WRITERS["packed.pcd"](tmp_path / "a.pcd")
+    whole, refused = (tmp_path / "a.pcd").read_bytes(), 0
+    for place in range(len(whole) // 3, len(whole)):
+        (tmp_path / "a.pcd").write_bytes(whole[:place] + bytes([whole[place] ^ 129]) + whole[place + 1 :])
+        try:
+            assert len(read_cloud(tmp_path / "a.pcd").points) == len(POINTS)
+        except CloudError:
+            refused += 1
+    assert refused > 10
 
 
 def test_absent_files_and_absent_normals(tmp_path: Path) -> None:
