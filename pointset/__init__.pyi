@@ -1,7 +1,5 @@
-from .comparison.comparing import Comparison as Comparison
-from .comparison.comparing import compare as compare
 from .comparison.comparing import run_experiment as run_experiment
-from .comparison.experiment import read_experiment as read_experiment
+from .comparison.gathering import Comparison as Comparison
 from .data.dataset import PointSets as PointSets
 from .data.dataset import load_dataset as load_dataset
 from .data.options import DataOptions as DataOptions
@@ -17,6 +15,8 @@ from .export.model import compare_latency as compare_latency
 from .export.model import export_model as export_model
 from .streaming.maps import StreamedMap as StreamedMap
 from .streaming.maps import stream_attention as stream_attention
+from .tasks.experiments import compare as compare
+from .tasks.experiments import read_experiment as read_experiment
 from .training.checkpoints import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit

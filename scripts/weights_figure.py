@@ -47,7 +47,7 @@ def main(
     """
     pictures = []
     for label, layer, title in SHOWN:
-        model, description = pointset.load_run(next(runs.glob(f"cells/{label.replace(' ', '_')}-n*-seed0")))
+        model, description = pointset.load_run(next(runs.glob(f"runs/{label.replace(' ', '_')}-n*-seed0")))
         options = description["data"]
         dense = pointset.load_dataset(data, "test", points, normalize=options["normalize"])
         cloud = dense.points[int((dense.labels == dense.classes.index(kind)).nonzero()[0])]

@@ -66,18 +66,13 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comparisons draw no figures: these take longer than tiny models, and have tests of their own."""
-    monkeypatch.setattr("pointset.comparison.report.write_report", lambda comparison, folder: None)
-
-
 @pytest.fixture(scope="session")
 def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
     from pointset.comparison.comparing import run_experiment
     from pointset.comparison.experiment import Entry, Experiment, Published
     from pointset.runs.workers import Workers
+    from pointset.tasks.classification.task import Classification
     from pointset.training.recipe import Recipe
     from pointset.zoo.options import ModelOptions
 
@@ -88,10 +83,8 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
             Entry("isab4-pma", {"temperature": 1e-60}, "too cold"),
             Entry("isab4-pma", {}, "ISAB & PMA <4>"),  # HTML has to escape it
         ),
-        data=str(clouds_folder),
-        points=(24, 12),
+        task=Classification(data=str(clouds_folder), points=(24, 12), robustness_seeds=(0,)),
         seeds=(0, 3),
-        robustness_seeds=(0,),
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=3, batch_size=16, validation=0.2),
         published={"rff-max": {24: Published(0.5, 0.02, 5)}},

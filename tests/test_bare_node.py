@@ -45,7 +45,7 @@ def test_a_node_without_mesh_libraries_pictures_of_them_or_a_network(clouds_fold
     done = script(BARE + COMPARE, clouds_folder, tmp_path)
     assert done.returncode == 0, done.stderr
     saved = json.loads((tmp_path / "results.json").read_text())
-    assert [cell["model"] for cell in saved["cells"]] == ["isab4-pma", "rff-max"]
+    assert [cell["model"] for cell in saved["runs"]] == ["isab4-pma", "rff-max"]
     assert saved["versions"]["torch"].startswith("2.")
     assert (tmp_path / "report.html").stat().st_size > 10_000
 

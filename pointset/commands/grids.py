@@ -1,4 +1,4 @@
-"""What `pointset compare` and `pointset task` do alike with a grid of runs: rows, results and estimates."""
+"""What `pointset compare` and `pointset task` share: running an experiment, or looking at where it stands."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,65 +9,98 @@ from pointset.commands.printing import in_hours, print_json, print_rows
 from pointset.errors import PointsetError
 
 if TYPE_CHECKING:
-    from pointset.comparison.comparing import Comparison
     from pointset.comparison.experiment import Experiment
-    from pointset.comparison.progress import Estimate
+    from pointset.comparison.gathering import Comparison
+    from pointset.comparison.progress import Estimate, State
     from pointset.runs.workers import Workers
-    from pointset.tasks.comparison import TaskComparison
-    from pointset.tasks.experiment import TaskExperiment
-    from pointset.tasks.progress import TaskEstimate
 
 
-def chosen_rows(experiment: "Experiment | TaskExperiment", labels: tuple[str, ...] | None) -> dict[str, Any]:
-    """The fields that keep the rows which are asked for, in the experiment's order; none to change for all rows.
+def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
+    """An experiment with what the flags change of it; a flag that was not given is None.
 
     Raises:
-        PointsetError: one is no row of the experiment.
+        PointsetError: one of the labels is not of a row of the experiment.
     """
-    if labels is None:
-        return {}
-    if unknown := set(labels) - set(experiment.labels):
-        known = ", ".join(experiment.labels)
-        raise PointsetError(f"{sorted(unknown)[0]!r} is no row of the experiment: choose from {known}")
-    kept = tuple(entry for entry in experiment.models if entry.label in labels)
-    return {"models": kept, "published": {k: v for k, v in experiment.published.items() if k in labels}}
+    found = {name: value for name, value in changes.items() if value is not None}
+    if labels is not None:
+        if unknown := set(labels) - set(experiment.labels):
+            known = ", ".join(experiment.labels)
+            raise PointsetError(f"{sorted(unknown)[0]!r} is not a row of the experiment: choose from {known}")
+        found["models"] = tuple(entry for entry in experiment.models if entry.label in labels)
+        found["published"] = {label: rows for label, rows in experiment.published.items() if label in labels}
+    return experiment.changed(**found)
 
 
-def print_result(result: "Comparison | TaskComparison", out: Path, files: Sequence[str], as_json: bool) -> None:
+def run_or_look(
+    experiment: "Experiment", out: Path, workers: "Workers", dry_run: bool, status: bool, as_json: bool
+) -> None:
+    """Run an experiment, or say where it stands, or how long it will take."""
+    if status:
+        from pointset.comparison.progress import status as look
+
+        print_rows([_state(one, experiment, as_json) for one in look(experiment, out)], as_json)
+    elif dry_run:
+        from pointset.comparison.progress import estimate
+
+        print_estimate(estimate(experiment, out), experiment.threads, workers, as_json)
+    else:
+        from pointset.comparison.comparing import run_experiment
+
+        print_result(run_experiment(experiment, out, workers), as_json)
+
+
+def _state(one: "State", experiment: "Experiment", as_json: bool) -> dict[str, Any]:
+    """One line of a status, in words of the task."""
+    row = asdict(one)
+    found = row.pop("metrics") or {}
+    shown = {name: found.get(name) for name in [metric.name for metric in experiment.task.measured]}
+    if not as_json:
+        shown = {
+            metric.title: "" if metric.name not in found else metric.write(found[metric.name])
+            for metric in experiment.task.measured
+            if metric.shown and metric.brief
+        }
+    before = {
+        experiment.task.unit if name == "done" else name: value for name, value in row.items() if name != "reason"
+    }
+    return {name: value for name, value in before.items() if value is not None} | shown | {"reason": one.reason}
+
+
+def print_result(result: "Comparison", as_json: bool) -> None:
     """Print the table and where it is.
 
     Raises:
         PointsetError: some runs failed; they are named.
     """
+    from pointset.comparison.results import FILES
+
     if as_json:
-        print((out / "results.json").read_text(encoding="utf-8"))
+        print((result.folder / "results.json").read_text(encoding="utf-8"))
     else:
         print(result.caption())
         print(result.table(brief=True))
-        print(f"saved in {out}: {', '.join(files)}")
+        print(f"saved in {result.folder}: {', '.join(FILES)}")
     if result.failures:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)
-        total = len(result.failures) + len(result.cells)
+        total = len(result.failures) + len(result.runs)
         raise PointsetError(f"{len(result.failures)} of {total} runs failed ({reasons}): the same command tries again")
 
 
-def print_estimate(
-    found: "Sequence[Estimate] | Sequence[TaskEstimate]", threads: int, workers: "Workers", as_json: bool
-) -> None:
+def print_estimate(found: "Sequence[Estimate]", threads: int, workers: "Workers", as_json: bool) -> None:
     """Print what is left to do, and how long it will take."""
     seconds = sum(one.seconds for one in found)
-    count = workers.at_once(sum(one.cells for one in found), threads)
-    # Not before its longest cell has ended.
-    together = max([seconds / count, *(one.seconds / one.cells for one in found)])
+    count = workers.at_once(sum(one.runs for one in found), threads)
+    # Not before its longest run has ended.
+    together = max([seconds / count, *(one.seconds / one.runs for one in found)])
     if as_json:
-        print_json({"cells": [asdict(one) for one in found], "seconds": seconds, "workers": count})
+        print_json({"runs": [asdict(one) for one in found], "seconds": seconds, "workers": count})
         return
-    print_rows([_in_words(asdict(one)) for one in found])
+    print_rows([_in_words(one) for one in found])
     print(f"{in_hours(seconds)} of training, about {in_hours(together)} with {count} at once; tests extra")
 
 
-def _in_words(left: dict[str, Any]) -> dict[str, Any]:
-    """One row of an estimate; a task has no size of set."""
-    row = {"model": left["model"], "points": left.get("points"), "cells left": left["cells"]}
-    row |= {"ms a step": f"{1000 * left['step_seconds']:.1f}", "time": in_hours(left["seconds"])}
+def _in_words(left: "Estimate") -> dict[str, Any]:
+    """One line of an estimate."""
+    row = {"model": left.model, "points": left.points, "runs left": left.runs}
+    row |= {"ms a step": f"{1000 * left.step_seconds:.1f}", "time": in_hours(left.seconds)}
     return {name: value for name, value in row.items() if value is not None}

@@ -1,4 +1,6 @@
-"""Models, sizes and seeds under one protocol: from an experiment to runs, statistics, tables and a report.
+"""One engine for every comparison: an experiment becomes runs, and these become statistics, tables and a report.
 
-Imports: `training`, `evaluation`, `zoo`, `viz` and what lies below them. Imported by `tasks` and `commands`.
+What is learned, on which sets and by which metrics, is said by a `Task` (task.py); they are in `pointset.tasks`.
+
+Imports: `training`, `evaluation`, `viz` and what lies below them. Imported by `tasks` and `commands`.
 """

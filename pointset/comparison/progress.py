@@ -1,127 +1,103 @@
 """Where an experiment stands, and how long what is left of it will take."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pointset.comparison.cells import Job
-from pointset.comparison.comparing import check_folder, make_jobs
 from pointset.comparison.experiment import Experiment
-from pointset.data.dataset import PointSets, load_split
+from pointset.comparison.grid import check_folder, make_runs
+from pointset.comparison.runs import Run
+from pointset.comparison.task import Size
 from pointset.runs.atomic import read_json
-from pointset.runs.jobs import FolderJob
 from pointset.runs.threads import torch_threads
-from pointset.training.loop import fit
-from pointset.zoo.models import create_model
 
 MEASURED_STEPS = 5
 
 
 @dataclass(frozen=True)
 class State:
-    """Of one cell."""
+    """Of one run."""
 
     model: str
-    points: int
+    points: Size
     seed: int
     state: str
     """"finished", "running", "failed", "stopped" (begun, and nobody is at it) or "waiting"."""
-    epochs: int
-    """Finished ones."""
-    accuracy: float | None = None
-    """As soon as it is tested; a cell whose robustness is asked for is not finished then."""
+    done: int
+    """How much of the training is in a checkpoint, in the task's unit."""
+    metrics: Mapping[str, float] | None = None
+    """As soon as the model is tested; a run whose robustness is asked for is not finished then."""
     reason: str = ""
     """Why it failed."""
 
 
 def status(experiment: Experiment, out: str | Path) -> list[State]:
-    """Look at every cell's folder; nothing is started, changed or waited for.
+    """Look at every run's folder; nothing is started, changed or waited for.
 
     Raises:
         PointsetError: the folder holds another comparison.
     """
     check_folder(experiment, Path(out))
-    return [_state(job) for job in make_jobs(experiment, Path(out))]
+    return [_state(run) for run in make_runs(experiment, Path(out))]
 
 
-def _state(job: Job) -> State:
-    epochs = finished_epochs(job)
-    found = State(job.label, job.points, job.seed, state_of(job, epochs), epochs)
-    if job.result.exists():
-        found = replace(found, accuracy=read_json(job.result)["accuracy"])
+def _state(run: Run) -> State:
+    found = State(run.label, run.size, run.seed, _word(run), run.task.done(run.epochs, run.recipe))
+    if run.result.exists():
+        found = replace(found, metrics=read_json(run.result)["metrics"])
     if found.state == "failed":
-        found = replace(found, reason=job.failure.read_text(encoding="utf-8").strip())
+        found = replace(found, reason=run.failure.read_text(encoding="utf-8").strip())
     return found
 
 
-def state_of(job: FolderJob[Any], epochs: int) -> str:
-    """Where a job stands, in a word, after so many finished epochs."""
-    if job.finished:
+def _word(run: Run) -> str:
+    if run.finished:
         return "finished"
-    if job.running:
+    if run.running:
         return "running"
-    if job.failure.exists():
+    if run.failure.exists():
         return "failed"
-    return "stopped" if epochs else "waiting"
-
-
-def finished_epochs(job: FolderJob[Any]) -> int:
-    """Lines of the cell's history."""
-    file = job.folder / "history.jsonl"
-    return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
+    return "stopped" if run.epochs else "waiting"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long the cells of one model at one size take."""
+    """How long the runs of one model at one size take."""
 
     model: str
-    points: int
-    cells: int
+    points: Size
+    runs: int
     """Not finished."""
     step_seconds: float
     """Mean of a few measured steps, data included."""
     seconds: float
-    """Of all its cells one after the other, less the epochs that are done."""
+    """Of all its runs one after the other, less the epochs that are done."""
 
 
 def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
     """Measure a few training steps of every model at every size, on this machine as it is now; see `status`."""
     check_folder(experiment, Path(out))
-    jobs = [job for job in make_jobs(experiment, Path(out)) if not job.finished]
+    groups: dict[tuple[Size, str], list[Run]] = {
+        (size, label): [] for size in experiment.task.sizes for label in experiment.labels
+    }
+    for run in make_runs(experiment, Path(out)):
+        if not run.finished:
+            groups[run.size, run.label].append(run)
     with torch_threads(experiment.threads):
-        return [
-            one
-            for points in experiment.points
-            for one in _estimate_size(experiment, [job for job in jobs if job.points == points])
-        ]
+        return [_estimate(runs) for runs in groups.values() if runs]
 
 
-def _estimate_size(experiment: Experiment, jobs: Sequence[Job]) -> list[Estimate]:
-    if not jobs:
-        return []
-    train = load_split(experiment.data, "train", jobs[0].data_options, progress=False)
-    found = []
-    for label in experiment.labels:
-        own = [job for job in jobs if job.label == label]
-        if own:
-            step, left = _step_seconds(own[0], train), sum(_steps_left(job, train) for job in own)
-            found.append(Estimate(label, own[0].points, len(own), step, step * left))
-    return found
+def _estimate(runs: Sequence[Run]) -> Estimate:
+    first = runs[0]
+    step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
+    steps = first.recipe.steps or first.recipe.epochs * per_epoch
+    left = sum(max(0, steps - run.epochs * per_epoch) for run in runs)
+    return Estimate(first.label, first.size, len(runs), step, step * left)
 
 
-def _step_seconds(job: Job, train: PointSets) -> float:
+def step_seconds(run: Run) -> float:
     """Seconds of a training step, measured on a model that is thrown away."""
-    model = create_model(job.name, classes=len(train.classes), seed=job.seed, **job.model_options.as_dict())
     for steps in (1, MEASURED_STEPS):  # the first one finds memory and choices of libraries unmade
-        recipe = replace(job.recipe, steps=steps, validation=0.0, patience=None)
-        fitted = fit(model, train, recipe, seed=job.seed, progress=False)
+        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None)
+        fitted = run.task.train(run, recipe, None)
     return fitted.seconds / MEASURED_STEPS
-
-
-def _steps_left(job: Job, train: PointSets) -> int:
-    recipe = job.recipe
-    steps_per_epoch = math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
-    return max(0, (recipe.steps or recipe.epochs * steps_per_epoch) - finished_epochs(job) * steps_per_epoch)

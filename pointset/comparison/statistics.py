@@ -1,16 +1,22 @@
-"""What a difference between two models is worth: intervals and tests, over seeds and over test shapes.
+"""What a difference between two models is worth: intervals and tests, over seeds and over test sets.
 
-Two things make an accuracy differ when nothing real differs: the seeds of the trainings, and the shapes that happen to
-be in the test set. A difference counts here as distinguishable when it outlasts both: the larger of the p-value over
-seeds and the p-value over shapes is below the level, after Holm's correction for the number of pairs. (The larger of
-two valid p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.) One
-seed says nothing of other seeds: two runs may then differ, two models are never called distinguishable.
+Two things make a metric differ when nothing real differs: the seeds of the trainings, and the sets that happen to be in
+the test. A difference counts here as distinguishable when it outlasts both: the larger of the p-value over seeds and
+the p-value over test sets is below the level, after Holm's correction for the number of pairs. (The larger of two valid
+p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.) One seed says
+nothing of other seeds: two runs may then differ, two models are never called distinguishable.
+
+The error over seeds is taken from all rows together where a task says so (`pooled`): three seeds leave a t-test of two
+rows alone two degrees of freedom, with which hardly any pair survives Holm's correction, and accuracies of one test set
+vary alike in all rows. Where they do not (errors of a regression, whose deviations differ by a factor of a hundred
+between rows), a common error would hide every difference between the good rows, and each pair has its own. Tests over
+test sets need to know which sets a run got right; a task that has only means of its test sets goes without.
 
 scipy and statsmodels do the arithmetic.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -38,38 +44,38 @@ class Interval:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models under the same seeds and on the same test shapes; differences are first minus second."""
+    """Two models under the same seeds and on the same test sets; differences are first minus second."""
 
     first: str
     second: str
     difference: float
-    """Mean accuracy of the first less that of the second."""
+    """Of the first metric, a mean over the seeds that both have."""
     seed_differences: list[float]
     """One per seed that both have."""
     over_seeds: Interval | None
     """95 % interval of the difference for new seeds; None for a single seed."""
-    over_shapes: Interval
-    """95 % interval of the difference for new test shapes (paired bootstrap)."""
+    over_shapes: Interval | None
+    """95 % interval of the difference for new test sets (paired bootstrap); None where no set is right or wrong."""
     p_seeds: float | None
     """t-test over seeds, see `seed_error`; None for a single seed."""
-    p_shapes: float
-    """Paired bootstrap over shapes."""
-    p_mcnemar: float
+    p_shapes: float | None
+    """Paired bootstrap over test sets."""
+    p_mcnemar: float | None
     """McNemar's exact test of the two runs of the first seed."""
-    p: float
-    """Of the pair: the larger of p_seeds and p_shapes; p_mcnemar for a single seed."""
-    p_holm: float
-    """p after Holm's correction for the number of pairs compared."""
+    p: float | None
+    """Of the pair: the larger of p_seeds and p_shapes; p_mcnemar for a single seed; None where there is no test."""
+    p_holm: float | None
+    """p after Holm's correction for the number of pairs tested."""
 
     @property
     def distinguishable(self) -> bool:
         """Whether the models differ by more than other seeds and other shapes explain; never told by a single seed."""
-        return self.p_seeds is not None and self.p_holm < LEVEL
+        return self.p_seeds is not None and self.p_holm is not None and self.p_holm < LEVEL
 
     @property
     def runs_differ(self) -> bool:
         """Whether the only run of each differ by more than other shapes explain: no word on the models yet."""
-        return self.p_seeds is None and self.p_holm < LEVEL
+        return self.p_seeds is None and self.p_holm is not None and self.p_holm < LEVEL
 
     def reversed(self) -> "Pair":
         """The same pair seen from the second model."""
@@ -80,7 +86,7 @@ class Pair:
             difference=-self.difference,
             seed_differences=[-difference for difference in self.seed_differences],
             over_seeds=self.over_seeds and self.over_seeds.negated(),
-            over_shapes=self.over_shapes.negated(),
+            over_shapes=self.over_shapes and self.over_shapes.negated(),
         )
 
 
@@ -122,8 +128,8 @@ class SeedError:
         return float(2.0 * t.sf(abs(difference) / self.of_difference(seeds), self.freedom))
 
 
-def seed_error(accuracies: Float[ndarray, "models seeds"]) -> SeedError | None:
-    """The residual deviation of accuracy = model + seed + chance, from all models together.
+def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
+    """The residual deviation of metric = model + seed + chance, from all models together.
 
     This is the randomised block design of the analysis of variance, seeds being the blocks: (k - 1) (n - 1) degrees of
     freedom for k models and n seeds. For two models it is the paired t-test; for more it takes the chance of a run to
@@ -131,18 +137,18 @@ def seed_error(accuracies: Float[ndarray, "models seeds"]) -> SeedError | None:
     deviation is three times that of the others, a table of five or seven equally good models claims a difference in 7
     to 9 % of simulations (of the test over seeds alone, after Holm), not in 5 %. None for a single seed or model.
     """
-    models, seeds = accuracies.shape
+    models, seeds = values.shape
     freedom = (models - 1) * (seeds - 1)
     if freedom < 1:
         return None
-    residuals = accuracies - accuracies.mean(axis=1, keepdims=True) - accuracies.mean(axis=0) + accuracies.mean()
+    residuals = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0) + values.mean()
     # What rounding leaves of equal numbers is no deviation.
     deviation = float(np.sqrt(np.square(residuals).sum() / freedom))
     return SeedError(deviation if deviation > 1e-12 else 0.0, freedom)
 
 
 def paired_bootstrap(
-    differences: Float[ndarray, " shapes"], seed: int = 0, confidence: float = 0.95
+    differences: Float[ndarray, " shapes"], seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES
 ) -> tuple[Interval, float]:
     """Percentile interval of the mean of per-shape differences, and the p-value of "it is zero" that goes with it.
 
@@ -153,11 +159,11 @@ def paired_bootstrap(
         raise PointsetError("there is no test shape to compare on: give data with a test split")
     # The mean of a resample depends only on how often each distinct difference is drawn.
     values, counts = np.unique(differences, return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), RESAMPLES)
+    drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)
     means = drawn @ values / len(differences)
     low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
     smaller = min(np.sum(means <= 0.0), np.sum(means >= 0.0))
-    return Interval(float(low), float(high)), min(1.0, float(2 * (smaller + 1) / (RESAMPLES + 1)))
+    return Interval(float(low), float(high)), min(1.0, float(2 * (smaller + 1) / (resamples + 1)))
 
 
 def mcnemar(first: Bool[ndarray, " shapes"], second: Bool[ndarray, " shapes"]) -> float:
@@ -175,54 +181,68 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
 
 
-def compare_pairs(right: dict[str, dict[int, Bool[ndarray, " shapes"]]]) -> list[Pair]:
+def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, resamples: int = RESAMPLES) -> list[Pair]:
     """Compare every two models.
 
     Args:
-        right: for each model and each of its seeds, which test shapes it gets right; the same shapes for all.
+        scores: for each model and each of its seeds, which test sets it gets right (bool [sets], the same sets for
+            all), or its metric alone (float [1]).
+        pooled: whether the error over seeds is that of all models together.
+        resamples: of the bootstrap over test sets.
 
     Returns:
         One `Pair` for every two models that share a seed, the models in the given order.
     """
-    error = _common_error(right)
+    error = _common_error(scores) if pooled else None
     pairs = [
-        _compare(first, second, right[first], right[second], error)
-        for first, second in itertools.combinations(right, 2)
-        if right[first].keys() & right[second].keys()
+        _compare(first, second, scores[first], scores[second], error, resamples)
+        for first, second in itertools.combinations(scores, 2)
+        if scores[first].keys() & scores[second].keys()
     ]
-    corrected = holm([pair["p"] for pair in pairs])
-    return [Pair(**pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)]
+    corrected = iter(holm([pair.p for pair in pairs if pair.p is not None]))
+    return [pair if pair.p is None else replace(pair, p_holm=next(corrected)) for pair in pairs]
 
 
-def _common_error(right: dict[str, dict[int, ndarray]]) -> SeedError | None:
+def _common_error(scores: Mapping[str, Mapping[int, ndarray]]) -> SeedError | None:
     """From the seeds that all models have; None where these are fewer than two."""
-    shared = [seed for seed in next(iter(right.values()), {}) if all(seed in runs for runs in right.values())]
-    return seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in right.values()])) if shared else None
+    shared = [seed for seed in next(iter(scores.values()), {}) if all(seed in runs for runs in scores.values())]
+    return (
+        seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in scores.values()])) if shared else None
+    )
 
 
 def _compare(
-    first: str, second: str, ours: dict[int, ndarray], theirs: dict[int, ndarray], error: SeedError | None
-) -> dict:
+    first: str,
+    second: str,
+    ours: Mapping[int, ndarray],
+    theirs: Mapping[int, ndarray],
+    error: SeedError | None,
+    resamples: int,
+) -> Pair:
     seeds = [seed for seed in ours if seed in theirs]
-    a, b = (np.stack([runs[seed] for seed in seeds]) for runs in (ours, theirs))  # [seeds, shapes]
+    a, b = (np.stack([runs[seed] for seed in seeds]) for runs in (ours, theirs))  # [seeds, sets]
     apart = a.astype(float) - b
     over_seeds = [float(difference) for difference in apart.mean(axis=1)]
     difference = fmean(over_seeds)
     error = error or seed_error(np.stack([a.mean(axis=1), b.mean(axis=1)]))
     if len(seeds) < 2:
         error = None
-    interval, p_shapes = paired_bootstrap(apart.mean(axis=0))
     p_seeds = error.p_value(difference, len(seeds)) if error else None
-    p_mcnemar = mcnemar(a[0], b[0])
-    return {
-        "first": first,
-        "second": second,
-        "difference": difference,
-        "seed_differences": over_seeds,
-        "over_seeds": error.interval(difference, len(seeds)) if error else None,
-        "over_shapes": interval,
-        "p_seeds": p_seeds,
-        "p_shapes": p_shapes,
-        "p_mcnemar": p_mcnemar,
-        "p": p_mcnemar if p_seeds is None else max(p_seeds, p_shapes),
-    }
+    interval, p_shapes, p_mcnemar = None, None, None
+    if a.dtype == bool:
+        interval, p_shapes = paired_bootstrap(apart.mean(axis=0), resamples=resamples)
+        p_mcnemar = mcnemar(a[0], b[0])
+    tests = [p for p in (p_seeds, p_shapes) if p is not None]
+    return Pair(
+        first=first,
+        second=second,
+        difference=difference,
+        seed_differences=over_seeds,
+        over_seeds=error.interval(difference, len(seeds)) if error else None,
+        over_shapes=interval,
+        p_seeds=p_seeds,
+        p_shapes=p_shapes,
+        p_mcnemar=p_mcnemar,
+        p=p_mcnemar if p_seeds is None else max(tests),
+        p_holm=None,
+    )

@@ -1,106 +1,116 @@
-"""The rows of a comparison: figures over seeds, and what can be told apart."""
+"""The rows of a comparison: metrics over seeds beside published ones, and what can be told apart."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from pointset.comparison.cells import Cell
-from pointset.comparison.experiment import USUAL_METRICS, Experiment, Published
+from pointset.comparison.experiment import Experiment, Published
+from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair, mean_interval
+from pointset.comparison.task import Metric, Size
 from pointset.evaluation.costs import Cost
 
 NOT_DISTINGUISHABLE = "not distinguishable"
 
 
 @dataclass(frozen=True)
+class Summary:
+    """One metric of one row over its seeds."""
+
+    mean: float
+    deviation: float | None
+    """Sample standard deviation; None for a single seed."""
+    interval: Interval | None
+    """95 % of the mean over seeds, by Student's t."""
+    seeds: int
+    published: Published | None
+
+    @classmethod
+    def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> "Summary":
+        """Of the values of a metric in some runs."""
+        interval = mean_interval(values)
+        if metric.share and interval:  # no share lies elsewhere, so nothing is lost
+            interval = Interval(max(0.0, interval.low), min(1.0, interval.high))
+        deviation = stdev(values) if len(values) > 1 else None
+        return cls(fmean(values), deviation, interval, len(values), published)
+
+    def verdict(self, metric: Metric) -> str:
+        """Whether the published mean and ours lie within two standard errors of their difference, in words.
+
+        Where either has no spread, merely how far apart they are; empty if nothing is published.
+        """
+        if self.published is None:
+            return ""
+        error = 0.0
+        if self.deviation is not None and self.published.runs > 1:
+            error = (self.deviation**2 / self.seeds + self.published.deviation**2 / self.published.runs) ** 0.5
+        apart = self.mean - self.published.mean
+        if abs(apart) <= 2 * error:
+            return "agrees"
+        errors = f"{abs(apart) / error:.1f} errors" if error else "no spread"
+        return f"{'above' if apart > 0 else 'below'} by {metric.write(abs(apart))} ({errors})"
+
+
+@dataclass(frozen=True)
 class Row:
-    """One model at one size over its seeds; deviations are sample deviations, None for a single seed."""
+    """One model at one size over its seeds."""
 
     model: str
-    points: int
+    points: Size
     seeds: int
-    accuracy: float
-    accuracy_std: float | None
-    interval: Interval | None
-    """95 % of the mean accuracy over seeds, by Student's t."""
-    mean_class_accuracy: float
-    mean_class_accuracy_std: float | None
-    loss: float
-    brier: float
-    calibration_error: float
-    calibration_error_equal_mass: float
+    metrics: Mapping[str, Summary]
     parameters: int
     seconds: float
     cost: Cost | None
     below_best: Pair | None
     """The best row of this size (first) against this one; None for the best row itself, or where no seed is shared."""
     best: bool
-    """Whether this row has the highest mean accuracy of its size; of several, the first."""
-    published: Published | None
+    """Whether this row has the best mean of the first metric at its size; of several, the first."""
 
-    @property
-    def against_best(self) -> str:
-        """What the difference from the best row is worth, in a few words."""
+    def against_best(self, metric: Metric) -> str:
+        """What the difference from the best row is worth, in a few words; `metric` is the first one."""
         if self.below_best is None:
             return "best" if self.best else "no shared seed"
+        if self.below_best.p is None:
+            return "one seed"
+        difference = metric.write(-self.below_best.difference, sign="+")
         if self.below_best.distinguishable:
-            return f"{-100 * self.below_best.difference:.1f}"
-        if self.below_best.runs_differ:
-            return f"{-100 * self.below_best.difference:.1f}, one seed"
-        return NOT_DISTINGUISHABLE
-
-    @property
-    def verdict(self) -> str:
-        """Whether the published figure lies within two standard errors of the difference; empty without one."""
-        if self.published is None or self.accuracy_std is None:
-            return ""
-        return verdict(self.accuracy, self.accuracy_std, self.seeds, self.published, lambda apart: f"{100 * apart:.1f}")
-
-
-def verdict(mean: float, deviation: float, runs: int, published: Published, in_units: Callable[[float], str]) -> str:
-    """Whether a published figure and one of our own lie within two standard errors of their difference, in words.
-
-    Args:
-        mean: of our runs.
-        deviation: the sample deviation of our runs.
-        runs: how many.
-        published: the other figure.
-        in_units: writes a difference, which is positive, as the table writes figures.
-    """
-    error = (deviation**2 / runs + published.deviation**2 / published.runs) ** 0.5
-    apart = mean - published.mean
-    if abs(apart) <= 2 * error:
-        return "agrees"
-    errors = f"{abs(apart) / error:.1f} errors" if error else "no spread"
-    return f"{'above' if apart > 0 else 'below'} by {in_units(abs(apart))} ({errors})"
+            return difference
+        return f"{difference}, one seed" if self.below_best.runs_differ else NOT_DISTINGUISHABLE
 
 
 def make_rows(
     experiment: Experiment,
-    cells: Sequence[Cell],
-    pairs: Mapping[int, Sequence[Pair]],
-    costs: Mapping[int, Mapping[str, Cost]],
+    runs: Sequence[Finished],
+    pairs: Mapping[Size, Sequence[Pair]],
+    costs: Mapping[Size, Mapping[str, Cost]],
 ) -> list[Row]:
-    """One row for every size and model with a finished cell."""
+    """One row for every size and model with a finished run."""
     rows = []
-    for points in experiment.points:
-        groups = {label: [c for c in cells if (c.model, c.points) == (label, points)] for label in experiment.labels}
+    for size in experiment.task.sizes:
+        groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
         groups = {label: group for label, group in groups.items() if group}
-        if not groups:
-            continue
-        best = max(groups, key=lambda label: fmean(cell.accuracy for cell in groups[label]))  # the first of equals
+        best = best_row(groups, experiment.task.measured[0])
         for label, group in groups.items():
-            rows.append(
-                _row(
-                    group,
-                    best=label == best,
-                    below_best=_against(pairs.get(points, ()), best, label),
-                    cost=costs.get(points, {}).get(label),
-                    published=experiment.published.get(label, {}).get(points),
+            metrics = {
+                metric.name: Summary.of(
+                    [run.metrics[metric.name] for run in group], metric, experiment.published_of(label, size, metric)
                 )
-            )
+                for metric in experiment.task.measured
+            }
+            below, cost = _against(pairs.get(size, ()), best, label), costs.get(size, {}).get(label)
+            seconds = fmean(run.seconds for run in group)
+            row = Row(label, size, len(group), metrics, group[0].parameters, seconds, cost, below, label == best)
+            rows.append(row)
     return rows
+
+
+def best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
+    """The label with the best mean of a metric; of equals, the first; empty where there is no row."""
+    sign = 1.0 if metric.higher_is_better else -1.0
+    means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}
+    return max(means, key=lambda label: means[label], default="")
 
 
 def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
@@ -112,115 +122,78 @@ def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
     return None
 
 
-def _row(
-    cells: Sequence[Cell], best: bool, below_best: Pair | None, cost: Cost | None, published: Published | None
-) -> Row:
-    accuracies = [cell.accuracy for cell in cells]
-    class_accuracies = [cell.mean_class_accuracy for cell in cells]
-    return Row(
-        model=cells[0].model,
-        points=cells[0].points,
-        seeds=len(cells),
-        accuracy=fmean(accuracies),
-        accuracy_std=deviation_of(accuracies),
-        interval=_of_shares(mean_interval(accuracies)),
-        mean_class_accuracy=fmean(class_accuracies),
-        mean_class_accuracy_std=deviation_of(class_accuracies),
-        loss=fmean(cell.loss for cell in cells),
-        brier=fmean(cell.brier for cell in cells),
-        calibration_error=fmean(cell.calibration_error for cell in cells),
-        calibration_error_equal_mass=fmean(cell.calibration_error_equal_mass for cell in cells),
-        parameters=cells[0].parameters,
-        seconds=fmean(cell.seconds for cell in cells),
-        cost=cost,
-        below_best=below_best,
-        best=best,
-        published=published,
-    )
-
-
-def _of_shares(found: Interval | None) -> Interval | None:
-    """What of an interval lies from 0 to 1: no accuracy lies elsewhere, so nothing is lost."""
-    return None if found is None else Interval(max(0.0, found.low), min(1.0, found.high))
-
-
-def deviation_of(values: Sequence[float]) -> float | None:
-    """The sample deviation; None for a single value."""
-    return stdev(values) if len(values) > 1 else None
-
-
-LEFT_OUT = ("95 % interval", "M mult-adds", "ms a set", "step MB")
-"""Columns that a terminal has no room for."""
-BRIEF_METRICS = ("ECE",)
-"""Of the usual metrics; those that somebody chose are all shown."""
-
-
 NAMES = ("model", "points")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
+LEFT_OUT = ("M mult-adds", "ms a set", "step MB")
+"""Columns that a terminal has no room for."""
 
 
 def make_table(
     rows: Sequence[Row],
+    metrics: Sequence[Metric],
     style: str = "simple",
     brief: bool = False,
-    part: Literal["all", "figures", "costs"] = "all",
-    metrics: Sequence[str] = USUAL_METRICS,
+    part: Literal["all", "metrics", "costs"] = "all",
 ) -> str:
     """The rows as text; a column that would be empty, or the same for all, is left out.
 
     Args:
         rows: of a comparison.
+        metrics: of its task.
         style: one of tabulate's formats.
         brief: leave out what does not fit a terminal.
         part: all columns, or what the rows reach, or what they cost.
-        metrics: names in `METRICS` of what stands beside the accuracy.
     """
     from tabulate import tabulate
 
+    against = [row.against_best(metrics[0]) for row in rows] if len({row.model for row in rows}) > 1 else []
     columns = {
         "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
-        "accuracy %": [spread(row.accuracy, row.accuracy_std) for row in rows],
-        "95 % interval": [interval(row.interval) for row in rows],
-        "against the best": [row.against_best for row in rows] if len({row.model for row in rows}) > 1 else [],
-        "published %": [spread(row.published.mean, row.published.deviation) if row.published else "" for row in rows],
-        "verdict": [row.verdict for row in rows],
-        **_metric_columns(rows, BRIEF_METRICS if brief and tuple(metrics) == USUAL_METRICS else metrics),
+        **_metric_columns(rows, metrics, against, brief),
         "parameters": [f"{row.parameters:,}" for row in rows],
         "M mult-adds": [f"{row.cost.multiply_adds / 1e6:.1f}" if row.cost else "" for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else "" for row in rows],
         "step MB": [f"{row.cost.step_memory_mb:.0f}" if row.cost else "" for row in rows],
         "train s": [f"{row.seconds:.0f}" for row in rows],
     }
-    left_out = {"all": (), "figures": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
+    left_out = {"all": (), "metrics": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
     kept = {name: column for name, column in columns.items() if any(column) and name not in left_out}
     kept = {name: column for name, column in kept.items() if not (brief and name in LEFT_OUT)}
-    words = ("model", "verdict", "against the best")
-    align = ["left" if name in words else "right" for name in kept]
+    align = ["left" if name in ("model", "against the best") or "verdict" in name else "right" for name in kept]
     lines = list(zip(*kept.values(), strict=True))
     return tabulate(lines, list(kept), tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def _metric_columns(rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, list[str]]:
-    columns = {
-        "mean-class accuracy": [
-            "mean-class %",
-            *(spread(row.mean_class_accuracy, row.mean_class_accuracy_std) for row in rows),
-        ],
-        "log loss": ["log loss", *(f"{row.loss:.3f}" for row in rows)],
-        "Brier score": ["Brier", *(f"{row.brier:.3f}" for row in rows)],
-        "ECE": ["ECE %", *(f"{100 * row.calibration_error:.1f}" for row in rows)],
-        "ECE of equal mass": ["ECE %, mass", *(f"{100 * row.calibration_error_equal_mass:.1f}" for row in rows)],
-    }
-    return {columns[metric][0]: columns[metric][1:] for metric in metrics}
+def _metric_columns(
+    rows: Sequence[Row], metrics: Sequence[Metric], against: list[str], brief: bool
+) -> dict[str, list[str]]:
+    """The columns of all metrics; those beside a metric are called after it where several metrics have them."""
+    columns: dict[str, list[str]] = {}
+    several = sum(metric.detailed for metric in metrics) > 1
+    for metric in metrics:
+        if not metric.shown or (brief and not metric.brief):
+            continue
+        found = [row.metrics[metric.name] for row in rows]
+        columns[metric.title] = [metric.write(one.mean, one.deviation if metric.spread else None) for one in found]
+        lead, unit = f"{metric.name} " * several, " %" * metric.share
+        if metric.detailed and not brief:
+            columns[f"{lead}95 % interval"] = [write_interval(one.interval, metric) for one in found]
+        if metric == metrics[0]:
+            columns["against the best"] = against
+        if metric.detailed:
+            columns[f"{lead}published{unit}"] = [_published(one.published, metric) for one in found]
+            columns[f"{lead}verdict"] = [one.verdict(metric) for one in found]
+    return columns
 
 
-def spread(value: float, deviation: float | None) -> str:
-    """A share in per cent, with its deviation where there is one."""
-    return f"{100 * value:.1f}" + ("" if deviation is None else f" ± {100 * deviation:.1f}")
+def _published(published: Published | None, metric: Metric) -> str:
+    if published is None:
+        return ""
+    return metric.write(published.mean, published.deviation if published.runs > 1 else None)
 
 
-def interval(found: Interval | None) -> str:
-    """An interval of shares in per cent; empty for None."""
-    return "" if found is None else f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+def write_interval(found: Interval | None, metric: Metric) -> str:
+    """An interval of a metric as text; empty for None."""
+    return "" if found is None else f"{metric.write(found.low)} to {metric.write(found.high)}"

@@ -1,9 +1,11 @@
-"""The set problems of the papers that need no meshes, each an experiment with the published figures beside ours.
+"""What is learned and how it is judged: each task says it to the engine in `pointset.comparison`.
+
+classification/ is about point sets of shapes. The other tasks are the set problems of the papers that need no meshes
+(set_problem.py has what they share, rows.py their models), each with the published results beside ours:
 
     pointset task max-regression
 
-A `Task` (see task.py) draws sets, builds the models of its table, and says what is good; everything else, from the grid
-of model x seed to the table, is the same for all. Tasks by name are in registry.py.
+Imports: `comparison` and what lies below it. Imported by `commands`.
 """
 
 import lazy_loader

@@ -1,10 +1,6 @@
-from .comparison import TaskComparison as TaskComparison
-from .comparison import run_task_experiment as run_task_experiment
-from .experiment import TaskExperiment as TaskExperiment
-from .experiment import read_task_experiment as read_task_experiment
-from .experiment import shipped_experiment as shipped_experiment
 from .registry import create_task as create_task
 from .registry import list_tasks as list_tasks
-from .task import Metric as Metric
-from .task import SetBatch as SetBatch
-from .task import Task as Task
+from .set_problem import SetBatch as SetBatch
+from .set_problem import SetProblem as SetProblem
+from .set_problem import task_recipe as task_recipe
+from .shipped import shipped_experiment as shipped_experiment

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -10,11 +10,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from pointset.comparison.task import Metric
+from pointset.configuration import check
 from pointset.data.batches import epoch_generator
 from pointset.tasks.celeba import CELEBA, FaceSets
 from pointset.tasks.images import Embedding, Images, Split, digits, find_folder
-from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
-from pointset.tasks.task import Metric, SetBatch
+from pointset.tasks.rows import EMBEDDING, fully_connected, row_model, seeded
+from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.options import ModelOptions
 
 MEMBERS = 7
@@ -69,7 +71,7 @@ class ElementScorer(nn.Module):
 
 
 @dataclass(frozen=True)
-class Anomaly:
+class Anomaly(SetProblem):
     """Seven images that have something in common and one that does not; say which.
 
     `data` is "digits" (scikit-learn's: seven of one class, one of another; the images of the tests are not those of
@@ -85,49 +87,40 @@ class Anomaly:
 
     name: ClassVar[str] = "anomaly"
     title: ClassVar[str] = "Set anomaly detection"
-    metrics: ClassVar[Sequence[Metric]] = (
+    measured: ClassVar[Sequence[Metric]] = (
         Metric("AUROC", higher_is_better=True),
         Metric("AUPR", higher_is_better=True),
         Metric("accuracy", higher_is_better=True),
     )
     rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + max", "rFFp-max + max", "rFF + PMA", "SAB + max", "SAB + PMA")
+    most: ClassVar[int] = MEMBERS + 1
+    pooled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check("data", self.data, str)
         if self.data != "digits":
             find_folder(self.data, "celeba", CELEBA)
 
     def sets(self, split: Split) -> SetsOfEight:
         """Where sets come from."""
-        if self.data == "digits":
-            return StrangerSets(digits(split))
-        return FaceSets(find_folder(self.data, "celeba", CELEBA), split, MEMBERS)
-
-    @cached_property
-    def train_sets(self) -> SetsOfEight:
-        """Of the images for training."""
-        return self.sets("train")
+        return make_sets(self.data, split)
 
     def describe(self) -> dict[str, Any]:
         """How many images there are."""
-        return {"train": self.train_sets.describe(), "test": self.sets("test").describe()}
+        return {split: self.sets(split).describe() for split in ("train", "test")}
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, 8, pixels] -> [B, 8, 1]."""
-        check_row(row, self.rows)
-        sets, dim = self.train_sets, options.dim
+        sets, dim = self.sets("train"), options.dim
         body = row_model(row, dim, options, seed, lambda width: scoring_head(dim + width, options))
         embedding = seeded(seed, lambda: Embedding(sets.channels, sets.side, dim), EMBEDDING)
         assert isinstance(body.head, nn.Sequential)
         head = body.head[1:]  # the first layer lays the rows of a batch flat
         return ElementScorer(embedding, list(body.encoder), body.pool, head, sets.channels * sets.side**2)
 
-    def used_options(self, row: str) -> set[str]:
-        """Options that a row's model is built from."""
-        return used_options(row)
-
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Sets of images for training."""
-        return self.train_sets(count, generator)
+        return self.sets("train")(count, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
         """2,000 sets of images for tests."""
@@ -138,7 +131,7 @@ class Anomaly:
         """Cross entropy over the elements of each set."""
         return F.cross_entropy(output[:, :, 0], batch.target["stranger"])
 
-    def figures(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+    def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """Over elements: area under the ROC curve, average precision; over sets: how often the stranger is found."""
         from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -180,3 +173,11 @@ class StrangerSets:
         picked = (torch.rand(labels.shape, generator=generator, dtype=torch.float64) * among).long()
         X = self.images.pixels[self.places[labels, picked]]
         return SetBatch(X, None, {"stranger": strangers, "labels": labels})
+
+
+@lru_cache(maxsize=2)
+def make_sets(data: str, split: Split) -> SetsOfEight:
+    """Sets of digits, or of the faces in a folder."""
+    if data == "digits":
+        return StrangerSets(digits(split))
+    return FaceSets(find_folder(data, "celeba", CELEBA), split, MEMBERS)

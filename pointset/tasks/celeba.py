@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.tasks.images import SPLIT_SEED, TEST_SHARE, Split, read_image
-from pointset.tasks.task import SetBatch
+from pointset.tasks.set_problem import SetBatch
 
 CELEBA = (
     "get list_attr_celeba.txt and img_align_celeba.zip of CelebA (https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html), "

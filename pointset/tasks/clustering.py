@@ -12,12 +12,14 @@ n for all 10 sets of a batch, and 100 such batches to test on.
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.comparison.task import Metric
 from pointset.data.batches import epoch_generator
 from pointset.nn.dropout import Dropout
 from pointset.nn.encoders.rffp import Statistic
@@ -26,8 +28,8 @@ from pointset.nn.pooling.mean import MeanPool
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step, fit_by_em
 from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
-from pointset.tasks.models import check_row, fully_connected, row_model, seeded, used_options
-from pointset.tasks.task import Metric, SetBatch
+from pointset.tasks.rows import ENCODER, fully_connected, parts_of, row_model, seeded
+from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
@@ -40,17 +42,18 @@ TEST_BATCHES, WATCHED_BATCHES, TEST_SEED = 100, 10, 0x6D06
 EQUIVARIANT_LAYERS = 4
 
 
-class Clustering:
+@dataclass(frozen=True)
+class Clustering(SetProblem):
     """Say the mixture that a set was drawn from.
 
-    Models, by the table in the paper's supplement, at width 128: rFF = FC(128, ReLU) x 3, FC(128); rFFp = four
+    Rows, by the table in the paper's supplement, at width 128: rFF = FC(128, ReLU) x 3, FC(128); rFFp = four
     equivariant layers; SAB or ISAB_16 (128, 4 heads) x 2. Under mean or max: FC(128, ReLU) x 3, FC(20). As PMA4:
     PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5) for the four rows, each of which says one component.
     """
 
     name: ClassVar[str] = "clustering"
     title: ClassVar[str] = "Amortised clustering of mixtures of Gaussians"
-    metrics: ClassVar[Sequence[Metric]] = (Metric("LL0", higher_is_better=True), Metric("LL1", higher_is_better=True))
+    measured: ClassVar[Sequence[Metric]] = (Metric("LL0", higher_is_better=True), Metric("LL1", higher_is_better=True))
     rows: ClassVar[Sequence[str]] = (
         "rFF + mean",
         "rFFp-mean + mean",
@@ -61,6 +64,7 @@ class Clustering:
         "SAB + PMA4",
         "ISAB16 + PMA4",
     )
+    most: ClassVar[int] = MOST_SIZE
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, n, 2] -> [B, 4 * 5], to be read by `mixture_of`.
@@ -68,16 +72,21 @@ class Clustering:
         Raises:
             PointsetError: the row is unknown (the known ones are given).
         """
-        check_row(row, self.rows)
-        if row.startswith("rFFp"):
-            return seeded(seed, lambda: equivariant_model(row, options))
-        if row.endswith("PMA4"):
-            return row_model(row, DIMENSIONS, options, seed, head_of_seeds)
-        return row_model(row, DIMENSIONS, options, seed, lambda width: head_of_one(width, options.dim))
+        encoder, pooling = parts_of(row)
+        if encoder == "rffp" and pooling in ("mean", "max"):
+            return seeded(seed, lambda: equivariant_model(pooling, options))
+        head = head_of_seeds if pooling == f"pma{COMPONENTS}" else lambda width: head_of_one(width, options.dim)
+        model = row_model(row, DIMENSIONS, options, seed, head)
+        if encoder == "rffp":
+            model.encoder = seeded(seed, lambda: nn.ModuleList(equivariant_layers("max", options)), ENCODER)
+        return model
 
     def used_options(self, row: str) -> set[str]:
         """Options that a row's model is built from."""
-        return {"dim", "layers", "dropout"} if row.startswith("rFFp") else used_options(row)
+        encoder, pooling = parts_of(row)
+        if encoder == "rffp" and pooling in ("mean", "max"):
+            return {"dim", "layers", "dropout"}
+        return super().used_options(row) - ({"row_dropout"} if encoder == "rffp" else set())
 
     def describe(self) -> dict[str, Any]:
         """What the sets are."""
@@ -102,7 +111,7 @@ class Clustering:
         """-LL0."""
         return -log_likelihood(batch.X, mixture_of(output), batch.mask).mean()
 
-    def figures(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+    def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """LL0 and LL1, means over the sets."""
         said = [mixture_of(output) for output in outputs]
         after = [em_step(batch.X, mixture, batch.mask) for mixture, batch in zip(said, batches, strict=True)]
@@ -120,11 +129,16 @@ def head_of_seeds(width: int) -> nn.Module:
     return nn.Sequential(rows, nn.Linear(width // COMPONENTS, NUMBERS), nn.Flatten())
 
 
-def equivariant_model(row: str, options: ModelOptions) -> SetClassifier:
-    """Layers and pooling of rFFp rows share a statistic; the zoo's rffp cannot tell where a set lies."""
-    statistic: Statistic = "mean" if row.endswith("mean") else "max"
+def equivariant_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
+    """The encoder of rFFp rows: the zoo's own cannot tell where a set lies."""
     widths = [DIMENSIONS, *[options.dim] * (options.layers or EQUIVARIANT_LAYERS)]
-    encoder: list[nn.Module] = [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
+    return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
+
+
+def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
+    """Layers and pooling share a statistic."""
+    statistic: Statistic = "mean" if pooling == "mean" else "max"
+    encoder = equivariant_layers(statistic, options)
     head = nn.Sequential(nn.Flatten(), Dropout(options.dropout), head_of_one(options.dim, options.dim))
     return SetClassifier(encoder, MeanPool() if statistic == "mean" else MaxPool(), head, DIMENSIONS)
 
@@ -145,7 +159,7 @@ def mean_log_likelihood(mixtures: Sequence[Mixture], batches: Sequence[SetBatch]
     return torch.cat(each).double().mean().item()
 
 
-def oracle_figures(batches: Sequence[SetBatch]) -> Mapping[str, float]:
+def oracle_metrics(batches: Sequence[SetBatch]) -> Mapping[str, float]:
     """Log-likelihoods per datum that need no network.
 
     Returns:

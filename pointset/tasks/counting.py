@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -10,9 +10,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pointset.comparison.task import Metric
+from pointset.configuration import check
 from pointset.data.batches import epoch_generator
+from pointset.errors import PointsetError
 from pointset.tasks.images import Embedding, Images, Split, characters, digits, find_folder
-from pointset.tasks.models import EMBEDDING, check_row, fully_connected, row_model, seeded, used_options
 from pointset.tasks.ordinal import (
     OrderedThresholds,
     soft_label_loss,
@@ -20,7 +22,8 @@ from pointset.tasks.ordinal import (
     threshold_prediction,
     threshold_probabilities,
 )
-from pointset.tasks.task import Metric, SetBatch
+from pointset.tasks.rows import EMBEDDING, fully_connected, parts_of, row_model, seeded, used_options
+from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
@@ -100,7 +103,7 @@ HEADS = {
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(SetProblem):
     """n images, n uniform in 6 ... 10, of c classes, c uniform in 1 ... n; say c.
 
     Which classes is drawn, then an image of each and n - c more of the same classes. An image may occur twice. `data`
@@ -117,7 +120,7 @@ class Counting:
 
     name: ClassVar[str] = "counting"
     title: ClassVar[str] = "Counting different characters"
-    metrics: ClassVar[Sequence[Metric]] = (
+    measured: ClassVar[Sequence[Metric]] = (
         Metric("accuracy", higher_is_better=True),
         Metric("accuracy of the mode", higher_is_better=True),
         Metric("MAE", higher_is_better=False),
@@ -125,34 +128,29 @@ class Counting:
     rows: ClassVar[Sequence[str]] = tuple(
         row if head == "Poisson" else f"{row}, {head}" for head in HEADS for row in MODELS
     )
+    most: ClassVar[int] = MOST
+    pooled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check("data", self.data, str)
         if self.data != "digits":
             find_folder(self.data, "omniglot", OMNIGLOT)
 
-    def images(self, split: Split) -> Images:
-        """What sets are made of."""
-        if self.data == "digits":
-            return digits(split)
-        return characters(find_folder(self.data, "omniglot", OMNIGLOT), split)
-
-    @cached_property
-    def train_sets(self) -> "SetMaker":
-        """Of the images for training."""
-        return SetMaker(self.images("train"))
+    def sets(self, split: Split) -> "SetMaker":
+        """Sets of the images of a split."""
+        return make_sets(self.data, split)
 
     def describe(self) -> dict[str, Any]:
         """How many images of how many classes there are."""
-        return {"train": self.images("train").describe(), "test": self.images("test").describe()}
+        return {split: self.sets(split).images.describe() for split in ("train", "test")}
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, n, pixels] -> [B, outputs of its head]."""
-        check_row(row, self.rows)
         base, head = split_row(row)
-        images, dim = self.train_sets.images, options.dim
+        images, dim = self.sets("train").images, options.dim
 
         def last(width: int) -> nn.Module:
-            if base.endswith("PMA"):
+            if parts_of(base)[1].startswith("pma"):
                 return head.layer(width)
             return nn.Sequential(fully_connected(width, dim), nn.ReLU(), head.layer(dim))
 
@@ -160,24 +158,28 @@ class Counting:
         embedding = seeded(seed, lambda: Embedding(images.channels, images.side, dim), EMBEDDING)
         return SetClassifier([embedding, *body.encoder], body.pool, body.head, images.pixels.shape[1])
 
+    def zoo_name(self, row: str) -> str:
+        """Of the row without its head."""
+        return super().zoo_name(split_row(row)[0])
+
     def used_options(self, row: str) -> set[str]:
         """Options that a row's model is built from."""
         return used_options(split_row(row)[0])
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Sets of images for training."""
-        return self.train_sets(count, generator)
+        return self.sets("train")(count, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
         """2,000 sets of images for tests."""
-        make = SetMaker(self.images("test"))
+        make = self.sets("test")
         return [make(TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Float[Tensor, "B outputs"], batch: SetBatch) -> Float[Tensor, ""]:
         """That of the head, which the number of outputs tells."""
         return head_of(output).loss(output, batch.target["count"])
 
-    def figures(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+    def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """Shares of counts that are right, and the mean absolute error of the rounded ones."""
         counts = torch.cat([batch.target["count"] for batch in batches])
         predicted = torch.cat([head_of(output).predict(output) for output in outputs])
@@ -190,8 +192,14 @@ class Counting:
 
 
 def split_row(row: str) -> tuple[str, Head]:
-    """The model of a row, and its head."""
+    """The model of a row, and its head.
+
+    Raises:
+        PointsetError: no head has this name.
+    """
     base, _, head = row.partition(", ")
+    if head and head not in HEADS:
+        raise PointsetError(f"{row!r} has no head: choose from {', '.join(HEADS)}, as in 'SAB + PMA, soft labels'")
     return base, HEADS[head or "Poisson"]
 
 
@@ -226,3 +234,10 @@ class SetMaker:
         again = torch.rand(len(classes), MOST, generator=generator, dtype=torch.float64) * classes[:, None]
         place = torch.arange(MOST)
         return order.gather(1, torch.where(place < classes[:, None], place, again.long()))
+
+
+@lru_cache(maxsize=2)
+def make_sets(data: str, split: Split) -> SetMaker:
+    """Sets of digits, or of the characters in a folder."""
+    images = digits(split) if data == "digits" else characters(find_folder(data, "omniglot", OMNIGLOT), split)
+    return SetMaker(images)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.tasks.models import fully_connected
+from pointset.tasks.rows import fully_connected
 
 Split = Literal["train", "test"]
 TEST_SHARE = 5

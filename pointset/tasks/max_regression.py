@@ -1,6 +1,7 @@
 """The largest of up to ten numbers (Set Transformer, arXiv 1810.00825, section 5.1): what a mean cannot tell."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -8,9 +9,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.comparison.task import Metric
 from pointset.data.batches import epoch_generator
-from pointset.tasks.models import check_row, fully_connected, row_model, used_options
-from pointset.tasks.task import Metric, SetBatch
+from pointset.tasks.rows import fully_connected, parts_of, row_model
+from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.options import ModelOptions
 
 MOST = 10
@@ -22,30 +24,27 @@ TEST_SETS = 1000
 """Of each size."""
 
 
-class MaxRegression:
+@dataclass(frozen=True)
+class MaxRegression(SetProblem):
     """x_1 ... x_n uniform in [0, 100], n uniform in 1 ... 10; say max x; the loss is the absolute error.
 
     All sets of a batch have one size, as in the authors' released notebook, so that nothing is padded. The test sets
-    are 1,000 of each size, so that no figure depends on luck with the sizes.
+    are 1,000 of each size, so that no number depends on luck with the sizes.
 
-    Models, by the table in the paper's supplement, at width 64: rFF = FC(64, ReLU) x 3, FC(64), under mean, sum or max,
+    Rows, by the table in the paper's supplement, at width 64: rFF = FC(64, ReLU) x 3, FC(64), under mean, sum or max,
     FC(64, ReLU) x 3, FC(1); and SAB(64, 4 heads) x 2, PMA_1(64, 4 heads), FC(1).
     """
 
     name: ClassVar[str] = "max-regression"
     title: ClassVar[str] = "Max regression"
-    metrics: ClassVar[Sequence[Metric]] = (Metric("MAE", higher_is_better=False),)
+    measured: ClassVar[Sequence[Metric]] = (Metric("MAE", higher_is_better=False),)
     rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA")
+    most: ClassVar[int] = MOST
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, n, 1] -> [B, 1]."""
-        check_row(row, self.rows)
-        hidden = () if row.endswith("PMA") else (options.dim,) * 3
+        hidden = () if parts_of(row)[1].startswith("pma") else (options.dim,) * 3
         return row_model(row, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
-
-    def used_options(self, row: str) -> set[str]:
-        """Options that a row's model is built from."""
-        return used_options(row)
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Sets of one random size."""
@@ -64,7 +63,7 @@ class MaxRegression:
         """Mean absolute error."""
         return F.l1_loss(output[:, 0], batch.target["maximum"])
 
-    def figures(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+    def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """Mean absolute error over all sets."""
         errors = [
             (output[:, 0] - batch.target["maximum"]).abs() for output, batch in zip(outputs, batches, strict=True)

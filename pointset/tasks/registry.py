@@ -2,13 +2,16 @@
 
 import dataclasses
 import difflib
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from pointset.comparison.experiment import KEYS, unknown_key
+from pointset.comparison.task import Task
 from pointset.errors import PointsetError
-from pointset.tasks.task import Task
 
 TASKS = {
+    "classification": "classification.task.Classification",
     "max-regression": "max_regression.MaxRegression",
     "clustering": "clustering.Clustering",
     "counting": "counting.Counting",
@@ -22,24 +25,41 @@ def list_tasks() -> list[str]:
     return list(TASKS)
 
 
-def create_task(name: str, **options: Any) -> Task:
+def create_task(name: str, **options: Any) -> Any:
     """Make a task.
 
     Args:
         name: one of `list_tasks()`.
         options: fields of the task's class, such as `data` of counting.
 
+    Returns:
+        A `Task`, with what its class has beyond that.
+
     Raises:
-        PointsetError: the name or an option is unknown, or the option is no good.
+        PointsetError: the name or an option is unknown, or the option is of no use.
     """
-    if name not in TASKS:
-        near = difflib.get_close_matches(str(name), TASKS, n=1, cutoff=0.0)
-        raise PointsetError(f"no task is called {name!r}: did you mean {near[0]}? Tasks are {', '.join(TASKS)}")
-    module, kind = TASKS[name].split(".")
-    task = getattr(import_module(f"pointset.tasks.{module}"), kind)
-    known = [field.name for field in dataclasses.fields(task)] if dataclasses.is_dataclass(task) else []
+    task, known = _class(name)
     for option in options:
         if option not in known:
             having = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise PointsetError(f"{name} has no use for {option}: {having}")
+            raise PointsetError(f"{name} has no option {option!r}: {having}")
     return task(**options)
+
+
+def task_from_file(name: str | None, options: Mapping[str, Any]) -> Task:
+    """Make a task from what stands in an experiment's file; one without a name is a classification."""
+    task, known = _class(name or "classification")
+    for option in options:
+        if option not in known:
+            raise PointsetError(unknown_key(option, [*KEYS, *known]))
+    return task.from_file(options)
+
+
+def _class(name: str) -> tuple[Any, list[str]]:
+    """The class of that name, and its options."""
+    if name not in TASKS:
+        near = difflib.get_close_matches(str(name), TASKS, n=1, cutoff=0.0)
+        raise PointsetError(f"no task is called {name!r}: did you mean {near[0]}? Tasks are {', '.join(TASKS)}")
+    module, _, kind = TASKS[name].rpartition(".")
+    task = getattr(import_module(f"pointset.tasks.{module}"), kind)
+    return task, [field.name for field in dataclasses.fields(task)]

@@ -9,8 +9,6 @@ import pytest
 from pointset.cli import main
 from pointset.commands.printing import in_hours
 
-pytestmark = pytest.mark.usefixtures("without_report")
-
 FILE = """
 title = "Two of them"
 data = "{data}"
@@ -60,10 +58,10 @@ def rows_of(printed: str) -> list[dict]:
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     """What is left, where it stands, half of it, where it stands, all of it, nothing left."""
     plan = json.loads(succeed(capsys, file, "--dry-run", "--workers", "2", "--json"))
-    assert [(one["model"], one["points"], one["cells"]) for one in plan["cells"]] == [
+    assert [(one["model"], one["points"], one["runs"]) for one in plan["runs"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
     ]
-    assert plan["seconds"] == pytest.approx(sum(one["seconds"] for one in plan["cells"]))
+    assert plan["seconds"] == pytest.approx(sum(one["seconds"] for one in plan["runs"]))
     assert plan["workers"] == 2
     assert not (tmp_path / "runs").exists()
 
@@ -74,24 +72,24 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4
     assert all((one["accuracy"] is not None) == (one["seed"] == 0) for one in states)
     plan = json.loads(succeed(capsys, file, "--dry-run", "--json"))
-    assert [one["cells"] for one in plan["cells"]] == [1] * 4
+    assert [one["runs"] for one in plan["runs"]] == [1] * 4
 
     whole = json.loads(succeed(capsys, file, "--workers", "1", "--json"))
     assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
     ]
-    assert whole["rows"][0]["published"] == [0.5, 0.1, 5]
-    assert len(list((tmp_path / "runs" / "two" / "cells").glob("*seed1/robustness.json"))) == 4
-    assert not list((tmp_path / "runs" / "two" / "cells").glob("*seed0/robustness.json"))
-    assert json.loads(succeed(capsys, file, "--dry-run", "--json"))["cells"] == []
+    assert whole["rows"][0]["metrics"]["accuracy"]["published"] == [0.5, 0.1, 5]
+    assert len(list((tmp_path / "runs" / "two" / "runs").glob("*seed1/robustness.json"))) == 4
+    assert not list((tmp_path / "runs" / "two" / "runs").glob("*seed0/robustness.json"))
+    assert json.loads(succeed(capsys, file, "--dry-run", "--json"))["runs"] == []
     shown = succeed(capsys, file, "--status")
     assert shown.count("finished") == 8
-    assert f"{whole['cells'][0]['accuracy']:.1%}" in shown
+    assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
 
 
 def test_a_plan_that_people_read(capsys, file):
     shown = succeed(capsys, file, "--dry-run", "--workers", "2")
-    assert re.search(r"attention +9 +2 +\d+\.\d +0:\d\d:\d\d\n", shown)
+    assert re.search(r"attention +9 +2 +[\d.]+ +0:\d\d:\d\d\n", shown)
     assert re.search(r"0:\d\d:\d\d of training, about 0:\d\d:\d\d with 2 at once; tests extra", shown)
 
 
@@ -135,10 +133,10 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
         (["two.toml", "--normalize", "none"], "two.toml decides normalize"),
         (
             ["two.toml", "--models", "isab4-pma"],
-            "'isab4-pma' is no row of the experiment: choose from rff-max, attention",
+            "'isab4-pma' is not a row of the experiment: choose from rff-max, attention",
         ),
         (["two.toml", "--seeds", "1", "1"], "a seed is given twice"),
-        (["two.toml", "--threads", "0"], "threads=0: give at least 1"),
+        (["two.toml", "--threads", "0"], "threads must be a whole number, at least 1, got 0"),
         (["two.toml", "--workers", "0"], "workers=0 does no work"),
         (["two.toml", "--backend", "slurm"], "--backend"),
         (["two.toml", "--data", "no/such/folder"], "no/such/folder"),

@@ -25,9 +25,7 @@ SHORT = ("max-regression", "--steps", "3", "--seeds", "0", "--workers", "1")
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pointset.tasks.max_regression.TEST_SETS", 20)
     (tmp_path / "two.toml").write_text(FILE)
-    (tmp_path / "classes.toml").write_text('data = "shapes10"')
 
 
 def succeed(capsys, *arguments: str) -> str:
@@ -40,7 +38,7 @@ def test_a_task_by_name(capsys, tmp_path):
     assert "Max regression, 1 seed, 3 steps of 128 sets, width 64" in out
     assert "0.1355 ± 0.0074" in out
     assert "rFF + mean" not in out
-    assert "saved in runs/max-regression: table.md, curves.png, results.csv, results.json" in out
+    assert "saved in runs/max-regression: report.html, report.md, table.md, results.csv, results.json" in out
     states = json.loads(succeed(capsys, "task", *SHORT[:-2], "--status", "--json"))
     assert [one["model"] for one in states] == ["rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA"]
     assert [one["state"] for one in states] == ["waiting", "waiting", "finished", "finished"]
@@ -52,7 +50,7 @@ def test_a_plan(capsys, tmp_path):
     out = succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run")
     assert "1 at once; tests extra" in out
     plan = json.loads(succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run", "--json"))
-    assert [(one["model"], one["cells"]) for one in plan["cells"]] == [("rFF + max", 1)]
+    assert [(one["model"], one["runs"]) for one in plan["runs"]] == [("rFF + max", 1)]
     assert not (tmp_path / "runs").exists()
 
 
@@ -60,11 +58,11 @@ def test_a_plan(capsys, tmp_path):
 def test_a_file_on_a_task(command, capsys, tmp_path):
     out = succeed(capsys, command, "two.toml", "--seeds", "1", "--workers", "1")
     assert "attention" in out
-    assert "saved in runs/two: table.md" in out
+    assert "saved in runs/two: report.html" in out
     shown = succeed(capsys, command, "two.toml", "--status")
     assert shown.count("finished") == 2
     assert shown.count("waiting") == 2
-    assert (tmp_path / "runs" / "two" / "cells" / "attention-seed1" / "model.safetensors").exists()
+    assert (tmp_path / "runs" / "two" / "runs" / "attention-seed1" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize(
@@ -72,18 +70,17 @@ def test_a_file_on_a_task(command, capsys, tmp_path):
     [
         (["task", "max-reg"], "no task is called 'max-reg': did you mean max-regression"),
         (["task", "none.toml"], "there is no experiment none.toml"),
-        (["task", "classes.toml"], "classes.toml: it names no task"),
-        (["task", "max-regression", "--models", "SAB"], "'SAB' is no row of the experiment: choose from rFF + mean"),
+        (["task", "max-regression", "--models", "SAB"], "'SAB' is not a row of the experiment: choose from rFF + mean"),
         (["task", "max-regression", "--steps", "0"], "got 0"),
-        (["task", "max-regression", "--data", "images"], "max-regression has no use for data: it has no options"),
+        (["task", "max-regression", "--data", "images"], "'data' is unknown: did you mean"),
         (["task", "max-regression", "--seeds", "1", "1"], "a seed is given twice"),
         (["compare", "two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
         (["compare", "two.toml", "--dim", "4"], "two.toml decides dim"),
         (
             ["compare", "two.toml", "--models", "SAB + PMA"],
-            "is no row of the experiment: choose from rFF + max, attention",
+            "is not a row of the experiment: choose from rFF + max, attention",
         ),
-        (["compare", "two.toml", "--data", "x"], "max-regression has no use for data"),
+        (["compare", "two.toml", "--data", "x"], "'data' is unknown: did you mean"),
         (["compare", "none.toml"], "there is no experiment none.toml"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -97,4 +94,4 @@ def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, 
     assert words in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
-    assert {path.name for path in Path(tmp_path).iterdir()} == {"two.toml", "classes.toml"}
+    assert {path.name for path in Path(tmp_path).iterdir()} == {"two.toml"}

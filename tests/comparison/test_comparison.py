@@ -4,17 +4,20 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
 import pointset
-from pointset.comparison.cells import Cell
-from pointset.comparison.comparing import Comparison
 from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.runs import Finished
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
+from pointset.tasks.classification.predictions import predictions_of
+from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -23,6 +26,7 @@ PROTOCOL = {
     "model_options": ModelOptions(dim=16),
     "recipe": Recipe(epochs=2, batch_size=16),
     "progress": False,
+    "report": False,
 }
 
 
@@ -30,8 +34,8 @@ def run(folder, data, **changes) -> Comparison:
     return pointset.compare(["isab4-pma", "rff-max"], data, out=folder, **{"seeds": [0, 1], **PROTOCOL, **changes})
 
 
-def figures(comparison: Comparison) -> list[Cell]:
-    return [replace(cell, seconds=0.0) for cell in comparison.cells]
+def figures(comparison: Comparison) -> list[Finished]:
+    return [replace(one, seconds=0.0) for one in comparison.runs]
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +46,21 @@ def done(clouds_folder, tmp_path_factory) -> tuple:
 
 def test_every_model_and_seed_is_there_in_the_given_order(done):
     _, comparison = done
-    cells = [(cell.model, cell.seed) for cell in comparison.cells]
-    assert cells == [("isab4-pma", 0), ("isab4-pma", 1), ("rff-max", 0), ("rff-max", 1)]
+    runs = [(one.model, one.seed) for one in comparison.runs]
+    assert runs == [("isab4-pma", 0), ("isab4-pma", 1), ("rff-max", 0), ("rff-max", 1)]
     assert [row.model for row in comparison.rows] == ["isab4-pma", "rff-max"]
-    assert all(cell.shapes == 60 and cell.epochs == 2 for cell in comparison.cells)
+    assert all(one.tested == 60 and one.length == 2 for one in comparison.runs)
 
 
-def test_workers_change_no_figure(done, clouds_folder, tmp_path, without_report):
+def test_workers_change_no_figure(done, clouds_folder, tmp_path):
     assert figures(run(tmp_path, clouds_folder, workers=2)) == figures(done[1])
 
 
 def test_what_is_finished_is_not_done_again(done, clouds_folder):
     folder, comparison = done
-    written = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/*")}
-    assert run(folder, clouds_folder, workers=1).cells == comparison.cells
-    assert {path: path.stat().st_mtime_ns for path in folder.glob("cells/*/*")} == written
+    written = {path: path.stat().st_mtime_ns for path in folder.glob("runs/*/*")}
+    assert run(folder, clouds_folder, workers=1).runs == comparison.runs
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("runs/*/*")} == written
 
 
 def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
@@ -64,16 +68,16 @@ def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
         run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
 
 
-def test_another_model_joins_a_comparison_under_the_same_protocol(done, clouds_folder, tmp_path, without_report):
+def test_another_model_joins_a_comparison_under_the_same_protocol(done, clouds_folder, tmp_path):
     shutil.copytree(done[0], tmp_path / "copy")
     joined = pointset.compare(
         ["rff-max", "rff-mean"], clouds_folder, seeds=[0], out=tmp_path / "copy", workers=1, **PROTOCOL
     )
-    assert joined.cells[0] == done[1].cells[2]
-    assert joined.cells[1].model == "rff-mean"
+    assert joined.runs[0] == done[1].runs[2]
+    assert joined.runs[1].model == "rff-mean"
 
 
-def test_changed_test_data_is_refused(done, clouds_folder, tmp_path, without_report):
+def test_changed_test_data_is_refused(done, clouds_folder, tmp_path):
     data = shutil.copytree(clouds_folder, tmp_path / "data")
     out = tmp_path / "out"
     pointset.compare(["rff-mean"], data, seeds=[0], out=out, workers=1, **PROTOCOL)
@@ -83,7 +87,7 @@ def test_changed_test_data_is_refused(done, clouds_folder, tmp_path, without_rep
         pointset.compare(["rff-mean"], data, seeds=[0], out=out, workers=1, **PROTOCOL)
 
 
-def test_the_files_hold_every_cell_and_the_protocol(done):
+def test_the_files_hold_every_run_and_the_protocol(done):
     folder, comparison = done
     saved = json.loads((folder / "results.json").read_text())
     assert saved["configuration"]["recipe"]["epochs"] == 2
@@ -91,26 +95,27 @@ def test_the_files_hold_every_cell_and_the_protocol(done):
     assert saved["configuration"]["seeds"] == [0, 1]
     assert [entry["name"] for entry in saved["configuration"]["models"]] == ["isab4-pma", "rff-max"]
     assert saved["versions"]["torch"].startswith("2.")
-    assert [Cell(**cell) for cell in saved["cells"]] == comparison.cells
+    assert [Finished(**one) for one in saved["runs"]] == comparison.runs
     assert saved["failures"] == []
     (pair,) = saved["pairs"]["24"]
     assert (pair["first"], pair["second"]) == ("isab4-pma", "rff-max")
     assert [row["model"] for row in saved["rows"]] == ["isab4-pma", "rff-max"]
     assert all(row["cost"]["multiply_adds"] > 0 for row in saved["rows"])
     with (folder / "results.csv").open() as file:
-        assert [row["accuracy"] for row in csv.DictReader(file)] == [str(cell.accuracy) for cell in comparison.cells]
+        expected = [str(one.metrics["accuracy"]) for one in comparison.runs]
+        assert [row["accuracy"] for row in csv.DictReader(file)] == expected
     table, caption = (folder / "table.md").read_text().split("\n\n")
     assert table.count("\n") == 3
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
 
 
 def test_figures_follow_from_the_predictions(done, clouds_folder):
-    """What stands in a cell can be computed again from the model, and from the logits, that lie beside it."""
+    """What stands in a one can be computed again from the model, and from the logits, that lie beside it."""
     folder, comparison = done
     test = pointset.load_dataset(clouds_folder, "test", 24)
-    for cell in comparison.cells:
-        kept = comparison.evaluation(cell)
-        model, _ = pointset.load_run(folder / "cells" / f"{cell.model}-n24-seed{cell.seed}")
+    for one in comparison.runs:
+        kept = predictions_of(comparison, one.model, one.seed)
+        model, _ = pointset.load_run(folder / "runs" / f"{one.model}-n24-seed{one.seed}")
         np.testing.assert_allclose(pointset.evaluate(model, test).logits, kept.logits, atol=1e-5)
         np.testing.assert_array_equal(kept.labels, test.labels)
         found = kept.summary()
@@ -122,10 +127,10 @@ def test_figures_follow_from_the_predictions(done, clouds_folder):
             "calibration_error",
             "calibration_error_equal_mass",
         )
-        assert [getattr(cell, name) for name in names] == [found[name] for name in names]
-        assert cell.parameters == sum(parameter.numel() for parameter in model.parameters())
+        assert one.metrics == {name: found[name] for name in names}
+        assert one.parameters == sum(parameter.numel() for parameter in model.parameters())
     differences = comparison.pairs[24][0].seed_differences
-    accuracies = [cell.accuracy for cell in comparison.cells]
+    accuracies = [one.metrics["accuracy"] for one in comparison.runs]
     assert differences == pytest.approx([accuracies[0] - accuracies[2], accuracies[1] - accuracies[3]])
 
 
@@ -134,12 +139,13 @@ def test_rows_and_pairs_share_their_seeds_and_shapes(done):
     assert {first.best, second.best} == {True, False}
     worse = second if first.best else first
     assert worse.below_best.second == worse.model
-    assert worse.below_best.difference == pytest.approx(abs(first.accuracy - second.accuracy))
+    apart = first.metrics["accuracy"].mean - second.metrics["accuracy"].mean
+    assert worse.below_best.difference == pytest.approx(abs(apart))
 
 
 def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
     folder = shutil.copytree(done[0], tmp_path / "copy")
-    damaged = folder / "cells" / "rff-max-n24-seed1" / "predictions.npz"
+    damaged = folder / "runs" / "rff-max-n24-seed1" / "predictions.npz"
     whole = damaged.read_bytes()
     for content in (b"", b"PK\x03\x04", whole[: len(whole) // 2], whole[:200] + b"\0" * 64 + whole[264:]):
         damaged.write_bytes(content)
@@ -152,15 +158,15 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
     [
         (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
         (["rff-max", "rff-max"], [0], "given twice"),
-        ("two.toml", [0], "models='two.toml' is one text: give a list of names; a file is run by"),
-        (["rff-max"], [], "at least one model, one size and one seed"),
-        ([], [0], "at least one model, one size and one seed"),
+        ("two.toml", [0], "models must be a list of names, got 'two.toml'; a file is run by"),
+        (["rff-max"], [], "at least one model and one seed"),
+        ([], [0], "at least one model and one seed"),
         (["rff-max"], [-1], "seed must be .* got -1"),
-        ([{"name": "rff-max", "form": "paper"}], [0], "rff-max has no use for form"),
+        ([{"name": "rff-max", "form": "paper"}], [0], "rff-max does not use form"),
         (
             [{"name": "rff-max", "label": 151 * "x"}],
             [0],
-            "151 characters long, and names a folder: give the row a label",
+            "151 characters and names a folder: give at most 150",
         ),
     ],
 )
@@ -174,7 +180,7 @@ def test_mistakes_are_found_before_anything_is_trained(models, seeds, words, clo
     ("change", "words"),
     [({"augment": ("scale", "jiter")}, "augment.*'jiter'"), ({"device": "cuda:77"}, "cuda:77")],
 )
-def test_a_recipe_that_no_cell_can_follow_leaves_the_folder_free(change, words, clouds_folder, tmp_path):
+def test_a_recipe_that_no_run_can_follow_leaves_the_folder_free(change, words, clouds_folder, tmp_path):
     recipe = replace(PROTOCOL["recipe"], **change)
     with pytest.raises(PointsetError, match=words):
         pointset.compare(["rff-max"], clouds_folder, seeds=[0], out=tmp_path / "out", **{**PROTOCOL, "recipe": recipe})
@@ -186,7 +192,7 @@ def test_a_recipe_that_no_cell_can_follow_leaves_the_folder_free(change, words, 
     [
         ({"workers": 0}, "workers=0 does no work: ask for at least 1"),
         ({"workers": -5}, "workers=-5 does no work"),
-        ({"threads": 0}, "threads=0: give at least 1"),
+        ({"threads": 0}, "threads must be .* at least 1, got 0"),
         ({"backend": "slurm"}, "backend='slurm' is unknown: choose one of loky, dask, ray"),
         ({"scheduler": "tcp://host:1"}, "scheduler=tcp://host:1 is a cluster's address: name its backend"),
     ],
@@ -199,24 +205,22 @@ def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path)
 
 def test_the_caption_names_the_epoch_that_counts():
     experiment = Experiment(
+        task=Classification(points=(24, 7)),
         models=(Entry("rff-max"),),
-        points=(24, 7),
         seeds=(0,),
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=9, validation=0.1, patience=2),
     )
-    assert Comparison(experiment, [], {}, {}).caption() == (
+    assert Comparison(experiment, [], {}, {}, [], Path()).caption() == (
         "shapes10, 24 / 7 points, 1 seed, 9 epochs, width 16, form reference; every test shape, best validation epoch"
     )
     steps = replace(experiment, seeds=(0, 3), recipe=Recipe(steps=700))
-    assert Comparison(steps, [], {}, {}).caption() == (
+    assert Comparison(steps, [], {}, {}, [], Path()).caption() == (
         "shapes10, 24 / 7 points, 2 seeds, 700 steps, width 16, form reference; every test shape, last epoch, "
         "mean ± standard deviation over seeds"
     )
 
 
-def test_a_comparison_without_a_folder_has_no_predictions():
-    experiment = Experiment(models=(Entry("rff-max"),))
-    cell = Cell("rff-max", 24, 0, *[0.5] * 6, 1, 1.0, 1, 60)
-    with pytest.raises(PointsetError, match="has no folder to read predictions from"):
-        Comparison(experiment, [cell], {}, {}).evaluation(cell)
+def test_a_run_that_is_not_there_is_named_with_those_that_are(done):
+    with pytest.raises(PointsetError, match="seed 7 is not a finished run: choose from isab4-pma, 24 points, seed 0"):
+        done[1].model("rff-max", 7)

@@ -3,21 +3,22 @@
 import json
 import math
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 
 import pointset.comparison.progress
-from pointset.comparison.cells import Cell, Job
-from pointset.comparison.comparing import make_jobs, run_experiment
+from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.grid import make_runs
 from pointset.comparison.progress import Estimate, State, estimate, status
+from pointset.comparison.runs import Finished, Run
 from pointset.data.dataset import load_dataset
-from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
+from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -28,28 +29,27 @@ EPOCHS = 3
 def experiment(clouds_folder) -> Experiment:
     return Experiment(
         models=(Entry("rff-max"), Entry("isab4-pma", {"form": "paper"})),
-        data=str(clouds_folder),
-        points=(24, 7),
+        task=Classification(data=str(clouds_folder), points=(24, 7), robustness_seeds=(4,)),
         seeds=(0, 4),
-        robustness_seeds=(4,),
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=EPOCHS, batch_size=16),
     )
 
 
-def jobs_of(experiment: Experiment, out: Path) -> dict[tuple[str, int, int], Job]:
-    return {(job.name, job.points, job.seed): job for job in make_jobs(experiment, out)}
+def runs_of(experiment: Experiment, out: Path) -> dict[tuple[str, int, int], Run]:
+    return {(run.model, run.size, run.seed): run for run in make_runs(experiment, out)}
 
 
-def has_epochs(job: Job, epochs: int) -> None:
-    job.folder.mkdir(parents=True, exist_ok=True)
-    (job.folder / "history.jsonl").write_text("".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
+def has_epochs(run: Run, epochs: int) -> None:
+    run.folder.mkdir(parents=True, exist_ok=True)
+    (run.folder / "history.jsonl").write_text("".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
 
 
-def has_result(job: Job, accuracy: float) -> None:
-    has_epochs(job, EPOCHS)
-    cell = Cell(job.label, job.points, job.seed, *[accuracy] * 6, parameters=9, seconds=1.0, epochs=EPOCHS, shapes=60)
-    job.result.write_text(json.dumps(asdict(cell)))
+def has_result(run: Run, accuracy: float) -> None:
+    has_epochs(run, EPOCHS)
+    metrics = {"accuracy": accuracy}
+    cell = Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=EPOCHS, tested=60)
+    run.result.write_text(json.dumps(asdict(cell)))
 
 
 def everything(folder: Path) -> dict[Path, float]:
@@ -61,47 +61,47 @@ def test_before_the_start_all_is_waiting_and_nothing_is_written(experiment, tmp_
     assert [(one.model, one.points, one.seed) for one in found] == [
         (label, points, seed) for seed in (0, 4) for points in (24, 7) for label in ("rff-max", "isab4-pma form=paper")
     ]
-    assert {(one.state, one.epochs, one.accuracy, one.reason) for one in found} == {("waiting", 0, None, "")}
+    assert {(one.state, one.done, one.metrics, one.reason) for one in found} == {("waiting", 0, None, "")}
     assert not (tmp_path / "out").exists()
 
 
 def test_every_state(experiment, tmp_path):
-    jobs = jobs_of(experiment, tmp_path)
-    has_result(jobs["rff-max", 24, 0], 0.75)
-    has_epochs(jobs["isab4-pma", 24, 0], 2)
-    has_epochs(jobs["rff-max", 7, 0], 1)
-    has_epochs(jobs["isab4-pma", 7, 0], 1)
-    jobs["isab4-pma", 7, 0].failed("the loss became nan")
-    has_result(jobs["rff-max", 24, 4], 0.5)
-    (jobs["rff-max", 24, 4].folder / "robustness.json").write_text("{}")
-    has_result(jobs["isab4-pma", 24, 4], 0.25)  # its robustness is asked for and not there
-    with jobs["isab4-pma", 24, 0].locked():
+    runs = runs_of(experiment, tmp_path)
+    has_result(runs["rff-max", 24, 0], 0.75)
+    has_epochs(runs["isab4-pma", 24, 0], 2)
+    has_epochs(runs["rff-max", 7, 0], 1)
+    has_epochs(runs["isab4-pma", 7, 0], 1)
+    runs["isab4-pma", 7, 0].failed("the loss became nan")
+    has_result(runs["rff-max", 24, 4], 0.5)
+    (runs["rff-max", 24, 4].folder / "robustness.json").write_text("{}")
+    has_result(runs["isab4-pma", 24, 4], 0.25)  # its robustness is asked for and not there
+    with runs["isab4-pma", 24, 0].locked():
         found = {(one.model.split()[0], one.points, one.seed): one for one in status(experiment, tmp_path)}
     label = "isab4-pma form=paper"
     assert found == {
-        ("rff-max", 24, 0): State("rff-max", 24, 0, "finished", EPOCHS, accuracy=0.75),
+        ("rff-max", 24, 0): State("rff-max", 24, 0, "finished", EPOCHS, {"accuracy": 0.75}),
         ("isab4-pma", 24, 0): State(label, 24, 0, "running", 2),
         ("rff-max", 7, 0): State("rff-max", 7, 0, "stopped", 1),
         ("isab4-pma", 7, 0): State(label, 7, 0, "failed", 1, reason="the loss became nan"),
-        ("rff-max", 24, 4): State("rff-max", 24, 4, "finished", EPOCHS, accuracy=0.5),
-        ("isab4-pma", 24, 4): State(label, 24, 4, "stopped", EPOCHS, accuracy=0.25),
+        ("rff-max", 24, 4): State("rff-max", 24, 4, "finished", EPOCHS, {"accuracy": 0.5}),
+        ("isab4-pma", 24, 4): State(label, 24, 4, "stopped", EPOCHS, {"accuracy": 0.25}),
         ("rff-max", 7, 4): State("rff-max", 7, 4, "waiting", 0),
         ("isab4-pma", 7, 4): State(label, 7, 4, "waiting", 0),
     }
 
 
-def test_a_failed_cell_that_is_tried_again_is_running(experiment, tmp_path):
-    job = jobs_of(experiment, tmp_path)["rff-max", 24, 0]
-    job.failed("the loss became nan")
-    with job.locked():
+def test_a_failed_run_that_is_tried_again_is_running(experiment, tmp_path):
+    run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
+    run.failed("the loss became nan")
+    with run.locked():
         assert status(experiment, tmp_path)[0].state == "running"
     assert status(experiment, tmp_path)[0].state == "failed"
 
 
 def test_looking_changes_nothing(experiment, tmp_path):
-    jobs = jobs_of(experiment, tmp_path)
-    has_result(jobs["rff-max", 24, 0], 0.75)
-    with jobs["isab4-pma", 24, 0].locked():
+    runs = runs_of(experiment, tmp_path)
+    has_result(runs["rff-max", 24, 0], 0.75)
+    with runs["isab4-pma", 24, 0].locked():
         before = everything(tmp_path)
         status(experiment, tmp_path)
         assert everything(tmp_path) == before
@@ -118,20 +118,20 @@ def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path)
 
 
 def test_a_damaged_result_is_named(experiment, tmp_path):
-    job = jobs_of(experiment, tmp_path)["rff-max", 24, 0]
-    has_result(job, 0.5)
-    job.result.write_text("{")
+    run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
+    has_result(run, 0.5)
+    run.result.write_text("{")
     with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json is no valid JSON"):
         status(experiment, tmp_path)
 
 
-def test_after_a_run_all_is_finished_and_nothing_is_left(experiment, tmp_path, without_report):
-    small = replace(experiment, points=(7,), robustness_seeds=())
-    comparison = run_experiment(small, tmp_path, Workers(1), progress=False)
+def test_after_a_run_all_is_finished_and_nothing_is_left(experiment, tmp_path):
+    small = experiment.changed(points=(7,), robustness_seeds=())
+    comparison = run_experiment(small, tmp_path, Workers(1), progress=False, report=False)
     found = status(small, tmp_path)
-    assert {(one.state, one.epochs) for one in found} == {("finished", EPOCHS)}
-    accuracies = {(cell.model, cell.seed): cell.accuracy for cell in comparison.cells}
-    assert {(one.model, one.seed): one.accuracy for one in found} == accuracies
+    assert {(one.state, one.done) for one in found} == {("finished", EPOCHS)}
+    accuracies = {(cell.model, cell.seed): cell.metrics for cell in comparison.runs}
+    assert {(one.model, one.seed): one.metrics for one in found} == accuracies
     assert estimate(small, tmp_path) == []
 
 
@@ -139,19 +139,18 @@ def test_after_a_run_all_is_finished_and_nothing_is_left(experiment, tmp_path, w
 def steady(monkeypatch) -> None:
     """Every step of isab4-pma takes 3 seconds and of rff-max 2, at 24 points; a tenth of it at 7."""
 
-    def step_seconds(job: Job, train) -> float:
-        assert len(train.points[0]) == job.points, "measured on sets of its size"
-        return {"rff-max": 2.0, "isab4-pma": 3.0}[job.name] * {24: 1.0, 7: 0.1}[job.points]
+    def step_seconds(run: Run) -> float:
+        return {"rff-max": 2.0, "isab4-pma": 3.0}[run.model] * {24: 1.0, 7: 0.1}[run.size]
 
-    monkeypatch.setattr(pointset.comparison.progress, "_step_seconds", step_seconds)
+    monkeypatch.setattr(pointset.comparison.progress, "step_seconds", step_seconds)
 
 
 def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady):
     """120 shapes in batches of 16 are 8 steps an epoch; 3 epochs, 2 seeds."""
-    jobs = jobs_of(experiment, tmp_path)
-    has_result(jobs["rff-max", 24, 0], 0.75)  # nothing is left of it
-    has_epochs(jobs["isab4-pma", 24, 0], 2)
-    has_result(jobs["rff-max", 7, 4], 0.75)  # all but its robustness, which is no training
+    runs = runs_of(experiment, tmp_path)
+    has_result(runs["rff-max", 24, 0], 0.75)  # nothing is left of it
+    has_epochs(runs["isab4-pma", 24, 0], 2)
+    has_result(runs["rff-max", 7, 4], 0.75)  # all but its robustness, which is no training
     before = everything(tmp_path)
     paper = "isab4-pma form=paper"
     assert estimate(experiment, tmp_path) == [
@@ -173,14 +172,14 @@ def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady
     ],
 )
 def test_an_estimate_counts_the_steps_of_the_recipe(recipe, steps, experiment, tmp_path, steady):
-    one = replace(experiment, recipe=recipe, points=(24,), seeds=(0,), models=(Entry("rff-max"),), robustness_seeds=())
+    one = experiment.changed(recipe=recipe, points=(24,), seeds=(0,), models=(Entry("rff-max"),))
     (found,) = estimate(one, tmp_path)
     assert found.seconds == pytest.approx(2.0 * steps)
 
 
 def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, clouds_folder, tmp_path):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    one = replace(experiment, points=(24,), models=(Entry("isab4-pma"),), threads=threads + 1)
+    one = experiment.changed(points=(24,), models=(Entry("isab4-pma"),), threads=threads + 1)
     start = time.perf_counter()
     (found,) = estimate(one, tmp_path / "out")
     taken = time.perf_counter() - start
@@ -194,4 +193,4 @@ def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, 
 
 def test_an_estimate_finds_data_that_is_not_there(experiment, tmp_path):
     with pytest.raises(PointsetError, match="65 is more than the 64"):
-        estimate(replace(experiment, points=(24, 65), sets=DataOptions()), tmp_path)
+        estimate(experiment.changed(points=(24, 65)), tmp_path)

@@ -15,23 +15,22 @@ import pytest
 from matplotlib.colors import to_hex
 from PIL import Image
 
-from pointset.comparison.comparing import Comparison, cell_folder
 from pointset.comparison.experiment import Entry
-from pointset.comparison.report import figures
-from pointset.comparison.report.content import (
-    calibration_table,
-    class_table,
-    pair_table,
-    robustness_table,
-    sections,
-    verdicts,
-)
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.report import charts
+from pointset.comparison.report.content import pair_table, sections, verdicts
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.pages import describe
 from pointset.comparison.results import FILES, origins
-from pointset.comparison.tables import make_table
+from pointset.comparison.tables import Summary, make_table
+from pointset.evaluation import calibration
 from pointset.runs.atomic import read_json
+from pointset.tasks.classification import charts as classifiers
+from pointset.tasks.classification.predictions import predictions_of, robustness_of
+from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
+from pointset.tasks.classification.task import Classification
 
+METRIC = Classification().measured[0]
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""
 SECTIONS = [
@@ -147,7 +146,7 @@ def test_what_users_wrote_is_text_and_no_markup(html, page):
     assert "<b>" not in html
 
 
-def test_a_failed_cell_is_shown_with_its_reason(reported, html, page, markdown):
+def test_a_failed_run_is_shown_with_its_reason(reported, html, page, markdown):
     assert len(reported.failures) == 4
     failed = page.under("p")
     for failure in reported.failures:
@@ -194,34 +193,34 @@ def test_the_markdown_says_the_same(reported, page, markdown):
 
 
 def test_the_main_table_is_the_comparisons(reported, markdown):
-    for part in ("figures", "costs"):
-        assert make_table(reported.rows, "github", part=part) in markdown
+    metrics = reported.experiment.task.measured
+    for part in ("metrics", "costs"):
+        assert make_table(reported.rows, metrics, "github", part=part) in markdown
     main = tables_of(markdown)[0]
     assert [line[:2] for line in main[2:]] == [["rff-max", "24"], [ODD, "24"], ["rff-max", "12"], [ODD, "12"]]
     row = dict(zip(main[0], main[2], strict=True))
-    accuracies = [cell.accuracy for cell in reported.cells[:2]]
+    accuracies = [run.metrics["accuracy"] for run in reported.runs[:2]]
     assert row["accuracy %"] == f"{100 * fmean(accuracies):.1f} ± {100 * np.std(accuracies, ddof=1):.1f}"
     assert row["published %"] == "50.0 ± 2.0"
-    assert row["verdict"] == reported.rows[0].verdict != ""
+    assert row["verdict"] == reported.rows[0].metrics["accuracy"].verdict(metrics[0]) != ""
 
 
 def test_pairs_are_shown_with_their_evidence(reported):
     pair = reported.pairs[24][0]
-    (shown,) = pair_table([pair])
+    (shown,) = pair_table([pair], METRIC)
     assert shown["pair"] == f"rff-max - {ODD}"
     assert float(shown["difference"]) == pytest.approx(100 * pair.difference, abs=0.051)
     assert shown["verdict"] in ("distinguishable", "not distinguishable")
     low = replace(pair, p_seeds=None, over_seeds=None, p_mcnemar=0.00004, p_holm=0.049)
-    (shown,) = pair_table([low])
+    shown, _ = pair_table([low, pair], METRIC)
     assert (shown["p seeds"], shown["over seeds"], shown["McNemar"]) == ("", "", "< 0.001")
     assert (shown["p Holm"], shown["verdict"]) == ("0.049", "the runs differ; one seed")
-    (shown,) = pair_table([replace(low, p_holm=0.051)])
+    shown, _ = pair_table([replace(low, p_holm=0.051), pair], METRIC)
     assert shown["verdict"] == "not distinguishable"
 
 
 def content_of(comparison: Comparison, label: str, points: int, seed: int, name: str) -> Path:
-    entry = next(entry for entry in comparison.experiment.models if entry.label == label)
-    return cell_folder(comparison.folder, entry, points, seed) / name
+    return comparison.run(label, seed, points).folder / name
 
 
 def test_evidence_is_what_lies_in_the_folders(reported, evidence):
@@ -234,10 +233,11 @@ def test_evidence_is_what_lies_in_the_folders(reported, evidence):
     assert evidence.curve(ODD, "validation_accuracy") == pytest.approx(expected)
     assert evidence.curve(ODD, "no such column") == []
     tested = read_json(content_of(reported, ODD, 24, 0, "robustness.json"))
-    assert evidence.by_size(ODD) == {16: tested["by_size"]["16"], 24: tested["by_size"]["24"]}
-    found = evidence.corruption_errors(ODD)
-    assert found == {name: pytest.approx(list(errors.values())) for name, errors in tested["errors"].items()}
-    assert list(evidence.robustness(ODD)) == [0], "seed 3 was not asked for"
+    assert classifiers.by_size(evidence, ODD) == {16: tested["by_size"]["16"], 24: tested["by_size"]["24"]}
+    clean = tested["clean_error"]
+    expected = {name: pytest.approx([clean, *errors.values()]) for name, errors in tested["errors"].items()}
+    assert classifiers.corruption_errors(evidence, ODD) == expected
+    assert list(robustness_of(evidence.folders(ODD))) == [0], "seed 3 was not asked for"
 
 
 def test_tables_of_the_report(reported, evidence):
@@ -249,12 +249,15 @@ def test_tables_of_the_report(reported, evidence):
     assert second["clean error %"] == f"{100 * ours['clean_error']:.1f}"
 
     calibrated = calibration_table(evidence)[1]
-    assert calibrated["ECE %, equal mass"] == f"{100 * evidence.rows[ODD].calibration_error_equal_mass:.1f}"
-    assert calibrated["Brier"] == f"{evidence.rows[ODD].brier:.3f}"
+    assert (
+        calibrated["ECE %, equal mass"]
+        == f"{100 * evidence.rows[ODD].metrics['calibration_error_equal_mass'].mean:.1f}"
+    )
+    assert calibrated["Brier"] == f"{evidence.rows[ODD].metrics['brier'].mean:.3f}"
 
     classes = class_table(evidence)
     assert [(row["class"], row["shapes"]) for row in classes] == [("ball", 20), ("box", 20), ("rod", 20)]
-    runs = [reported.evaluation(cell) for cell in evidence.cells("rff-max")]
+    runs = [predictions_of(reported, "rff-max", run.seed, 24) for run in evidence.runs("rff-max")]
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
@@ -262,7 +265,8 @@ def test_the_verdict_in_a_sentence(reported):
     rows = reported.rows[:2]
     best, other = sorted(rows, key=lambda row: not row.best)
     at = "At 24 points"
-    assert f"{at} {best.model} is the most accurate, at {100 * best.accuracy:.1f} %" in verdicts(reported)[0]
+    mean = best.metrics["accuracy"].mean
+    assert f"{at} {best.model} has the best accuracy, {100 * mean:.1f} %" in verdicts(reported)[0]
     assert len(verdicts(reported)) == 2
 
     def said(p_holm: float, **changes) -> str:
@@ -279,39 +283,41 @@ def axes_of(figure) -> list:
 
 
 def test_curves_and_points_are_at_their_figures(reported, evidence):
-    training, validation = axes_of(figures.learning_curves(evidence))
+    training, validation = axes_of(classifiers.curves(evidence))
     for axes, name in ((training, "accuracy"), (validation, "validation_accuracy")):
         for line, model in zip(axes.lines, evidence, strict=True):
             assert list(line.get_xdata()) == [1, 2, 3]
             assert list(line.get_ydata()) == pytest.approx([100 * value for value in evidence.curve(model, name)])
     assert (training.get_ylabel(), validation.get_ylabel()) == ("training accuracy %", "validation accuracy %")
 
-    costs, seconds = axes_of(figures.pareto(evidence))
+    costs, seconds = axes_of(charts.pareto(evidence))
     rows = evidence.rows.values()
     for axes, values in (
         (costs, [row.cost.multiply_adds / 1e6 for row in rows]),
         (seconds, [row.seconds for row in rows]),
     ):
         found = [bar.lines[0].get_xydata()[0].tolist() for bar in axes.containers]
-        assert found == [pytest.approx([x, 100 * row.accuracy]) for x, row in zip(values, rows, strict=True)]
+        assert found == [
+            pytest.approx([x, 100 * row.metrics["accuracy"].mean]) for x, row in zip(values, rows, strict=True)
+        ]
 
-    (sizes,) = axes_of(figures.trained_sizes([Evidence(reported, points) for points in (24, 12)]))
+    (sizes,) = axes_of(charts.trained_sizes([Evidence(reported, points) for points in (24, 12)]))
     bars = {24: reported.rows[0], 12: reported.rows[2]}
     found = dict(sizes.containers[0].lines[0].get_xydata().tolist())
-    assert found == {points: pytest.approx(100 * row.accuracy) for points, row in bars.items()}
+    assert found == {points: pytest.approx(100 * row.metrics["accuracy"].mean) for points, row in bars.items()}
 
-    panels = axes_of(figures.robustness(evidence))
-    errors = evidence.corruption_errors(ODD)
+    panels = axes_of(classifiers.robustness(evidence))
+    errors = classifiers.corruption_errors(evidence, ODD)
     assert [panel.get_title() for panel in panels] == [name.replace("_", " ") for name in errors]
-    clean = evidence.robustness(ODD)[0].clean_error  # of seed 0
     for panel, found in zip(panels, errors.values(), strict=True):
-        assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in (clean, *found)])
+        assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in found])
 
-    shares = axes_of(figures.confusions(evidence))[0].images[0].get_array() ** 2
+    shares = axes_of(classifiers.confusions(evidence))[0].images[0].get_array() ** 2
     np.testing.assert_allclose(np.asarray(shares).sum(axis=1), 1.0)
 
-    diagram = axes_of(figures.reliability(evidence))[1]
-    kept = evidence.reliability(ODD)
+    diagram = axes_of(classifiers.reliability(evidence))[1]
+    run = classifiers.first_run(evidence, ODD)
+    kept = calibration.reliability(run.logits, run.labels, "mass")
     assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
         np.stack([kept.confidence, kept.accuracy], axis=1)
     )
@@ -329,48 +335,52 @@ def test_the_front_joins_what_nothing_beats(evidence):
     evidence = Evidence(replace(evidence.comparison, experiment=experiment), 24)
     evidence.rows = {
         name: replace(
-            base, model=name, accuracy=height, interval=None, seconds=cost, cost=replace(base.cost, multiply_adds=cost)
+            base,
+            model=name,
+            metrics={"accuracy": Summary(height, None, None, 1, None)},
+            seconds=cost,
+            cost=replace(base.cost, multiply_adds=cost),
         )
         for name, (cost, height) in zip(names, marks, strict=True)
     }
-    for axes in axes_of(figures.pareto(evidence)):
+    for axes in axes_of(charts.pareto(evidence)):
         (front,) = [line for line in axes.lines if line.get_drawstyle().startswith("steps")]
         assert sorted(set(front.get_ydata())) == pytest.approx([50.0, 90.0])
         assert len(set(front.get_xdata())) == 2
 
 
 def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
-    experiment = replace(reported.experiment, models=(Entry("rff-max"),), points=(24,), seeds=(3,), robustness_seeds=())
-    cells = [cell for cell in reported.cells if (cell.model, cell.points, cell.seed) == ("rff-max", 24, 3)]
-    small = replace(reported, experiment=experiment, cells=cells, pairs={24: []}, failures=())
+    experiment = reported.experiment.changed(models=(Entry("rff-max"),), points=(24,), seeds=(3,))
+    runs = [run for run in reported.runs if (run.model, run.points, run.seed) == ("rff-max", 24, 3)]
+    small = replace(reported, experiment=experiment, runs=runs, pairs={24: []}, failures=())
     found = list(sections(small))
     # Robustness is shown where it was tested, and that was for the other seed.
     assert [section.title for section in found] == ["Learning curves", "Calibration", "What is taken for what"]
-    assert verdicts(small)[0].startswith("At 24 points rff-max is the most accurate")
+    assert verdicts(small)[0].startswith("At 24 points rff-max has the best accuracy")
 
 
-def test_a_size_without_a_finished_cell_is_left_out(reported):
-    cells = [cell for cell in reported.cells if cell.points == 24]
-    found = list(sections(replace(reported, cells=cells)))
+def test_a_size_without_a_finished_run_is_left_out(reported):
+    runs = [run for run in reported.runs if run.points == 24]
+    found = list(sections(replace(reported, runs=runs)))
     assert [section.title for section in found] == [title for title, _ in SECTIONS[1:8]]
-    assert {section.name for section in found if section.figure} == {name for _, name in SECTIONS[1:8] if name}
+    assert {section.name for section in found if section.chart} == {name for _, name in SECTIONS[1:8] if name}
 
 
 def test_an_empty_title_is_filled_in(reported):
     plain = replace(reported, experiment=replace(reported.experiment, title=""))
-    assert describe(plain)["title"] == f"3 models on {reported.experiment.data}"
+    assert describe(plain)["title"] == f"3 models on {reported.experiment.task.title}"
 
 
 def test_a_model_has_one_colour_in_all_figures(evidence, reported):
-    drawn = [figures.learning_curves(evidence), figures.robustness(evidence)]
-    drawn.append(figures.learning_curves(Evidence(reported, 12)))
+    drawn = [classifiers.curves(evidence), classifiers.robustness(evidence)]
+    drawn.append(classifiers.curves(Evidence(reported, 12)))
     colours = {tuple(to_hex(line.get_color()) for line in axes_of(figure)[0].lines) for figure in drawn}
     assert len(colours) == 1
     assert len(set(*colours)) == 2
 
 
-def test_a_report_names_every_commit_that_trained_a_cell(reported):
-    """The cells of a folder may be older than its report."""
+def test_a_report_names_every_commit_that_trained_a_run(reported):
+    """The runs of a folder may be older than its report."""
     file = content_of(reported, ODD, 24, 3, "run.json")
     whole = file.read_text()
     try:
@@ -379,8 +389,8 @@ def test_a_report_names_every_commit_that_trained_a_cell(reported):
     finally:
         file.write_text(whole)
     ours = json.loads(whole)
-    assert [(one["commit"], one["cells"]) for one in found] == [
-        (ours["commit"], len(reported.cells) - 1),
+    assert [(one["commit"], one["runs"]) for one in found] == [
+        (ours["commit"], len(reported.runs) - 1),
         ("c0ffee", 1),
     ]
     assert about["commit"].endswith("; c0ffee")

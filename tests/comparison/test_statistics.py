@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from pointset.comparison.statistics import compare_pairs, holm, mcnemar, mean_interval, paired_bootstrap, seed_error
 from pointset.errors import PointsetError
@@ -56,7 +57,7 @@ def test_three_seeds_are_enough_for_a_gap_of_twenty_points():
         str(rate): {seed: rng.random(300) < rate + 0.02 * rng.standard_normal() for seed in range(3)}
         for rate in (0.60, 0.62, 0.64, 0.66, 0.68, 0.70, 0.86)
     }
-    first_against_last = next(p for p in compare_pairs(right) if (p.first, p.second) == ("0.6", "0.86"))
+    first_against_last = next(p for p in compare_pairs(right, pooled=True) if (p.first, p.second) == ("0.6", "0.86"))
     assert first_against_last.distinguishable
 
 
@@ -78,7 +79,7 @@ def test_the_bootstrap_agrees_with_the_normal_interval_for_many_shapes():
 
 def test_models_that_never_differ_are_not_distinguishable():
     same = {seed: np.array([True, False, True]) for seed in (0, 1)}
-    (pair,) = compare_pairs({"a": same, "b": same})
+    (pair,) = compare_pairs({"a": same, "b": same}, pooled=True)
     assert (pair.difference, pair.p, pair.distinguishable) == (0.0, 1.0, False)
 
 
@@ -88,7 +89,7 @@ def test_pairs_share_seeds_and_are_counted_by_holm():
         name: {seed: rng.random(300) < rate + 0.001 * seed for seed in seeds}
         for name, rate, seeds in (("low", 0.3, (0, 1, 2)), ("high", 0.8, (2, 0, 1)), ("lone", 0.5, (0, 7)))
     }
-    pairs = compare_pairs(right)
+    pairs = compare_pairs(right, pooled=True)
     assert [(pair.first, pair.second) for pair in pairs] == [("low", "high"), ("low", "lone"), ("high", "lone")]
     expected = [right["low"][s].mean() - right["high"][s].mean() for s in (0, 1, 2)]
     assert pairs[0].seed_differences == pytest.approx(expected)
@@ -118,13 +119,12 @@ def simulated(rng, models=2, seeds=3, shapes=400, spread=0.02) -> dict:
 
 
 @pytest.fixture
-def few_resamples(monkeypatch):
-    """Enough for simulations: what they test does not depend on the number."""
-    monkeypatch.setattr("pointset.comparison.statistics.RESAMPLES", 1000)
-    monkeypatch.setattr("gc.collect", lambda *_: 0)  # statsmodels calls it for every correction: most of the time
+def quick(monkeypatch):
+    """statsmodels collects garbage for every correction: most of the time."""
+    monkeypatch.setattr("gc.collect", lambda *_: 0)
 
 
-@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.usefixtures("quick")
 def test_intervals_cover():
     """Simulated: 95 % intervals hold the truth in 95 % of 600 repeats, within four standard errors of that share."""
     rng = np.random.default_rng(1)
@@ -132,34 +132,33 @@ def test_intervals_cover():
     for _ in range(600):
         interval = mean_interval(list(rng.normal(0.8, 0.01, 5)))
         by_seeds += interval.low <= 0.8 <= interval.high
-        interval, _ = paired_bootstrap(rng.choice([-1.0, 0.0, 1.0], size=500, p=[0.08, 0.80, 0.12]))
+        interval, _ = paired_bootstrap(rng.choice([-1.0, 0.0, 1.0], size=500, p=[0.08, 0.80, 0.12]), resamples=1000)
         by_shapes += interval.low <= 0.04 <= interval.high
     slack = 4 * math.sqrt(0.95 * 0.05 / 600)
     assert abs(by_seeds / 600 - 0.95) < slack
     assert abs(by_shapes / 600 - 0.95) < slack
 
 
-@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_tests_keep_their_level(seeds):
     """Simulated: among four equally good models, whose seeds and shapes both vary, at most 5 % of tables claim a
     difference (at most four standard errors above it)."""
     rng = np.random.default_rng(seeds)
     spread = 0.02 if seeds > 1 else 0.0  # that two runs differ is no claim about other seeds
-    tables = [compare_pairs(simulated(rng, models=4, seeds=seeds, spread=spread)) for _ in range(100)]
+    tables = [compare_pairs(simulated(rng, 4, seeds, spread=spread), pooled=True, resamples=1000) for _ in range(100)]
     false_claims = sum(
         any(pair.distinguishable if seeds > 1 else pair.runs_differ for pair in pairs) for pairs in tables
     )
     assert false_claims / 100 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 100)
 
 
-@pytest.mark.usefixtures("few_resamples")
+@pytest.mark.usefixtures("quick")
 def test_one_seed_never_tells_models_apart():
     """What differs by the luck of a training only is far apart on its shapes, and still nothing is claimed."""
     rng = np.random.default_rng(4)
-    pairs = [
-        pair for _ in range(10) for pair in compare_pairs(simulated(rng, models=4, seeds=1, spread=0.05, shapes=2000))
-    ]
+    tables = [simulated(rng, models=4, seeds=1, spread=0.05, shapes=2000) for _ in range(10)]
+    pairs = [pair for table in tables for pair in compare_pairs(table, pooled=True, resamples=1000)]
     assert sum(pair.runs_differ for pair in pairs) > 10
     assert not any(pair.distinguishable for pair in pairs)
 
@@ -170,5 +169,48 @@ def test_a_real_difference_is_found():
     for _ in range(20):
         right = simulated(rng, seeds=5, spread=0.005, shapes=2000)
         better = {seed: runs | (rng.random(2000) < 0.2) for seed, runs in right["0"].items()}
-        found += compare_pairs({"better": better, "other": right["1"]})[0].distinguishable
+        found += compare_pairs({"better": better, "other": right["1"]}, pooled=True)[0].distinguishable
     assert found >= 19
+
+
+ERRORS = {"max": [0.131, 0.138, 0.136], "attention": [0.210, 0.221, 0.199], "mean": [2.0, 2.4, 1.9]}
+
+
+def alone(table: dict[str, list[float]]) -> dict[str, dict[int, np.ndarray]]:
+    """Metrics of runs whose test sets are neither right nor wrong."""
+    return {label: {seed: np.array([value]) for seed, value in enumerate(values)} for label, values in table.items()}
+
+
+def test_pairs_with_errors_of_their_own_are_paired_t_tests_with_holms_correction():
+    pairs = compare_pairs(alone(ERRORS), pooled=False)
+    assert [(pair.first, pair.second) for pair in pairs] == [
+        ("max", "attention"), ("max", "mean"), ("attention", "mean"),
+    ]  # fmt: skip
+    for pair in pairs:
+        expected = ttest_rel(ERRORS[pair.first], ERRORS[pair.second])
+        assert pair.p == pair.p_seeds == pytest.approx(expected.pvalue)
+        assert (pair.over_seeds.low, pair.over_seeds.high) == pytest.approx(tuple(expected.confidence_interval()))
+        assert (pair.over_shapes, pair.p_shapes, pair.p_mcnemar) == (None, None, None)
+    assert [pair.p_holm for pair in pairs] == pytest.approx(holm([pair.p for pair in pairs]))
+    turned = pairs[0].reversed()
+    assert (turned.first, turned.difference) == ("attention", -pairs[0].difference)
+    assert turned.over_seeds.low == -pairs[0].over_seeds.high
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_bad_row_hides_the_difference_of_two_good_ones_from_a_pooled_error_alone(pooled):
+    """Over the whole table the deviation is that of the mean pooling, a hundredfold of the others'."""
+    table = {
+        "max": [0.13 + 0.001 * seed for seed in range(5)],
+        "attention": [0.2 - 0.002 * seed for seed in range(5)],
+        "mean": [1.9, 2.4, 1.7, 2.6, 2.0],
+    }
+    assert compare_pairs(alone(table), pooled)[0].distinguishable != pooled
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_metric_alone_says_nothing_without_two_shared_seeds(pooled):
+    first, second = alone({"first": [0.1, 0.2, 0.3]}), {"second": {0: np.array([0.5]), 8: np.array([0.6])}}
+    (pair,) = compare_pairs(first | second, pooled)
+    assert (pair.p, pair.p_holm, pair.over_seeds, pair.distinguishable) == (None, None, None, False)
+    assert compare_pairs(first | {"second": {8: np.array([0.6])}}, pooled) == []

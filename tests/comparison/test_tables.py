@@ -1,4 +1,4 @@
-"""From cells and pairs to rows and words, on cells and pairs made by hand."""
+"""From runs and pairs to rows and words, on runs and pairs made by hand."""
 
 import dataclasses
 import math
@@ -6,35 +6,38 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pointset.comparison.cells import Cell
 from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, interval, make_rows, make_table, spread
-from pointset.data.options import DataOptions
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, make_rows, make_table, write_interval
+from pointset.comparison.task import Metric
 from pointset.evaluation.costs import Cost
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
+from pointset.tasks.classification.task import Classification
+from pointset.tasks.max_regression import MaxRegression
 
+METRICS = Classification().measured
 COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
 
 
-def cell(model: str, accuracy: float, points: int = 24, seed: int = 0, **changes) -> Cell:
-    made = Cell(
+def run(model: str, accuracy: float, points: int = 24, seed: int = 0, **changes) -> Finished:
+    return Finished(
         model=model,
         points=points,
         seed=seed,
-        accuracy=accuracy,
-        mean_class_accuracy=accuracy / 2,
-        loss=1.5,
-        brier=0.25,
-        calibration_error=0.125,
-        calibration_error_equal_mass=0.0625,
+        metrics={
+            "accuracy": accuracy,
+            "mean_class_accuracy": accuracy / 2,
+            "loss": 1.5,
+            "brier": 0.25,
+            "calibration_error": 0.125,
+            "calibration_error_equal_mass": 0.0625,
+            **changes,
+        },
         parameters=1234,
-        seconds=3.0,
-        epochs=2,
-        shapes=60,
+        seconds=3.0 + seed,
+        length=2,
+        tested=60,
     )
-    return dataclasses.replace(made, **changes)
 
 
 def pair(first: str, second: str, difference: float, p_holm: float) -> Pair:
@@ -54,36 +57,33 @@ def pair(first: str, second: str, difference: float, p_holm: float) -> Pair:
 
 
 def rows_of(
-    cells: Sequence[Cell],
+    runs: Sequence[Finished],
     pairs: Mapping[int, Sequence[Pair]] | None = None,
     costs: Mapping[int, Mapping[str, Cost]] | None = None,
     published: Mapping[str, Mapping[int, Published]] | None = None,
 ) -> list[Row]:
-    labels, points = dict.fromkeys(one.model for one in cells), dict.fromkeys(one.points for one in cells)
+    labels, points = dict.fromkeys(one.model for one in runs), dict.fromkeys(one.points for one in runs)
     experiment = Experiment(
+        task=Classification(points=tuple(points)),
         models=tuple(Entry("rff-max", label=label) for label in labels),
-        points=tuple(points),
-        seeds=tuple(dict.fromkeys(one.seed for one in cells)),
-        sets=DataOptions(),
-        model=ModelOptions(),
-        recipe=Recipe(),
+        seeds=tuple(dict.fromkeys(one.seed for one in runs)),
         published=published or {},
     )
-    return make_rows(experiment, cells, pairs or {}, costs or {})
+    return make_rows(experiment, runs, pairs or {}, costs or {})
 
 
 def test_rows_are_means_with_sample_deviations():
-    cells = [cell("a", 0.5, seed=0), cell("a", 0.6, seed=1), cell("a", 0.7, seed=2), cell("b", 0.9)]
-    first, second = rows_of(cells)
-    assert first.accuracy == pytest.approx(0.6)
-    assert first.accuracy_std == pytest.approx(0.1)  # divided by 2, not by 3
-    assert first.mean_class_accuracy == pytest.approx(0.3)
-    assert first.mean_class_accuracy_std == pytest.approx(0.05)
-    assert first.interval.high == pytest.approx(0.6 + 4.302653 * 0.1 / math.sqrt(3))
+    runs = [run("a", 0.5, seed=0), run("a", 0.6, seed=1), run("a", 0.7, seed=2), run("b", 0.9)]
+    first, second = rows_of(runs)
+    accuracy, mean_class = first.metrics["accuracy"], first.metrics["mean_class_accuracy"]
+    assert accuracy.mean == pytest.approx(0.6)
+    assert accuracy.deviation == pytest.approx(0.1)  # divided by 2, not by 3
+    assert (mean_class.mean, mean_class.deviation) == (pytest.approx(0.3), pytest.approx(0.05))
+    assert accuracy.interval.high == pytest.approx(0.6 + 4.302653 * 0.1 / math.sqrt(3))
     assert (first.seeds, second.seeds) == (3, 1)
-    assert second.accuracy_std is None
-    assert second.interval is None
-    table = make_table([first, second]).splitlines()
+    assert second.metrics["accuracy"].deviation is None
+    assert second.metrics["accuracy"].interval is None
+    table = make_table([first, second], METRICS).splitlines()
     assert "60.0 ± 10.0" in table[2]
     assert "1,234" in table[2]
     assert "±" not in table[-1]
@@ -91,35 +91,34 @@ def test_rows_are_means_with_sample_deviations():
 
 
 def test_all_figures_of_a_row_are_means_over_its_seeds():
-    one = cell("a", 0.5, loss=1.0, brier=0.2, calibration_error=0.1, calibration_error_equal_mass=0.3, seconds=4.0)
-    two = cell("a", 0.7, seed=1, loss=2.0, brier=0.6, calibration_error=0.4, calibration_error_equal_mass=0.5)
+    one = run("a", 0.5, loss=1.0, brier=0.2, calibration_error=0.1, calibration_error_equal_mass=0.3)
+    two = run("a", 0.7, seed=1, loss=2.0, brier=0.6, calibration_error=0.4, calibration_error_equal_mass=0.5)
     (row,) = rows_of([one, two], costs={24: {"a": COST}})
-    assert (row.loss, row.seconds, row.parameters, row.cost) == (1.5, 3.5, 1234, COST)
-    assert row.brier == pytest.approx(0.4)
-    assert row.calibration_error == pytest.approx(0.25)
-    assert row.calibration_error_equal_mass == pytest.approx(0.4)
+    assert (row.seconds, row.parameters, row.cost) == (3.5, 1234, COST)
+    means = {"loss": 1.5, "brier": 0.4, "calibration_error": 0.25, "calibration_error_equal_mass": 0.4}
+    assert {name: row.metrics[name].mean for name in means} == pytest.approx(means)
 
 
 def test_rows_stand_size_by_size_in_the_order_of_the_models():
-    cells = [cell("b", 0.5, 24), cell("a", 0.9, 24), cell("a", 0.8, 7), cell("b", 0.6, 7)]
-    assert [(row.model, row.points) for row in rows_of(cells)] == [("b", 24), ("a", 24), ("b", 7), ("a", 7)]
+    runs = [run("b", 0.5, 24), run("a", 0.9, 24), run("a", 0.8, 7), run("b", 0.6, 7)]
+    assert [(row.model, row.points) for row in rows_of(runs)] == [("b", 24), ("a", 24), ("b", 7), ("a", 7)]
 
 
 def test_a_model_without_a_finished_cell_has_no_row_and_a_size_without_one_is_skipped():
-    cells = [cell("a", 0.5, 24), cell("b", 0.4, 24), cell("a", 0.6, 7), cell("b", 0.4, 9)]
-    assert [(row.model, row.points) for row in rows_of(cells)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]
+    runs = [run("a", 0.5, 24), run("b", 0.4, 24), run("a", 0.6, 7), run("b", 0.4, 9)]
+    assert [(row.model, row.points) for row in rows_of(runs)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]
 
 
 def test_against_the_best():
     """Of each size by itself; a pair counts in either order."""
-    cells = [cell(model, accuracy, points) for model, accuracy, points in [("a", 0.5, 24), ("b", 0.8, 24)]]
-    cells += [cell("c", 0.79, 24), cell("a", 0.9, 7), cell("b", 0.6, 7), cell("c", 0.3, 7)]
+    runs = [run(model, accuracy, points) for model, accuracy, points in [("a", 0.5, 24), ("b", 0.8, 24)]]
+    runs += [run("c", 0.79, 24), run("a", 0.9, 7), run("b", 0.6, 7), run("c", 0.3, 7)]
     pairs = {
         24: [pair("a", "b", -0.3, 0.01), pair("a", "c", -0.29, 0.01), pair("b", "c", 0.01, 0.05)],
         7: [pair("a", "b", 0.3, 0.049), pair("b", "c", 0.3, 0.2)],
     }
-    rows = rows_of(cells, pairs)
-    assert [row.against_best for row in rows] == [
+    rows = rows_of(runs, pairs)
+    assert [row.against_best(METRICS[0]) for row in rows] == [
         "-30.0",
         "best",
         NOT_DISTINGUISHABLE,
@@ -137,15 +136,15 @@ def test_against_the_best():
 
 
 def test_of_equals_the_first_is_the_best_and_the_other_is_not_distinguishable():
-    rows = rows_of([cell("a", 0.5), cell("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]})
-    assert [row.against_best for row in rows] == ["best", NOT_DISTINGUISHABLE]
+    rows = rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]})
+    assert [row.against_best(METRICS[0]) for row in rows] == ["best", NOT_DISTINGUISHABLE]
 
 
 @pytest.mark.parametrize(("p_holm", "words"), [(0.049, "-20.0, one seed"), (0.051, NOT_DISTINGUISHABLE)])
 def test_one_seed_is_named(p_holm, words):
     apart = dataclasses.replace(pair("a", "b", 0.2, p_holm), p_seeds=None, over_seeds=None)
-    rows = rows_of([cell("a", 0.7), cell("b", 0.5)], {24: [apart]})
-    assert [row.against_best for row in rows] == ["best", words]
+    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [apart]})
+    assert [row.against_best(METRICS[0]) for row in rows] == ["best", words]
 
 
 @pytest.mark.parametrize(
@@ -156,50 +155,48 @@ def test_one_seed_is_named(p_holm, words):
         ((0.78, 0.80, 0.82), (0.771, 0.02, 6), "above by 2.9 (2.1 errors)"),
         ((0.78, 0.80, 0.82), (0.828, 0.02, 6), "agrees"),
         ((0.78, 0.80, 0.82), (0.900, 0.02, 6), "below by 10.0 (7.1 errors)"),
-        ((0.80,), (0.80, 0.01, 5), ""),  # one seed has no error to measure with
+        ((0.80,), (0.77, 0.01, 5), "above by 3.0 (no spread)"),  # one seed has no error to measure with
         ((0.80, 0.80), (0.80, 0.0, 1), "agrees"),
         ((0.80, 0.80), (0.75, 0.0, 1), "above by 5.0 (no spread)"),
     ],
 )
 def test_a_verdict_measures_in_standard_errors_of_the_difference(ours, published, verdict):
-    cells = [cell("a", accuracy, seed=seed) for seed, accuracy in enumerate(ours)]
-    (row,) = rows_of(cells, published={"a": {24: Published(*published), 7: Published(0.1, 0.1, 1)}})
-    assert row.published == Published(*published)
-    assert row.verdict == verdict
+    runs = [run("a", accuracy, seed=seed) for seed, accuracy in enumerate(ours)]
+    (row,) = rows_of(runs, published={"a": {24: Published(*published), 7: Published(0.1, 0.1, 1)}})
+    found = row.metrics["accuracy"]
+    assert (found.published, found.verdict(METRICS[0])) == (Published(*published), verdict)
 
 
 def test_without_a_published_figure_there_is_no_verdict():
-    cells = [cell("a", 0.8), cell("a", 0.9, seed=1)]
+    runs = [run("a", 0.8), run("a", 0.9, seed=1)]
     for published in ({}, {"a": {7: Published(0.8, 0.1, 5)}}):
-        (row,) = rows_of(cells, published=published)
-        assert (row.published, row.verdict) == (None, "")
+        (row,) = rows_of(runs, published=published)
+        assert (row.metrics["accuracy"].published, row.metrics["accuracy"].verdict(METRICS[0])) == (None, "")
 
 
-def columns(rows: Sequence[Row], **options) -> list[str]:
-    header = make_table(rows, "github", **options).splitlines()[0]
+def columns(rows: Sequence[Row], metrics: Sequence[Metric] = METRICS, **options) -> list[str]:
+    header = make_table(rows, metrics, "github", **options).splitlines()[0]
     return [name.strip() for name in header.strip("|").split("|")]
 
 
 def test_the_table_leaves_out_what_says_nothing():
     alone = ["model", "accuracy %", "mean-class %", "log loss", "ECE %", "parameters", "train s"]
-    assert columns(rows_of([cell("a", 0.5)])) == alone
-    assert columns(rows_of([cell("a", 0.5, 24), cell("a", 0.5, 7)])) == ["model", "points", *alone[1:]]
-    seeds = columns(rows_of([cell("a", 0.5), cell("a", 0.6, seed=1)]))
+    assert columns(rows_of([run("a", 0.5)])) == alone
+    assert columns(rows_of([run("a", 0.5, 24), run("a", 0.5, 7)])) == ["model", "points", *alone[1:]]
+    seeds = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)]))
     assert seeds == ["model", "accuracy %", "95 % interval", *alone[2:]]
-    models = columns(rows_of([cell("a", 0.5), cell("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
+    models = columns(rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
     assert models == ["model", "accuracy %", "against the best", *alone[2:]]
-    costly = columns(rows_of([cell("a", 0.5)], costs={24: {"a": COST}}))
+    costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
     assert costly == [*alone[:-1], "M mult-adds", "ms a set", "step MB", "train s"]
-    published = columns(
-        rows_of([cell("a", 0.5), cell("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}})
-    )
+    published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
     assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
 
 
 def test_figures_and_costs_share_the_table():
-    cells = [cell("a", 0.5), cell("a", 0.6, seed=1), cell("b", 0.5), cell("b", 0.5, 7)]
-    rows = rows_of(cells, {24: [pair("a", "b", 0.0, 1.0)]}, {24: {"a": COST, "b": COST}})
-    every, figures, costs = (columns(rows, part=part) for part in ("all", "figures", "costs"))
+    runs = [run("a", 0.5), run("a", 0.6, seed=1), run("b", 0.5), run("b", 0.5, 7)]
+    rows = rows_of(runs, {24: [pair("a", "b", 0.0, 1.0)]}, {24: {"a": COST, "b": COST}})
+    every, figures, costs = (columns(rows, part=part) for part in ("all", "metrics", "costs"))
     assert figures == [
         "model", "points", "seeds", "accuracy %", "95 % interval", "against the best",
         "mean-class %", "log loss", "ECE %",
@@ -209,26 +206,31 @@ def test_figures_and_costs_share_the_table():
 
 
 def test_metrics_that_are_chosen_stand_beside_the_accuracy():
-    rows = rows_of([cell("a", 0.5)])
-    chosen = ("ECE of equal mass", "Brier score", "mean-class accuracy")
+    rows = rows_of([run("a", 0.5)])
+    chosen = Classification(metrics=("ECE of equal mass", "Brier score", "mean-class accuracy")).measured
+    none = Classification(metrics=()).measured
     header = ["model", "accuracy %", "ECE %, mass", "Brier", "mean-class %", "parameters", "train s"]
-    assert columns(rows, metrics=chosen) == header
-    assert columns(rows, metrics=chosen, brief=True) == header
-    line = make_table(rows, "github", metrics=chosen).splitlines()[-1]
+    assert columns(rows, chosen) == header
+    assert columns(rows, chosen, brief=True) == header
+    line = make_table(rows, chosen, "github").splitlines()[-1]
     assert [part.strip() for part in line.strip("|").split("|")][1:5] == ["50.0", "6.2", "0.250", "25.0"]
-    assert columns(rows, metrics=()) == ["model", "accuracy %", "parameters", "train s"]
+    assert columns(rows, none) == ["model", "accuracy %", "parameters", "train s"]
     assert columns(rows, brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
 
 
 def test_the_table_as_it_is_printed():
-    cells = [cell("a", 0.5, 1000), cell("a", 0.6, 1000, seed=1), cell("b", 0.75, 1000), cell("b", 0.85, 1000, seed=1)]
+    runs = [run("a", 0.5, 1000), run("a", 0.6, 1000, seed=1)]
+    runs += [run("b", 0.75, 1000), run("b", 0.85, 1000, seed=1)]
     rows = rows_of(
-        cells,
+        runs,
         {1000: [pair("a", "b", -0.25, 0.01)]},
         {1000: {"a": COST, "b": Cost(5_000, 12.0, 1234.5)}},
         {"a": {1000: Published(0.7951, 0.0166, 5)}},
     )
-    lines = [[part.strip() for part in line.strip("|").split("|")] for line in make_table(rows, "github").splitlines()]
+    lines = [
+        [part.strip() for part in line.strip("|").split("|")]
+        for line in make_table(rows, METRICS, "github").splitlines()
+    ]
     first, second = (dict(zip(lines[0], line, strict=True)) for line in lines[2:])
     assert first == {
         "model": "a",
@@ -244,14 +246,53 @@ def test_the_table_as_it_is_printed():
         "M mult-adds": "12.3",
         "ms a set": "0.5",
         "step MB": "79",
-        "train s": "3",
+        "train s": "4",
     }
     assert (second["published %"], second["verdict"], second["against the best"]) == ("", "", "best")
     assert (second["M mult-adds"], second["ms a set"], second["step MB"]) == ("0.0", "12.0", "1234")
 
 
-def test_shares_and_intervals_as_text():
-    assert spread(0.12345, None) == "12.3"
-    assert spread(0.12345, 0.0) == "12.3 ± 0.0"
-    assert interval(None) == ""
-    assert interval(Interval(-0.0123, 0.0456)) == "-1.2 to 4.6"
+def test_metrics_and_intervals_as_text():
+    share, number = METRICS[0], Metric("MAE", higher_is_better=False, digits=2)
+    assert (share.write(0.12345), share.write(0.12345, 0.0)) == ("12.3", "12.3 ± 0.0")
+    assert (number.write(0.12345), number.write(0.12345, sign="+")) == ("0.12", "+0.12")
+    assert write_interval(None, share) == ""
+    assert write_interval(Interval(-0.0123, 0.0456), share) == "-1.2 to 4.6"
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors(MaxRegression):
+    """A task whose second metric has details of its own."""
+
+    measured = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
+
+
+def errors(label: str, *values: float) -> list[Finished]:
+    return [
+        Finished(label, None, seed, {"MAE": value, "worst": 2 * value}, 12, 1.0, 7, 60)
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
+    runs = errors("rFF + max", 0.5, 0.75) + errors("SAB + PMA", 2.5, 3.5)
+    published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
+    experiment = Experiment(task=Errors(), seeds=(0, 1), published=published)
+    rows = make_rows(experiment, runs, {None: [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]}, {})
+    assert [(row.best, row.against_best(Errors.measured[0])) for row in rows] == [(True, "best"), (False, "+2.38")]
+    assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
+    assert columns(rows, Errors.measured) == [
+        "model", "MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published",
+        "worst verdict", "parameters", "train s",
+    ]  # fmt: skip
+    assert "worst 95 % interval" not in columns(rows, Errors.measured, brief=True)
+    table = make_table(rows, Errors.measured)
+    assert "3.00 ± 0.71" in table
+    assert "5.0000 ± 0.2500" in table
+    assert "agrees" in table
+
+
+def test_a_metric_alone_tells_nothing_of_one_seed():
+    apart = dataclasses.replace(pair("a", "b", 0.2, 0.01), p=None, p_seeds=None, p_holm=None, over_seeds=None)
+    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [apart]})
+    assert [row.against_best(METRICS[0]) for row in rows] == ["best", "one seed"]

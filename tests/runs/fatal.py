@@ -1,4 +1,4 @@
-"""A job that ends its process, in a module of its own that other processes can import."""
+"""A run that ends its process, in a module of its own that other processes can import."""
 
 import os
 import signal
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pointset.comparison.cells import Job
+from pointset.comparison.runs import Run
 
 
 @dataclass(frozen=True)
-class FatalJob(Job):
+class FatalRun(Run):
     """Kills the process that it runs in, as the kernel does when memory is short."""
 
     @contextmanager

@@ -7,22 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fatal import FatalJob
+from fatal import FatalRun
 
-from pointset.comparison.cells import Cell, Failure, run_jobs
-from pointset.comparison.comparing import Comparison, make_jobs, run_experiment
+from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.grid import make_runs
+from pointset.comparison.runs import Failure, Finished
+from pointset.runs.grid import run_all
 from pointset.runs.workers import Workers
+from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
-
-pytestmark = pytest.mark.usefixtures("without_report")
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
-    tests = str(Path(__file__).parent)  # where other processes find the class of the fatal job
+    tests = str(Path(__file__).parent)  # where other processes find the class of the fatal run
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -37,34 +39,33 @@ def cluster() -> Iterator[Any]:
 def experiment(clouds_folder: Path) -> Experiment:
     return Experiment(
         models=(Entry("rff-max"), Entry("isab4-pma")),
-        data=str(clouds_folder),
-        points=(24,),
+        task=Classification(data=str(clouds_folder), points=(24,)),
         seeds=(0,),
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=1, batch_size=16),
     )
 
 
-def figures(comparison: Comparison) -> list[Cell]:
-    return [replace(cell, seconds=0.0) for cell in comparison.cells]
+def figures(comparison: Comparison) -> list[Finished]:
+    return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
 def test_a_cluster_changes_no_figure(cluster: Any, experiment: Experiment, tmp_path: Path) -> None:
     experiment = replace(experiment, models=experiment.models[1:])
     there = Workers(backend="dask", scheduler=cluster.scheduler_address)
-    found = run_experiment(experiment, tmp_path / "there", there, progress=False)
+    found = run_experiment(experiment, tmp_path / "there", there, progress=False, report=False)
     assert not found.failures
-    here = run_experiment(experiment, tmp_path / "here", Workers(1), progress=False)
+    here = run_experiment(experiment, tmp_path / "here", Workers(1), progress=False, report=False)
     assert figures(found) == figures(here)
 
 
 def test_a_killed_worker_of_a_cluster_is_named_and_the_others_finish(
     cluster: Any, experiment: Experiment, tmp_path: Path
 ) -> None:
-    harmless = make_jobs(experiment, tmp_path)
-    jobs = [FatalJob(**vars(harmless[0])), *harmless[1:]]
+    harmless = make_runs(experiment, tmp_path)
+    runs = [FatalRun(**vars(harmless[0])), *harmless[1:]]
     there = Workers(backend="dask", scheduler=cluster.scheduler_address)
-    killed, other = sorted(run_jobs(jobs, there), key=lambda outcome: outcome.model, reverse=True)
+    killed, other = sorted(run_all(runs, there), key=lambda outcome: outcome.model, reverse=True)
     assert isinstance(killed, Failure)
     assert "killed" in killed.reason
-    assert isinstance(other, Cell)
+    assert isinstance(other, Finished)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pointset.comparison.comparing import Comparison, run_experiment
+from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import Comparison
 from pointset.comparison.progress import status
 from pointset.runs.workers import Workers
+from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -25,11 +27,11 @@ COMPARE = """
 import pointset
 pointset.compare(
     ["isab4-pma", "rff-max"], data, seeds=[0, 1], points=[24], out=out, workers=1, progress=False,
-    model_options=pointset.ModelOptions(dim=16), recipe=pointset.Recipe(epochs=2, batch_size=16),
+    report=False, model_options=pointset.ModelOptions(dim=16), recipe=pointset.Recipe(epochs=2, batch_size=16),
 )
 """
 KILLED = """
-import pointset.{module}
+import pointset.{module}, pointset.tasks.experiments
 count = 0
 plain = pointset.{module}.{owner}{name}
 
@@ -57,8 +59,7 @@ def script(data: Path, out: Path, text: str) -> subprocess.CompletedProcess:
 def experiment(data: Path) -> Experiment:
     return Experiment(
         models=(Entry("isab4-pma"), Entry("rff-max")),
-        data=str(data),
-        points=(24,),
+        task=Classification(data=str(data), points=(24,)),
         seeds=(0, 1),
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=2, batch_size=16),
@@ -66,44 +67,40 @@ def experiment(data: Path) -> Experiment:
 
 
 def run(data: Path, out: Path) -> Comparison:
-    return run_experiment(experiment(data), out, Workers(1), progress=False)
+    return run_experiment(experiment(data), out, Workers(1), progress=False, report=False)
 
 
 def figures(comparison: Comparison) -> list:
-    return [replace(cell, seconds=0.0) for cell in comparison.cells]
+    return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
 @pytest.fixture(scope="module")
 def whole(clouds_folder, tmp_path_factory) -> Comparison:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pointset.comparison.report.write_report", lambda comparison, folder: None)
-        return run(clouds_folder, tmp_path_factory.mktemp("whole"))
+    return run(clouds_folder, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.mark.parametrize(
     ("killed", "states"),
     [
-        # In the second epoch of the second cell: its first epoch is kept.
+        # In the second epoch of the second run: its first epoch is kept.
         (
-            {"module": "training", "owner": "Training.", "name": "_save", "call": 4},
+            {"module": "training.loop", "owner": "Training.", "name": "_save", "call": 4},
             [("finished", 2), ("stopped", 1), ("waiting", 0), ("waiting", 0)],
         ),
-        # The third cell is trained, its predictions are not written yet.
+        # The third run is trained, its predictions are not written yet.
         (
-            {"module": "cells", "owner": "", "name": "save_predictions", "call": 3},
+            {"module": "tasks.classification.task", "owner": "", "name": "save_predictions", "call": 3},
             [("finished", 2), ("finished", 2), ("stopped", 2), ("waiting", 0)],
         ),
     ],
     ids=["in an epoch", "between training and result"],
 )
-def test_killed_and_started_again_it_ends_with_identical_figures(
-    killed, states, whole, clouds_folder, tmp_path, without_report
-):
+def test_killed_and_started_again_it_ends_with_identical_results(killed, states, whole, clouds_folder, tmp_path):
     done = script(clouds_folder, tmp_path, KILLED.format(**killed) + COMPARE)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert [(one.state, one.epochs) for one in status(experiment(clouds_folder), tmp_path)] == states
+    assert [(one.state, one.done) for one in status(experiment(clouds_folder), tmp_path)] == states
     again = run(clouds_folder, tmp_path)
     assert figures(again) == figures(whole)
     assert again.pairs == whole.pairs
-    assert not list(tmp_path.glob("cells/*/*.tmp"))
-    assert not list(tmp_path.glob("cells/*/.*.tmp"))
+    assert not list(tmp_path.glob("runs/*/*.tmp"))
+    assert not list(tmp_path.glob("runs/*/.*.tmp"))

@@ -82,7 +82,7 @@ def test_figures_by_hand():
     """
     outputs = [torch.tensor([[0.7, 0.2, 0.1]]).log()[:, :, None], torch.tensor([[0.6, 0.3, 0.1]]).log()[:, :, None]]
     batches = [SetBatch(torch.zeros(1, 3, 64), target={"stranger": torch.tensor([place])}) for place in (0, 1)]
-    found = TASK.figures(outputs, batches)
+    found = TASK.score(outputs, batches)
     assert found == pytest.approx({"AUROC": 7 / 8, "AUPR": (1 + 2 / 3) / 2, "accuracy": 0.5})
 
 
@@ -90,7 +90,7 @@ def test_a_constant_added_to_a_set_changes_no_figure():
     logits = torch.randn(40, 8, 1)
     batch = SetBatch(torch.zeros(40, 8, 64), target={"stranger": torch.randint(0, 8, (40,))})
     shifted = logits + 5 * torch.randn(40, 1, 1)
-    assert TASK.figures([logits], [batch]) == pytest.approx(TASK.figures([shifted], [batch]))
+    assert TASK.score([logits], [batch]) == pytest.approx(TASK.score([shifted], [batch]))
 
 
 ATTRIBUTES = ["Bald", "Hat", "Smile", "Tie"]

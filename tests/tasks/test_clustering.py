@@ -1,6 +1,5 @@
 """The clustering task: its models by the paper's table, its sets, and figures that are what they are said to be."""
 
-import inspect
 import itertools
 from dataclasses import replace
 
@@ -8,15 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.fast.packing import Packed
-from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_of, oracle_figures, truth_of
+from pointset.tasks import shipped_experiment
+from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_of, oracle_metrics, truth_of
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step
-from pointset.tasks.experiment import read_task_experiment, shipped_experiment
+from pointset.tasks.experiments import read_experiment
 from pointset.tasks.mixtures import LEAST_SCALE, Mixture, log_likelihood
-from pointset.tasks.task import SetBatch, Task
+from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.options import ModelOptions
 
 TASK = Clustering()
@@ -88,11 +87,6 @@ def test_weights_come_from_the_seed():
         assert not torch.equal(first, other)
 
 
-def test_an_unknown_row_is_refused():
-    with pytest.raises(PointsetError, match=r"no model is called 'rFF \+ PMA': choose from rFF \+ mean,"):
-        TASK.model("rFF + PMA", PAPER, 0)
-
-
 def test_equivariant_layers_see_where_a_set_is():
     layer = PositionedEquivariantLayer(2, 6, "mean").double()
     X = torch.randn(3, 4, 2, dtype=torch.float64)
@@ -141,7 +135,7 @@ def test_test_sets_are_always_the_same_and_others_than_the_watched_ones():
 def test_the_loss_is_minus_the_first_figure():
     batch = TASK.draw(5, torch.Generator().manual_seed(0))
     output = torch.randn(5, 20, generator=torch.Generator().manual_seed(1))
-    found = TASK.figures([output], [batch])
+    found = TASK.score([output], [batch])
     assert TASK.loss(output, batch).item() == pytest.approx(-found["LL0"])
     after = em_step(batch.X, mixture_of(output))
     assert found["LL1"] == pytest.approx(log_likelihood(batch.X, after).mean().item())
@@ -156,8 +150,8 @@ def output_of(mixture: Mixture) -> torch.Tensor:
 
 def test_a_model_that_knew_the_truth_would_be_at_the_oracle():
     batches = [TASK.draw(count, torch.Generator().manual_seed(count)) for count in (2, 5)]
-    found = TASK.figures([output_of(truth_of(batch)) for batch in batches], batches)
-    oracle = oracle_figures(batches)
+    found = TASK.score([output_of(truth_of(batch)) for batch in batches], batches)
+    oracle = oracle_metrics(batches)
     assert found["LL0"] == pytest.approx(oracle["truth"], abs=1e-4)
     assert found["LL1"] == pytest.approx(oracle["truth, one EM step"], abs=1e-4)
     assert oracle["truth"] < oracle["truth, one EM step"] < oracle["truth, EM"]
@@ -175,33 +169,28 @@ def test_padding_changes_no_figure():
     padded = torch.cat([batch.X, torch.zeros(2, 6, 2)], dim=1)
     mask = torch.arange(padded.shape[1]).expand(2, -1) < batch.X.shape[1]
     output = torch.randn(2, 20, generator=torch.Generator().manual_seed(1))
-    found = TASK.figures([output], [SetBatch(padded, mask, batch.target)])
-    assert found == pytest.approx(TASK.figures([output], [batch]), abs=1e-6)
+    found = TASK.score([output], [SetBatch(padded, mask, batch.target)])
+    assert found == pytest.approx(TASK.score([output], [batch]), abs=1e-6)
 
 
 def test_the_published_oracle_is_the_likelihood_of_the_truth():
     """-1.4726; EM from the truth is 0.04 above it, many errors away (one error of this mean is about 0.007)."""
     batches = TASK.test_sets()
     assert mean_log_likelihood([truth_of(batch) for batch in batches], batches) == pytest.approx(-1.4726, abs=0.02)
-    oracle = oracle_figures(batches[:8])
+    oracle = oracle_metrics(batches[:8])
     assert oracle["truth, EM"] > oracle["truth"] + 0.03
 
 
-def test_it_is_a_task():
-    for name, member in vars(Task).items():
-        if inspect.isfunction(member) and not name.startswith("_"):
-            assert list(inspect.signature(getattr(Clustering, name)).parameters) == list(
-                inspect.signature(member).parameters
-            )
-    assert [metric.name for metric in TASK.metrics] == ["LL0", "LL1"]
-    assert all(metric.higher_is_better for metric in TASK.metrics)
+def test_metrics_and_options():
+    assert [metric.name for metric in TASK.measured] == ["LL0", "LL1"]
+    assert all(metric.higher_is_better for metric in TASK.measured)
     assert "heads" in TASK.used_options("SAB + mean")
     assert TASK.used_options("rFFp-max + max") == {"dim", "layers", "dropout"}
 
 
 def test_the_experiment_is_the_papers_and_the_short_one_differs_in_what_it_says():
-    long = read_task_experiment(shipped_experiment("clustering"))
-    short = read_task_experiment(shipped_experiment("clustering").with_name("clustering_short.toml"))
+    long = read_experiment(shipped_experiment("clustering"))
+    short = read_experiment(shipped_experiment("clustering").with_name("clustering_short.toml"))
     assert long.labels == list(TASK.rows)
     assert (long.recipe.steps, long.recipe.batch_size, long.recipe.learning_rate) == (50_000, 10, 1e-3)
     assert (long.recipe.optimizer, long.recipe.clip_norm) == ("adam", None)

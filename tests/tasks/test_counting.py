@@ -120,7 +120,7 @@ def test_figures_by_hand():
         SetBatch(torch.zeros(3, 10, 64), target={"count": torch.tensor([1, 3, 7])}),
         SetBatch(torch.zeros(1, 10, 64), target={"count": torch.tensor([4])}),
     ]
-    assert TASK.figures(outputs, batches) == {"accuracy": 0.75, "accuracy of the mode": 0.5, "MAE": 0.5}
+    assert TASK.score(outputs, batches) == {"accuracy": 0.75, "accuracy of the mode": 0.5, "MAE": 0.5}
 
 
 @pytest.mark.parametrize("row", TASK.rows)
@@ -140,8 +140,10 @@ def test_rows_and_options():
     assert len(TASK.rows) == len(MODELS) * len(HEADS)
     assert "weights" in TASK.used_options("SAB + PMA, soft labels")
     assert "weights" not in TASK.used_options("rFF + sum, thresholds")
-    with pytest.raises(PointsetError, match="no model is called 'SAB, thresholds'"):
+    with pytest.raises(PointsetError, match="no model is called 'SAB'"):
         TASK.model("SAB, thresholds", SMALL, seed=0)
+    with pytest.raises(PointsetError, match="'SAB \\+ PMA, Gauss' has no head: choose from Poisson"):
+        TASK.model("SAB + PMA, Gauss", SMALL, seed=0)
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -153,7 +155,7 @@ def test_a_batch_can_be_learned_by_heart(head):
         optimizer.zero_grad()
         TASK.loss(model(batch.X, batch.mask), batch).backward()
         optimizer.step()
-    assert TASK.figures([model(batch.X, batch.mask)], [batch])["MAE"] < 0.6
+    assert TASK.score([model(batch.X, batch.mask)], [batch])["MAE"] < 0.6
 
 
 def test_what_is_missing_is_told_with_a_way_to_get_it(tmp_path, monkeypatch):
@@ -161,7 +163,7 @@ def test_what_is_missing_is_told_with_a_way_to_get_it(tmp_path, monkeypatch):
     for data in ("omniglot", str(tmp_path / "nowhere")):
         with pytest.raises(PointsetError, match=r"there is no folder .*: give a folder that has alphabet/character"):
             create_task("counting", data=data)
-    with pytest.raises(PointsetError, match="counting has no use for images: its options are data"):
+    with pytest.raises(PointsetError, match="counting has no option 'images': its options are data"):
         create_task("counting", images="x")
 
 

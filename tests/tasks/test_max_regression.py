@@ -4,10 +4,8 @@ import pytest
 import torch
 
 from pointset.data.batches import epoch_generator
-from pointset.errors import PointsetError
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
-from pointset.tasks.task import used_options, watched_sets
 from pointset.zoo.options import ModelOptions
 
 PAPER = ModelOptions(dim=64, heads=4, dropout=0.0, initial="xavier")
@@ -52,7 +50,7 @@ def test_test_sets_are_a_thousand_of_each_size_and_always_the_same():
     sets, again = TASK.test_sets(), TASK.test_sets()
     assert [tuple(batch.X.shape) for batch in sets] == [(1000, size, 1) for size in range(1, 11)]
     assert all(torch.equal(one.X, other.X) for one, other in zip(sets, again, strict=True))
-    watched = watched_sets(TASK)
+    watched = TASK.watched_sets()
     assert [batch.X.shape[1] for batch in watched] == list(range(1, 11))
     assert not torch.isin(watched[0].X, sets[0].X).any(), "curves are taken on other sets"
 
@@ -93,8 +91,8 @@ def test_options_reach_the_blocks():
     changed = ModelOptions(dim=64, heads=2, form="paper", weights="sparsemax", norm="none")
     names = [name for name, _ in TASK.model("SAB + PMA", changed, seed=0).named_modules()]
     assert any(name.endswith("output") for name in names), "form paper has W^O"
-    assert "weights" in used_options(TASK, "SAB + PMA")
-    assert "weights" not in used_options(TASK, "rFF + max")
+    assert "weights" in TASK.used_options("SAB + PMA")
+    assert "weights" not in TASK.used_options("rFF + max")
 
 
 def test_loss_and_figure_are_mean_absolute_errors():
@@ -105,9 +103,4 @@ def test_loss_and_figure_are_mean_absolute_errors():
     ]
     outputs = [torch.tensor([[11.0], [17.0]]), torch.tensor([[5.0], [6.0], [13.0]])]
     assert float(TASK.loss(outputs[0], batches[0])) == 2.0
-    assert TASK.figures(outputs, batches) == {"MAE": pytest.approx(2.0)}
-
-
-def test_an_unknown_row_is_told_the_known_ones():
-    with pytest.raises(PointsetError, match=r"no model is called 'ISAB16 \+ PMA': choose from rFF \+ mean, rFF \+ sum"):
-        TASK.model("ISAB16 + PMA", PAPER, seed=0)
+    assert TASK.score(outputs, batches) == {"MAE": pytest.approx(2.0)}

@@ -1,105 +1,89 @@
-"""What a report says, section by section, before it is laid out as HTML or Markdown."""
+"""What every report says, section by section, before it is laid out as HTML or Markdown; a task adds its own."""
 
-from __future__ import annotations
+from collections.abc import Iterator, Sequence
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from pointset.comparison.comparing import Comparison
-from pointset.comparison.report import figures
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.report import charts
 from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.report.section import Section, Table
 from pointset.comparison.statistics import Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, interval, make_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Table = list[dict[str, Any]]
-
-
-@dataclass
-class Section:
-    """A heading, a few sentences, and a figure or a table under them."""
-
-    title: str
-    text: str
-    figure: Figure | None = None
-    name: str = ""
-    """Of the figure's file."""
-    tables: dict[str, Table] = field(default_factory=dict)
-    """By caption."""
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, make_table, write_interval
+from pointset.comparison.task import Metric
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """All sections for which there is something to show."""
-    evidences = [Evidence(comparison, points) for points in comparison.experiment.points]
-    evidences = [evidence for evidence in evidences if len(evidence)]
-    if drawn := figures.trained_sizes(evidences):
-        yield Section(
-            "Accuracy against the size of a set", "Bars: 95 % intervals over seeds.", drawn, "accuracy-by-trained-size"
-        )
+    task = comparison.experiment.task
+    evidences = [evidence for size in task.sizes if len(evidence := Evidence(comparison, size))]
+    if len(evidences) > 1:
+        title = f"{_heading(task.measured[0])} against the size of a set"
+        drawn = charts.trained_sizes(evidences)
+        yield Section(title, "Bars: 95 % intervals over seeds.", drawn, "accuracy-by-trained-size")
     for evidence in evidences:
-        several = len(comparison.experiment.points) > 1
-        yield from _of_one_size(evidence, f", {evidence.points:,} points" if several else "")
+        several = len(task.sizes) > 1
+        for section in _of_one_size(evidence):
+            section.title += f", {evidence.points:,} points" if several else ""
+            section.name += f"-n{evidence.points}" if section.name and evidence.points is not None else ""
+            yield section
 
 
-def _of_one_size(evidence: Evidence, suffix: str) -> Iterator[Section]:
-    if pairs := evidence.comparison.pairs.get(evidence.points):
-        yield Section(f"Which models can be told apart{suffix}", PAIRS_TEXT, tables={"": pair_table(pairs)})
-    drawn: Sequence[tuple[str, str, Callable[[Evidence], Figure | None], str]] = (
-        ("Accuracy against cost", "pareto", figures.pareto, PARETO_TEXT),
-        ("Learning curves", "learning-curves", figures.learning_curves, "Mean over seeds."),
-        ("Fewer points at test time", "smaller-sets", figures.accuracy_by_size, SIZE_TEXT),
-        ("Corrupted test sets", "robustness", figures.robustness, ROBUSTNESS_TEXT),
-        ("Calibration", "reliability", figures.reliability, CALIBRATION_TEXT),
-        ("What is taken for what", "confusion", figures.confusions, CONFUSION_TEXT),
-    )
-    tables = {"robustness": robustness_table, "reliability": calibration_table, "confusion": class_table}
-    for title, name, draw, text in drawn:
-        if (figure := draw(evidence)) is not None:
-            table = {"": tables[name](evidence)} if name in tables else {}
-            yield Section(title + suffix, text, figure, f"{name}-n{evidence.points}", table)
+def _of_one_size(evidence: Evidence) -> Iterator[Section]:
+    comparison, metric = evidence.comparison, evidence.metric
+    if pairs := comparison.pairs.get(evidence.points):
+        text = pairs_text(pairs, metric, comparison.experiment.task.pooled)
+        yield Section("Which models can be told apart", text, table=pair_table(pairs, metric))
+    if (drawn := charts.pareto(evidence)) is not None:
+        yield Section(f"{_heading(metric)} against cost", PARETO_TEXT, drawn, "pareto")
+    yield from comparison.experiment.task.sections(evidence)
 
 
-PAIRS_TEXT = (
-    "Differences of accuracy in points of per cent. Over seeds: 95 % interval by Student's t, seeds being blocks and "
-    "the chance of a run taken to be alike for all models. Over test shapes: 95 % interval of a paired bootstrap of "
-    "the difference averaged over seeds. McNemar: exact test of the two runs of the first seed. A pair is "
-    "distinguishable when the larger of the p-values over seeds and over shapes is below 0.05 after Holm's correction "
-    "for the number of pairs of a size. Of a single seed McNemar's test says whether the two runs differ; another seed "
-    "of the same models may differ as much."
-)
+def _heading(metric: Metric) -> str:
+    return metric.name[:1].upper() + metric.name[1:]
+
+
 PARETO_TEXT = (
     "Multiply-adds are counted, times are those of the machine below. The grey line joins the rows that no other row "
     "beats on both axes; bars are 95 % intervals over seeds."
 )
-SIZE_TEXT = "The same trained models on random subsets of the same test sets."
-ROBUSTNESS_TEXT = (
-    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
-    "(arXiv 2202.03377), each at five severities, on the whole test set; severity 0 is the clean one. mCE is the mean "
-    "corruption error (arXiv 1903.12261) relative to the first row, in per cent: below 100 is more robust than it."
-)
-CALIBRATION_TEXT = (
-    "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
-    "diagrams show the first seed in bins of equal mass, dots as large as their share of the predictions. A model on "
-    "the diagonal is calibrated, one above it is underconfident."
-)
-CONFUSION_TEXT = "The two most accurate models, first seed; shades are square roots of the share of the true class."
+
+
+def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
+    """What was tested, and when a pair counts as distinguishable."""
+    unit = " in points of per cent" * metric.share
+    error = (
+        "and the chance of a run taken to be alike for all models" if pooled else "each pair with an error of its own"
+    )
+    text = (
+        f"Differences of {metric.name}{unit}. Over seeds: 95 % interval by Student's t, seeds being blocks, {error}. "
+    )
+    both = "p-value over seeds"
+    if pairs[0].over_shapes is not None:
+        both = "larger of the p-values over seeds and over shapes"
+        text += (
+            "Over test shapes: 95 % interval of a paired bootstrap of the difference averaged over seeds. McNemar: "
+            "exact test of the two runs of the first seed. "
+        )
+    text += f"A pair is distinguishable when the {both} is below 0.05 after Holm's correction for the number of pairs. "
+    if pairs[0].over_shapes is None:
+        return text + "A single seed tells nothing apart."
+    return text + (
+        "Of a single seed McNemar's test says whether the two runs differ; another seed of the same models may differ "
+        "as much."
+    )
 
 
 def verdicts(comparison: Comparison) -> list[str]:
     """For each size a sentence on which row is best and which rows cannot be told apart from it."""
+    metric = comparison.experiment.task.measured[0]
     sentences = []
     for points in dict.fromkeys(row.points for row in comparison.rows):
         rows = [row for row in comparison.rows if row.points == points]
         best = next(row for row in rows if row.best)
         others = [row for row in rows if not row.best]
-        level = [row.model for row in others if row.against_best == NOT_DISTINGUISHABLE]
-        sentence = f"At {points:,} points {best.model} is the most accurate, at {_percent(best.accuracy)} %"
+        level = [row.model for row in others if row.against_best(metric) == NOT_DISTINGUISHABLE]
+        at = "" if points is None else f"At {points:,} points "
+        mean = metric.write(best.metrics[metric.name].mean) + " %" * metric.share
+        sentence = f"{at}{best.model} has the best {metric.name}, {mean}"
         apart = [row.model for row in others if row.below_best is not None and row.below_best.distinguishable]
         if any(row.below_best is not None and row.below_best.p_seeds is None for row in others):
             sentence += "; it may owe that to its only seed"
@@ -111,14 +95,14 @@ def verdicts(comparison: Comparison) -> list[str]:
     return sentences
 
 
-def pair_table(pairs: Sequence[Pair]) -> Table:
-    """Every pair with its intervals and p-values."""
-    return [
+def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
+    """Every pair with its intervals and p-values; a column that is empty for all is left out."""
+    table = [
         {
             "pair": f"{pair.first} - {pair.second}",
-            "difference": f"{100 * pair.difference:+.1f}",
-            "over seeds": interval(pair.over_seeds),
-            "over shapes": interval(pair.over_shapes),
+            "difference": metric.write(pair.difference, sign="+"),
+            "over seeds": write_interval(pair.over_seeds, metric),
+            "over shapes": write_interval(pair.over_shapes, metric),
             "p seeds": _p(pair.p_seeds),
             "p shapes": _p(pair.p_shapes),
             "McNemar": _p(pair.p_mcnemar),
@@ -127,79 +111,22 @@ def pair_table(pairs: Sequence[Pair]) -> Table:
         }
         for pair in pairs
     ]
+    empty = {name for name in table[0] if not any(row[name] for row in table)}
+    return [{name: text for name, text in row.items() if name not in empty} for row in table]
 
 
 def _verdict(pair: Pair) -> str:
+    if pair.p is None:
+        return "one seed"
     if pair.runs_differ:
         return "the runs differ; one seed"
     return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
 
 
-def robustness_table(evidence: Evidence) -> Table:
-    """Clean and mean error, and the mean corruption error relative to the first row that was tested so."""
-    found = {model: by_seed for model in evidence if (by_seed := evidence.robustness(model))}
-    baseline = next(iter(found.values()))
-    table = []
-    for model, by_seed in found.items():
-        runs = list(by_seed.values())
-        relative = [
-            own.mean_corruption_error(baseline[seed])
-            for seed, own in by_seed.items()
-            # nothing can be divided by no error
-            if seed in baseline and all(baseline[seed].corruption_errors.values())
-        ]
-        table.append(
-            {
-                "model": model,
-                "clean error %": _percent(fmean(run.clean_error for run in runs)),
-                "mean error %": _percent(fmean(run.mean_error for run in runs)),
-                "mCE %": _percent(fmean(relative)) if relative else "",
-                "seeds": len(runs),
-            }
-        )
-    return table
-
-
-def calibration_table(evidence: Evidence) -> Table:
-    """Proper scores and calibration errors of every model."""
-    return [
-        {
-            "model": row.model,
-            "log loss": f"{row.loss:.3f}",
-            "Brier": f"{row.brier:.3f}",
-            "ECE %, equal width": _percent(row.calibration_error),
-            "ECE %, equal mass": _percent(row.calibration_error_equal_mass),
-        }
-        for row in evidence.rows.values()
-    ]
-
-
-def class_table(evidence: Evidence) -> Table:
-    """Accuracy of every class, mean over seeds, by model; the shapes of the class beside it."""
-    comparison = evidence.comparison
-    runs = {model: [comparison.evaluation(cell) for cell in evidence.cells(model)] for model in evidence}
-    labels = next(iter(runs.values()))[0].labels
-    counts = np.bincount(labels, minlength=len(comparison.classes))
-    return [
-        {
-            "class": name,
-            "shapes": int(count),
-            **{f"{model} %": _percent(fmean(one.per_class[name] for one in found)) for model, found in runs.items()},
-        }
-        for name, count in zip(comparison.classes, counts, strict=True)
-        if count
-    ]
-
-
 def main_tables(comparison: Comparison, style: str) -> tuple[str, str]:
     """What the rows reach, and what they cost, in one of tabulate's formats."""
-    metrics = comparison.experiment.metrics
-    figures = make_table(comparison.rows, style, part="figures", metrics=metrics)
-    return figures, make_table(comparison.rows, style, part="costs", metrics=metrics)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    rows, metrics = comparison.rows, comparison.experiment.task.measured
+    return make_table(rows, metrics, style, part="metrics"), make_table(rows, metrics, style, part="costs")
 
 
 def _p(value: float | None) -> str:

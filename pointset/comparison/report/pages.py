@@ -7,22 +7,24 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pointset.comparison.comparing import Comparison
-from pointset.comparison.report.content import Section, Table, main_tables, sections, verdicts
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.report.content import main_tables, sections, verdicts
+from pointset.comparison.report.section import Section, Table
 from pointset.comparison.results import origins
 from pointset.runs.atomic import write_text
 from pointset.runs.provenance import command
 from pointset.viz.writing import save
 
 
-def write_report(comparison: Comparison, folder: Path) -> None:
+def write_report(comparison: Comparison) -> None:
     """Write report.html, report.md and figures/ into the folder of a comparison."""
+    folder = comparison.folder
     found = list(sections(comparison))
     about = describe(comparison)
     (folder / "figures").mkdir(exist_ok=True)
     for section in found:
-        if section.figure is not None:
-            save(section.figure, folder / "figures" / f"{section.name}.png", dpi=160)
+        if section.chart is not None:
+            save(section.chart, folder / "figures" / f"{section.name}.png", dpi=160)
     write_text(folder / "report.md", as_markdown(comparison, found, about))
     write_text(folder / "report.html", as_html(comparison, found, about, folder / "figures"))
 
@@ -33,9 +35,10 @@ def describe(comparison: Comparison) -> dict[str, Any]:
     commits = _each_once(_commit(one) for one in found)
     return {
         "verdicts": verdicts(comparison),
-        "title": experiment.title or f"{len(experiment.models)} models on {experiment.data}",
+        "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
         "command": command(),
         "commit": commits,
+        "metric": experiment.task.measured[0].name,
         "seeds": ", ".join(map(str, experiment.seeds)),
         "machine": f"{_each_once(_machine(one) for one in found)}, "
         f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
@@ -84,9 +87,10 @@ def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping
     parts += [f"- failed: {one.name}: {one.reason}" for one in comparison.failures]
     for section in found:
         parts += [f"## {section.title}", section.text]
-        if section.figure is not None:
+        if section.chart is not None:
             parts.append(f"![{section.title}](figures/{section.name}.png)")
-        parts += [_as_table(table, "github") for table in section.tables.values()]
+        if section.table:
+            parts.append(_as_table(section.table, "github"))
     parts += [
         "## How to repeat and cite",
         f"```\n{about['command']}\n```",

@@ -1,12 +1,10 @@
-"""Models of the tables: "encoder + pooling", a model of the zoo with the head that the table has.
+"""Models of set problems: any encoder and pooling of the zoo, under the head that the problem has.
 
-Encoders: rFF (rows on their own), rFFp-max and rFFp-mean (DeepSets' equivariant layers), SAB, ISAB16 (any number of
-inducing points). Poolings: mean, sum, max, PMA (PMA4 has four seeds).
+A row is named as in the papers' tables, "ISAB16 + PMA", or as in the zoo, "isab16-pma".
 """
 
 import itertools
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
@@ -15,39 +13,32 @@ from torch import nn
 
 from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
+from pointset.zoo import names
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model
-from pointset.zoo.names import used_options as zoo_options
+from pointset.zoo.names import zoo_name
 from pointset.zoo.options import ModelOptions
 
 T = TypeVar("T", bound=nn.Module)
-HEAD, EMBEDDING = 0x4EAD, 0xE3BED
+HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
 """Numbers of the parts of a model that the zoo does not make; see `seeded`."""
-ROW = re.compile(r"(rFF|rFFp-max|rFFp-mean|SAB|ISAB[1-9]\d*) \+ (mean|sum|max|PMA(?:[1-9]\d*)?)", re.ASCII)
 
 
-def zoo_name(row: str) -> str:
-    """The zoo's name of "encoder + pooling".
+def parts_of(row: str) -> tuple[str, str]:
+    """The encoder and the pooling of a row, as the zoo calls them.
 
     Raises:
-        PointsetError: the row is no such name, or an rFFp encoder and its pooling differ in their statistic.
+        PointsetError: there is no such model, or it is a whole one, whose head cannot be another.
     """
-    match = ROW.fullmatch(row)
-    encoder, pooling = match.groups() if match else ("", "")
-    if not encoder or (encoder.startswith("rFFp") and not encoder.endswith(pooling)):
-        raise PointsetError(f"{row!r} is no model: name an encoder and a pooling, as in 'rFF + mean' or 'SAB + PMA'")
-    return f"{encoder.split('-')[0]}-{pooling}".lower()
-
-
-def check_row(row: str, rows: Sequence[str]) -> None:
-    """Raise a PointsetError that gives the known rows, unless the row is one of them."""
-    if row not in rows:
-        raise PointsetError(f"no model is called {row!r}: choose from {', '.join(rows)}")
+    encoder, hyphen, pooling = zoo_name(row).partition("-")
+    if not hyphen:
+        raise PointsetError(f"{row!r} has no pooling under a head: name a row as in 'SAB + PMA' or 'sab-pma'")
+    return encoder, pooling
 
 
 def used_options(row: str) -> set[str]:
     """Fields of `ModelOptions` that the model of a row is built from; see `pointset.zoo.names.used_options`."""
-    return zoo_options(zoo_name(row))
+    return names.used_options("-".join(parts_of(row)))
 
 
 def row_model(
@@ -60,13 +51,13 @@ def row_model(
     """The encoder and the pooling of a row under a head of one's own.
 
     Args:
-        row: "encoder + pooling".
+        row: see above.
         inputs: numbers per element.
         options: of encoder, pooling and dropout.
         seed: of the initial weights; global random state is neither used nor changed.
         head: from the width of the pooled rows laid side by side to a module [B, width] -> [B, outputs].
     """
-    found = create_model(zoo_name(row), 1, inputs=inputs, seed=seed, **options.as_dict())
+    found = create_model("-".join(parts_of(row)), 1, inputs=inputs, seed=seed, **options.as_dict())
     assert isinstance(found, SetClassifier), "rows name no context models"
     width = next(module.in_features for module in found.head.modules() if isinstance(module, nn.Linear))
     rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))

@@ -1,11 +1,14 @@
 """Rows of the tables as models of the zoo under other heads."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
 
 from pointset.errors import PointsetError
-from pointset.tasks.models import fully_connected, row_model, used_options, zoo_name
+from pointset.tasks import create_task, list_tasks
+from pointset.tasks.rows import fully_connected, parts_of, row_model, used_options
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 
@@ -24,21 +27,22 @@ SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
     ],
 )
 def test_names_of_the_papers_are_names_of_the_zoo(row, name):
-    assert zoo_name(row) == name
+    assert "-".join(parts_of(row)) == name
+    assert parts_of(name) == parts_of(row)
     create_model(name, dim=16)
 
 
-@pytest.mark.parametrize("row", ["rFF", "rff-mean", "rFFp-max + mean", "SAB + median", "ISAB0 + PMA", "rFF + mean "])
+@pytest.mark.parametrize("row", ["rFF", "rFFp-max + mean", "SAB + median", "ISAB0 + PMA", "rFF + mean ", "pointnet"])
 def test_other_names_are_refused(row):
-    with pytest.raises(PointsetError, match="is no model: name an encoder and a pooling"):
-        zoo_name(row)
+    with pytest.raises(PointsetError, match="(?i)" + re.escape(row[:3])):
+        parts_of(row)
 
 
 @pytest.mark.parametrize("row", ["rFF + max", "SAB + PMA", "ISAB4 + PMA3"])
 def test_a_row_is_the_zoos_model_under_the_head(row):
     """With the zoo's own head in place of ours, the answers are the zoo's."""
     ours = row_model(row, 5, SMALL, 3, lambda width: fully_connected(width, 11, 7)).eval()
-    zoo = create_model(zoo_name(row), 1, inputs=5, seed=3, **SMALL.as_dict()).eval()
+    zoo = create_model("-".join(parts_of(row)), 1, inputs=5, seed=3, **SMALL.as_dict()).eval()
     X, mask = torch.randn(2, 6, 5), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
     assert ours(X, mask).shape == (2, 7)
     pooled = ours.pool(ours.encode(X, mask), mask)
@@ -64,3 +68,17 @@ def test_fully_connected_is_linear_with_a_relu_between():
 def test_options_without_use_are_known():
     assert "heads" not in used_options("rFF + max")
     assert {"heads", "weights", "score", "seeds"} <= used_options("SAB + PMA")
+
+
+@pytest.mark.parametrize(
+    "row", ["rFF + PMA", "SAB + max", "isab4-pma2", "ISAB4 + max+mean", "rffp-pma", "rff-aggr.softmax"]
+)
+@pytest.mark.parametrize("name", list_tasks()[1:])
+def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
+    task = create_task(name)
+    batch = task.draw(2, torch.Generator().manual_seed(0))
+    model = task.model(row, SMALL, seed=0)
+    task.loss(model(batch.X, batch.mask), batch).backward()
+    assert {"dim", "dropout"} <= task.used_options(row)
+    with pytest.raises(PointsetError, match="'dgcnn' has no pooling"):
+        task.model("dgcnn", SMALL, seed=0)

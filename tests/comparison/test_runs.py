@@ -1,4 +1,4 @@
-"""A cell that fails is named and leaves the rest alone; another model, size or seed joins what is finished."""
+"""A run that fails is named and leaves the rest alone; another model, size or seed joins what is finished."""
 
 import json
 import re
@@ -9,39 +9,38 @@ from pathlib import Path
 import pytest
 import torch
 
-from pointset.comparison.cells import Cell, Failure, Job, run_jobs
-from pointset.comparison.comparing import Comparison, make_jobs, run_experiment
+from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.grid import make_runs
+from pointset.comparison.runs import Failure, Finished
 from pointset.errors import PointsetError
+from pointset.runs.grid import run_all
 from pointset.runs.workers import Workers
+from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
-
-pytestmark = pytest.mark.usefixtures("without_report")
 
 
 def tiny(data: Path, *models, **changes) -> Experiment:
     experiment = Experiment(
         models=tuple(Entry.of(model) for model in models or ("rff-max", "isab4-pma")),
-        data=str(data),
-        points=(24,),
+        task=Classification(data=str(data), points=(24,)),
         seeds=(0,),
         model=ModelOptions(dim=16),
         recipe=Recipe(epochs=2, batch_size=16),
     )
-    return replace(experiment, **changes)
+    return experiment.changed(**changes)
 
 
 def run(experiment: Experiment, folder: Path) -> Comparison:
-    return run_experiment(experiment, folder, Workers(1), progress=False)
+    return run_experiment(experiment, folder, Workers(1), progress=False, report=False)
 
 
 @pytest.fixture(scope="module")
 def finished(clouds_folder, tmp_path_factory) -> tuple[Path, Comparison]:
     folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pointset.comparison.report.write_report", lambda comparison, folder: None)
-        return folder, run(tiny(clouds_folder), folder)
+    return folder, run(tiny(clouds_folder), folder)
 
 
 @pytest.fixture
@@ -51,12 +50,12 @@ def copy(finished, tmp_path) -> Path:
 
 
 def written(folder: Path) -> dict[Path, int]:
-    files = (path for path in folder.glob("cells/*/*") if not path.name.endswith("lock"))
+    files = (path for path in folder.glob("runs/*/*") if not path.name.endswith("lock"))
     return {path.relative_to(folder): path.stat().st_mtime_ns for path in files}
 
 
 @pytest.mark.parametrize(
-    ("changes", "cells"),
+    ("changes", "runs"),
     [
         ({"seeds": (0, 5)}, [("rff-max", 24, 0), ("rff-max", 24, 5), ("isab4-pma", 24, 0), ("isab4-pma", 24, 5)]),
         ({"points": (7, 24)}, [("rff-max", 7, 0), ("isab4-pma", 7, 0), ("rff-max", 24, 0), ("isab4-pma", 24, 0)]),
@@ -68,53 +67,53 @@ def written(folder: Path) -> dict[Path, int]:
     ],
     ids=["a seed", "a size", "a model", "fewer models"],
 )
-def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, cells, finished, copy, clouds_folder):
+def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, runs, finished, copy, clouds_folder):
     before = written(copy)
     joined = run(tiny(clouds_folder, **changes), copy)
-    assert [(cell.model, cell.points, cell.seed) for cell in joined.cells] == cells
-    old = {(cell.model, cell.points, cell.seed): cell for cell in finished[1].cells}
-    for cell, named in zip(joined.cells, cells, strict=True):
-        assert cell == old.get(named, cell), "to the second that it took"
+    assert [(one.model, one.points, one.seed) for one in joined.runs] == runs
+    old = {(one.model, one.points, one.seed): one for one in finished[1].runs}
+    for one, named in zip(joined.runs, runs, strict=True):
+        assert one == old.get(named, one), "to the second that it took"
     after = written(copy)
     assert {path: after[path] for path in before} == before
     assert {path.parts[1] for path in after.keys() - before.keys()} == {
-        f"{model.replace(' ', '_')}-n{points}-seed{seed}" for model, points, seed in set(cells) - set(old)
+        f"{model.replace(' ', '_')}-n{points}-seed{seed}" for model, points, seed in set(runs) - set(old)
     }
 
 
 def test_a_joined_seed_is_what_it_would_have_been_alone(copy, clouds_folder, tmp_path):
     joined = run(tiny(clouds_folder, seeds=(0, 5)), copy)
     alone = run(tiny(clouds_folder, "rff-max", seeds=(5,)), tmp_path / "alone")
-    assert replace(joined.cells[1], seconds=0.0) == replace(alone.cells[0], seconds=0.0)
+    assert replace(joined.runs[1], seconds=0.0) == replace(alone.runs[0], seconds=0.0)
 
 
-def test_another_model_under_the_same_label_is_no_cell_of_the_folder(copy, clouds_folder):
+def test_another_model_under_the_same_label_is_no_run_of_the_folder(copy, clouds_folder):
     other = Entry("rff-max", {"layers": 2}, label="rff-max")
     found = run(tiny(clouds_folder, other, "isab4-pma"), copy)
     (failure,) = found.failures
     assert failure.name == "rff-max, 24 points, seed 0"
     assert "model.options.layers is None there and 2 here" in failure.reason
-    assert [cell.model for cell in found.cells] == ["isab4-pma"]
+    assert [one.model for one in found.runs] == ["isab4-pma"]
 
 
 def test_robustness_is_tested_where_it_is_asked_for_then_or_later(finished, copy, clouds_folder):
     asked = tiny(clouds_folder, "rff-max", seeds=(3, 0), robustness_seeds=(0,))
     before = written(copy)
     found = run(asked, copy)
-    assert found.cells[1] == finished[1].cells[0]
+    assert found.runs[1] == finished[1].runs[0]
     after = written(copy)
     assert {path: after[path] for path in before} == before, "the model is not trained again"
-    assert [path.parent.name for path in copy.glob("cells/*/robustness.json")] == ["rff-max-n24-seed0"]
-    content = json.loads((copy / "cells" / "rff-max-n24-seed0" / "robustness.json").read_text())
-    assert content["clean_error"] == pytest.approx(1 - found.cells[1].accuracy)
+    assert [path.parent.name for path in copy.glob("runs/*/robustness.json")] == ["rff-max-n24-seed0"]
+    content = json.loads((copy / "runs" / "rff-max-n24-seed0" / "robustness.json").read_text())
+    assert content["clean_error"] == pytest.approx(1 - found.runs[1].metrics["accuracy"])
     assert list(content["by_size"]) == ["16", "24"], "the usual size below 24, and the whole"
-    assert content["by_size"]["24"] == found.cells[1].accuracy
+    assert content["by_size"]["24"] == found.runs[1].metrics["accuracy"]
     assert {len(errors) for errors in content["errors"].values()} == {5}
     assert len(content["errors"]) >= 8
     assert all(0 <= error <= 1 for errors in content["errors"].values() for error in errors.values())
-    stamp = (copy / "cells" / "rff-max-n24-seed0" / "robustness.json").stat().st_mtime_ns
+    stamp = (copy / "runs" / "rff-max-n24-seed0" / "robustness.json").stat().st_mtime_ns
     run(asked, copy)
-    assert (copy / "cells" / "rff-max-n24-seed0" / "robustness.json").stat().st_mtime_ns == stamp
+    assert (copy / "runs" / "rff-max-n24-seed0" / "robustness.json").stat().st_mtime_ns == stamp
 
 
 TOO_WIDE = {"name": "rff-max", "label": "too wide", "dim": 8_000_000}  # 256 TB
@@ -123,7 +122,7 @@ TOO_COLD = {"name": "isab4-pma", "label": "too cold", "temperature": 1e-60}
 
 def test_a_model_that_cannot_be_built_or_trained_does_not_stop_the_rest(clouds_folder, tmp_path):
     found = run(tiny(clouds_folder, TOO_WIDE, "rff-max", TOO_COLD, seeds=(0, 1)), tmp_path)
-    assert [(cell.model, cell.seed) for cell in found.cells] == [("rff-max", 0), ("rff-max", 1)]
+    assert [(one.model, one.seed) for one in found.runs] == [("rff-max", 0), ("rff-max", 1)]
     failed = {(failure.model, failure.points, failure.seed): failure.reason for failure in found.failures}
     assert set(failed) == {(label, 24, seed) for label in ("too wide", "too cold") for seed in (0, 1)}
     assert "memory" in failed["too wide", 24, 0]
@@ -132,14 +131,14 @@ def test_a_model_that_cannot_be_built_or_trained_does_not_stop_the_rest(clouds_f
     assert found.rows[0].cost is not None, "what was trained is measured"
     saved = json.loads((tmp_path / "results.json").read_text())
     assert {one["model"] for one in saved["failures"]} == {"too wide", "too cold"}
-    reason = (tmp_path / "cells" / "too_cold-n24-seed0" / "failure.txt").read_text()
+    reason = (tmp_path / "runs" / "too_cold-n24-seed0" / "failure.txt").read_text()
     assert reason == failed["too cold", 24, 0] + "\n"
     assert "too" not in (tmp_path / "results.csv").read_text()
 
 
-def test_a_failed_cell_is_tried_again(clouds_folder, tmp_path):
-    """Here the cause is a folder that something else is in; once that is gone, the same call finishes the cell."""
-    strange = tmp_path / "cells" / "isab4-pma-n24-seed0"
+def test_a_failed_run_is_tried_again(clouds_folder, tmp_path):
+    """Here the cause is a folder that something else is in; once that is gone, the same call finishes the one."""
+    strange = tmp_path / "runs" / "isab4-pma-n24-seed0"
     strange.mkdir(parents=True)
     (strange / "model.safetensors").write_bytes(b"strange")
     for _ in range(2):
@@ -147,41 +146,34 @@ def test_a_failed_cell_is_tried_again(clouds_folder, tmp_path):
         (failure,) = found.failures
         assert (strange / "failure.txt").read_text() == failure.reason + "\n"
         assert "damaged" in failure.reason
-        assert [cell.model for cell in found.cells] == ["rff-max"]
+        assert [one.model for one in found.runs] == ["rff-max"]
     (strange / "model.safetensors").unlink()
     found = run(tiny(clouds_folder), tmp_path)
     assert not found.failures
-    assert [cell.model for cell in found.cells] == ["rff-max", "isab4-pma"]
-    assert not list(tmp_path.glob("cells/*/failure.txt"))
+    assert [one.model for one in found.runs] == ["rff-max", "isab4-pma"]
+    assert not list(tmp_path.glob("runs/*/failure.txt"))
 
 
-def test_a_comparison_without_any_finished_cell_is_an_error_that_says_why(clouds_folder, tmp_path):
+def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(clouds_folder, tmp_path):
     with pytest.raises(PointsetError, match=r"no run was finished; too cold, 24 points, seed 0: the loss became"):
         run(tiny(clouds_folder, TOO_COLD), tmp_path)
     assert not (tmp_path / "results.json").exists()
 
 
-def test_the_threads_of_a_cell_are_its_own(clouds_folder, tmp_path):
+def test_the_threads_of_a_run_are_its_own(clouds_folder, tmp_path):
     before = torch.get_num_threads()
     run(tiny(clouds_folder, "rff-max", threads=before + 1), tmp_path)
     assert torch.get_num_threads() == before
 
 
-def test_a_cell_that_another_process_is_at_is_left_alone(clouds_folder, tmp_path, monkeypatch):
-    (job,) = make_jobs(tiny(clouds_folder, "rff-max"), tmp_path)
-    assert not job.running
-    with job.locked():
-        assert job.running
-        monkeypatch.setattr(Job, "_lock", lambda job, timeout: monkeypatch_lock(job, 0))
-        (outcome,) = run_jobs([job], Workers(1))
+def test_a_run_that_another_process_is_at_is_left_alone(clouds_folder, tmp_path):
+    (one,) = make_runs(tiny(clouds_folder, "rff-max"), tmp_path)
+    assert not one.running
+    with one.locked():
+        assert one.running
+        (outcome,) = run_all([one], Workers(1))
         assert isinstance(outcome, Failure)
         assert "another process is at it" in outcome.reason
-    assert not job.running
-    (outcome,) = run_jobs([job], Workers(1))
-    assert isinstance(outcome, Cell)
-
-
-def monkeypatch_lock(job: Job, timeout: float):
-    from filelock import FileLock
-
-    return FileLock(job.folder / ".job-lock", timeout=timeout)
+    assert not one.running
+    (outcome,) = run_all([one], Workers(1))
+    assert isinstance(outcome, Finished)

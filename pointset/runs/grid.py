@@ -1,8 +1,7 @@
-"""Work with a folder of its own, done by a process of its own: nothing that kills one job harms another.
+"""Runs that each have a folder and a process of their own: nothing that kills one harms another.
 
-What a job does, and what it leaves, is up to its kind: `pointset.comparison.cells.Job` trains and tests a classifier,
-`pointset.tasks.jobs.TaskJob` a model of a set problem. result.json is there when a job is done; failure.txt says why it
-failed, until it is run again.
+What a run does, and what it leaves, is up to its kind: `pointset.comparison.runs.Run` trains and tests a model.
+result.json is there when a run is done; failure.txt says why it failed, until it is tried again.
 """
 
 import os
@@ -25,11 +24,11 @@ from pointset.runs.workers import Workers, closed, joblib_backend
 
 
 class Outcome(Protocol):
-    """What became of a job: a result or a failure."""
+    """What became of a run: a result or a failure."""
 
     @property
     def name(self) -> str:
-        """Which job it was, in words."""
+        """Which run it was, in words."""
 
     @property
     def summary(self) -> str:
@@ -39,17 +38,17 @@ class Outcome(Protocol):
 Left = TypeVar("Left", bound=Outcome)
 
 
-class FolderJob(ABC, Generic[Left]):
-    """One job. Its kinds are frozen dataclasses, as they travel to other processes."""
+class FolderRun(ABC, Generic[Left]):
+    """One run. Its kinds are frozen dataclasses, as they travel to other processes."""
 
     folder: Path
-    """Of this job alone."""
+    """Of this run alone."""
     threads: int
-    """Of torch, in the job's process."""
+    """Of torch, in the run's process."""
 
     @abstractmethod
     def perform(self) -> Left:
-        """Do what is left to do, and write the result down. Any error is a failure of this job alone."""
+        """Do what is left to do, and write the result down. Any error is a failure of this run alone."""
 
     @abstractmethod
     def read(self) -> Left:
@@ -57,7 +56,7 @@ class FolderJob(ABC, Generic[Left]):
 
     @abstractmethod
     def as_failure(self, reason: str) -> Left:
-        """The outcome of a job that failed."""
+        """The outcome of a run that failed."""
 
     @property
     def result(self) -> Path:
@@ -66,7 +65,7 @@ class FolderJob(ABC, Generic[Left]):
 
     @property
     def failure(self) -> Path:
-        """Where the reason stands when the job has failed."""
+        """Where the reason stands when the run has failed."""
         return self.folder / "failure.txt"
 
     @property
@@ -87,7 +86,7 @@ class FolderJob(ABC, Generic[Left]):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from doing the same job.
+        """Keep other processes from doing the same run.
 
         Raises:
             PointsetError: one is at it.
@@ -107,7 +106,7 @@ class FolderJob(ABC, Generic[Left]):
 
     @property
     def _lock_file(self) -> Path:
-        return self.folder / ".job-lock"
+        return self.folder / ".run-lock"
 
     def _lock(self, timeout: float) -> Any:
         from filelock import FileLock
@@ -115,84 +114,84 @@ class FolderJob(ABC, Generic[Left]):
         return FileLock(self._lock_file, timeout=timeout)
 
     def failed(self, reason: str) -> Left:
-        """Write down why the job failed, where that can be written."""
-        with suppress(OSError):  # a full disk, say: no reason to stop the other jobs
+        """Write down why the run failed, where that can be written."""
+        with suppress(OSError):  # a full disk, say: no reason to stop the other runs
             write_text(self.failure, reason + "\n")
         return self.as_failure(reason)
 
 
-def run_job(job: FolderJob[Left]) -> Left:
-    """Do a job, or read the result that is there; whatever goes wrong is a failure, not an error."""
+def run_one(run: FolderRun[Left]) -> Left:
+    """Do a run, or read the result that is there; whatever goes wrong is a failure, not an error."""
     try:
-        with job.locked(), torch_threads(job.threads):
-            job.failure.unlink(missing_ok=True)
-            return job.perform()
-    except Exception as error:  # one job must not stop the others
+        with run.locked(), torch_threads(run.threads):
+            run.failure.unlink(missing_ok=True)
+            return run.perform()
+    except Exception as error:  # one run must not stop the others
         reason = " ".join(str(error).split()) or type(error).__name__
-        return job.failed(reason if isinstance(error, PointsetError) else f"{type(error).__name__}: {reason}")
+        return run.failed(reason if isinstance(error, PointsetError) else f"{type(error).__name__}: {reason}")
 
 
-def run_jobs(jobs: Sequence[FolderJob[Left]], workers: Workers) -> Iterator[Left]:
-    """Run jobs in processes; on this machine one per core, divided by the threads, when no count is given.
+def run_all(runs: Sequence[FolderRun[Left]], workers: Workers) -> Iterator[Left]:
+    """Do runs in processes; on this machine one per core, divided by the threads, when no count is given.
 
-    A process that is killed takes its pool along. The jobs that had been begun are then run one at a time, so that the
+    A process that is killed takes its pool along. The runs that had been begun are then done one at a time, so that the
     one that kills its process is known, reported, and leaves the rest alone; the rest go on side by side.
 
     Returns:
         What became of each, as they finish.
     """
-    left = {job.folder: job for job in jobs}
+    left = {run.folder: run for run in runs}
     while left:
         try:
-            for job, outcome in _spread(list(left.values()), workers):
-                del left[job.folder]
+            for run, outcome in _spread(list(left.values()), workers):
+                del left[run.folder]
                 yield outcome
         except BrokenProcessPool:
-            begun = [job for job in left.values() if job.folder.exists() and not job.finished]
-            for job in begun or list(left.values()):
-                del left[job.folder]
-                yield run_apart(job)
+            begun = [run for run in left.values() if run.folder.exists() and not run.finished]
+            for run in begun or list(left.values()):
+                del left[run.folder]
+                yield run_apart(run)
 
 
-def _spread(jobs: Sequence[FolderJob[Left]], workers: Workers) -> Iterator[tuple[FolderJob[Left], Left]]:
+def _spread(runs: Sequence[FolderRun[Left]], workers: Workers) -> Iterator[tuple[FolderRun[Left], Left]]:
     from joblib import Parallel, delayed
 
-    threads = jobs[0].threads
-    # The death of a cluster's worker would be the end of the job's neighbours, and joblib waits for dask's for ever.
-    run = run_job if workers.backend == "loky" else run_apart
-    with joblib_backend(workers, workers.at_once(len(jobs), threads), threads):
+    threads = runs[0].threads
+    # The death of a cluster's worker would be the end of the run's neighbours, and joblib waits for dask's for ever.
+    perform = run_one if workers.backend == "loky" else run_apart
+    with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
         # Ray's backend gives back lists only.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        with closed(Parallel(return_as=return_as)(delayed(_run_named)(run, job) for job in jobs)) as finished:
+        with closed(Parallel(return_as=return_as)(delayed(_named)(perform, run) for run in runs)) as finished:
             yield from finished
 
 
-def _run_named(run: Callable[[FolderJob[Left]], Left], job: FolderJob[Left]) -> tuple[FolderJob[Left], Left]:
-    return job, run(job)
+def _named(perform: Callable[[FolderRun[Left]], Left], run: FolderRun[Left]) -> tuple[FolderRun[Left], Left]:
+    return run, perform(run)
 
 
-def run_apart(job: FolderJob[Left]) -> Left:
-    """Do one job in a process of its own, whose death is its failure and nobody else's."""
-    program = "import pickle, sys; from pointset.runs.jobs import run_job; run_job(pickle.load(sys.stdin.buffer))"
+def run_apart(run: FolderRun[Left]) -> Left:
+    """Do one run in a process of its own, whose death is its failure and nobody else's."""
+    program = "import pickle, sys; from pointset.runs.grid import run_one; run_one(pickle.load(sys.stdin.buffer))"
     # What torch does not count: the threads of numpy's libraries, which joblib limits in its own workers.
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(job.threads))
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(run.threads))
     ended = subprocess.run(
         [sys.executable, "-c", program],
-        input=pickle.dumps(job),
+        input=pickle.dumps(run),
         stderr=subprocess.PIPE,
         env={**os.environ, **limits},
         check=False,
     )
     if ended.returncode < 0:
-        return job.failed("its process was killed, for want of memory perhaps: give fewer workers")
+        return run.failed("its process was killed, for want of memory perhaps: give fewer workers")
     if ended.returncode > 0:
         said = ended.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        return job.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
-    if job.failure.exists():
-        return job.as_failure(job.failure.read_text(encoding="utf-8").strip())
-    if not job.result.exists():
-        return job.as_failure(f"its process left neither a result nor a reason in {job.folder}: is the disk full?")
-    return job.read()
+        return run.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
+    if run.failure.exists():
+        return run.as_failure(run.failure.read_text(encoding="utf-8").strip())
+    if not run.result.exists():
+        return run.as_failure(f"its process left neither a result nor a reason in {run.folder}: is the disk full?")
+    return run.read()
 
 
 def watched(outcomes: Iterator[Left], total: int, progress: bool) -> Iterator[Left]:

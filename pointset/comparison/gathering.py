@@ -1,0 +1,120 @@
+"""A comparison: what the finished runs of an experiment say, gathered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pointset.comparison.experiment import Experiment
+from pointset.comparison.grid import make_run, of_size
+from pointset.comparison.runs import Failure, Finished, Run
+from pointset.comparison.statistics import Pair, compare_pairs
+from pointset.comparison.tables import Row, make_rows, make_table
+from pointset.comparison.task import Size
+from pointset.errors import PointsetError
+from pointset.evaluation.costs import Cost, measure_costs
+from pointset.runs.atomic import read_json, write_json
+from pointset.runs.provenance import machine
+from pointset.training.checkpoints import RunFolder
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The finished runs of an experiment, and what follows from them."""
+
+    experiment: Experiment
+    runs: list[Finished]
+    """Of models, within sizes, within seeds, in the experiment's order."""
+    pairs: Mapping[Size, list[Pair]]
+    """By size: every two models compared."""
+    costs: Mapping[Size, Mapping[str, Cost]]
+    """By size and label."""
+    failures: Sequence[Failure]
+    folder: Path
+    """Where the runs are."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """One row per size and model, in the order in which they were given."""
+        return make_rows(self.experiment, self.runs, self.pairs, self.costs)
+
+    def table(self, style: str = "simple", brief: bool = False) -> str:
+        """The table as text in one of tabulate's formats ("simple", "github", ...); `brief` to fit a terminal."""
+        return make_table(self.rows, self.experiment.task.measured, style, brief)
+
+    def caption(self) -> str:
+        """What the table's numbers are, in a few words."""
+        experiment, task, recipe = self.experiment, self.experiment.task, self.experiment.recipe
+        seeds = len(experiment.seeds)
+        spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
+        rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
+        return (
+            f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "
+            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}"
+        )
+
+    def run(self, label: str, seed: int, points: Size = None) -> Run:
+        """A finished run of a row: its folder, and what it was made from.
+
+        Args:
+            label: of the row.
+            seed: of the run.
+            points: size of the sets; may be left out where there is one size.
+        """
+        points = points or self.experiment.task.sizes[0]
+        if not any((one.model, one.points, one.seed) == (label, points, seed) for one in self.runs):
+            known = "; ".join(one.name for one in self.runs)
+            raise PointsetError(f"{label!r}, seed {seed} is not a finished run: choose from {known}")
+        return make_run(self.experiment, self.folder, self.experiment.entry(label), points, seed)
+
+    def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
+        """The trained model of a finished run, in evaluation mode; see `run`."""
+        run = self.run(label, seed, points)
+        return run.task.train(run, run.recipe, run.folder).model
+
+    def history(self, label: str, seed: int, points: Size = None) -> list[dict[str, Any]]:
+        """What a finished run left of each epoch; see `run`."""
+        return RunFolder(self.run(label, seed, points).folder).history()
+
+
+def gather(experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure]) -> Comparison:
+    """Make a comparison of what became of the runs; models that were never timed are timed now."""
+    labels, sizes, seeds = experiment.labels, experiment.task.sizes, experiment.seeds
+    runs = sorted(
+        (outcome for outcome in outcomes if isinstance(outcome, Finished)),
+        key=lambda one: (sizes.index(one.points), labels.index(one.model), seeds.index(one.seed)),
+    )
+    return Comparison(
+        experiment,
+        runs,
+        pairs={size: _pairs(experiment, out, [one for one in runs if one.points == size]) for size in sizes},
+        costs={size: _costs(experiment, out, [one for one in runs if one.points == size], size) for size in sizes},
+        failures=[outcome for outcome in outcomes if isinstance(outcome, Failure)],
+        folder=out,
+    )
+
+
+def _pairs(experiment: Experiment, out: Path, runs: Sequence[Finished]) -> list[Pair]:
+    scores: dict[str, dict[int, Any]] = {}
+    for one in runs:
+        run = make_run(experiment, out, experiment.entry(one.model), one.points, one.seed)
+        scores.setdefault(one.model, {})[one.seed] = experiment.task.scores(run.folder, one.metrics)
+    return compare_pairs(scores, experiment.task.pooled)
+
+
+def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Size) -> dict[str, Cost]:
+    """Costs of the models that could be trained, from the file of an earlier call or measured side by side."""
+    trained = {one.model for one in runs}
+    entries = [entry for entry in experiment.models if entry.label in trained]
+    file = out / f"costs{of_size(size)}.json"
+    found = {label: Cost(**cost) for label, cost in read_json(file)["models"].items()} if file.exists() else {}
+    if not trained <= set(found):
+        task, recipe = experiment.task, experiment.recipe
+        models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
+        elements, threads = task.elements(size), experiment.threads
+        costs = measure_costs(models, elements, batch_size=recipe.batch_size, threads=threads)
+        found = {entry.label: cost for entry, cost in zip(entries, costs, strict=True)}
+        write_json(file, {"models": {label: asdict(cost) for label, cost in found.items()}, "machine": machine()})
+    return {entry.label: found[entry.label] for entry in entries}

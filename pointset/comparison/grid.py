@@ -1,0 +1,57 @@
+"""The grid of an experiment's runs, and the folder that it belongs to."""
+
+from pathlib import Path
+
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.runs import Run
+from pointset.comparison.task import Size
+from pointset.runs.claims import check_claim, claim
+from pointset.zoo.own import carried
+
+
+def make_runs(experiment: Experiment, out: Path) -> list[Run]:
+    """The grid: seeds outermost, so that a table with every row is there early."""
+    return [
+        make_run(experiment, out, entry, size, seed)
+        for seed in experiment.seeds
+        for size in experiment.task.sizes
+        for entry in experiment.models
+    ]
+
+
+def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: int) -> Run:
+    """One run; its folder does not depend on what else is compared."""
+    return Run(
+        label=entry.label,
+        model=entry.name,
+        parts=carried(experiment.task.zoo_name(entry.name)),
+        size=size,
+        seed=seed,
+        task=experiment.task,
+        model_options=entry.options(experiment.model),
+        recipe=experiment.recipe,
+        threads=experiment.threads,
+        folder=out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}",
+    )
+
+
+def of_size(size: Size) -> str:
+    """The end of the name of what is about one size."""
+    return "" if size is None else f"-n{size}"
+
+
+def check_folder(experiment: Experiment, out: Path) -> None:
+    """Raise a PointsetError for a folder that is for something else; nothing is written or waited for."""
+    protocol = experiment.protocol()
+    check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
+
+
+def claim_folder(experiment: Experiment, out: Path, progress: bool) -> None:
+    """Make the sets ready and write down what the folder is for, or refuse a folder that is for something else."""
+    check_folder(experiment, out)
+    # Data that is not there leaves no claim behind.
+    prepared = {size: experiment.task.prepare(size, progress) for size in experiment.task.sizes}
+    protocol = experiment.protocol()
+    claim(out / "protocol.json", protocol, list(protocol), "comparison")
+    for size, description in prepared.items():
+        claim(out / f"sets{of_size(size)}.json", description, list(description), "comparison")

@@ -1,0 +1,150 @@
+"""The charts that every report has: each takes evidence and returns a matplotlib figure, or None for want of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.tables import Summary
+from pointset.comparison.task import Metric
+from pointset.viz.charts import label_axes, line_style, log_axis, make_panels, with_legend
+from pointset.viz.sheet import FAINT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PUBLISHED = "dash: published"
+START = 0.2
+"""The share of a training that need not fit into a panel: what comes first is far from all that comes later."""
+
+
+def style(evidence: Evidence, label: str) -> dict[str, Any]:
+    """How a row is drawn on every chart of the report."""
+    return line_style(evidence.comparison.experiment.labels.index(label))
+
+
+def legend(figure: Figure, evidence: Evidence, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:
+    """The figure with a legend of these rows under it, and of what else is on it."""
+    return with_legend(figure, {**{label: style(evidence, label) for label in labels}, **(more or {})})
+
+
+def learning_curves(
+    evidence: Evidence,
+    columns: Mapping[str, str],
+    places: Callable[[int], Sequence[float]],
+    unit: str,
+    *,
+    scale: float = 1.0,
+    fitted: bool = False,
+) -> Figure | None:
+    """Columns of the training histories, mean over seeds, in panels.
+
+    Args:
+        evidence: of one size.
+        columns: of the histories, and what they are called; those that no history has are left out.
+        places: from the length of a history to where its lines stand, in `unit`.
+        unit: of a training's length.
+        scale: what values are multiplied by.
+        fitted: whether the beginning of a curve may leave its panel, so that the rest can be seen, and a dash at the
+            right marks what is published of a row, however long that was trained.
+    """
+    found = {name: {label: evidence.curve(label, name) for label in evidence} for name in columns}
+    found = {name: curves for name, curves in found.items() if any(curves.values())}
+    if not found:
+        return None
+    figure, panels = make_panels(len(found), 2 if len(found) < 3 else 3, 2.6)
+    marked = False
+    for axes, (name, curves) in zip(panels, found.items(), strict=True):
+        for label, curve in curves.items():
+            heights = [scale * value for value in curve]
+            axes.plot(places(len(curve)), heights, color=style(evidence, label)["color"], lw=1.2)
+        marks = _published(evidence, name) if fitted else {}
+        for label, mean in marks.items():
+            color = style(evidence, label)["color"]
+            axes.plot([0.97, 1.0], [scale * mean] * 2, color=color, lw=1.8, transform=axes.get_yaxis_transform())
+        marked = marked or bool(marks)
+        if fitted:
+            _fit(axes, [*curves.values()], [*marks.values()])
+        label_axes(axes, unit, columns[name])
+        axes.locator_params(axis="x", nbins=5)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return legend(figure, evidence, evidence, {PUBLISHED: {"color": FAINT}} if marked else None)
+
+
+def _published(evidence: Evidence, name: str) -> dict[str, float]:
+    """What is published of the rows, by label, where a column of the history is a metric."""
+    summaries = {label: row.metrics.get(name) for label, row in evidence.rows.items()}
+    return {label: one.published.mean for label, one in summaries.items() if one and one.published}
+
+
+def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) -> None:
+    """Heights that show what is published, and all curves but for their start."""
+    shown = np.concatenate([[*curve[int(START * len(curve)) :]] for curve in curves] + [marks])
+    low, high = float(shown.min()), float(shown.max())
+    if np.isfinite([low, high]).all() and high > low:
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+
+
+def trained_sizes(evidences: Sequence[Evidence]) -> Figure:
+    """The first metric of models trained and tested at each of several sizes, with 95 % intervals over seeds."""
+    metric, scale = evidences[0].metric, _scale(evidences[0].metric)
+    figure, (axes,) = make_panels(1, 1, 3.0)
+    labels = list(dict.fromkeys(label for evidence in evidences for label in evidence))
+    for label in labels:
+        having = [evidence for evidence in evidences if label in evidence.rows]
+        summaries = [evidence.rows[label].metrics[metric.name] for evidence in having]
+        reach = np.transpose([_reach(one, scale) for one in summaries])
+        places, heights = [evidence.points or 0 for evidence in having], [scale * one.mean for one in summaries]
+        axes.errorbar(places, heights, reach, lw=1.2, capsize=2, **style(evidences[0], label))
+    axes.set_xscale("log")
+    axes.set_xticks(
+        [evidence.points or 0 for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences]
+    )
+    axes.minorticks_off()
+    label_axes(axes, "points of a set, in training and test", metric.title)
+    return legend(figure, evidences[0], labels)
+
+
+def pareto(evidence: Evidence) -> Figure | None:
+    """The first metric against multiply-adds and against training time; the line joins what nothing beats on both."""
+    metric, scale = evidence.metric, _scale(evidence.metric)
+    rows = [row for row in evidence.rows.values() if row.cost]
+    if len(rows) < 2:
+        return None
+    figure, panels = make_panels(2, 2, 2.8, sharey=True)
+    costs: tuple[tuple[str, list[float]], ...] = (
+        ("M multiply-adds of a set", [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
+        ("training seconds", [row.seconds for row in rows]),
+    )
+    summaries = [row.metrics[metric.name] for row in rows]
+    heights = [scale * one.mean for one in summaries]
+    sign = 1 if metric.higher_is_better else -1
+    for axes, (label, cost) in zip(panels, costs, strict=True):
+        for row, one, x, y in zip(rows, summaries, cost, heights, strict=True):
+            reach = np.transpose([_reach(one, scale)])
+            axes.errorbar([x], [y], reach, capsize=2, lw=1, ls="", **style(evidence, row.model))
+        places = list(zip(cost, heights, strict=True))
+        front = sorted((x, y) for x, y in places if not _beaten(x, y, places, sign))
+        axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
+        log_axis(axes)
+        label_axes(axes, label, metric.title if axes is panels[0] else "")
+    return legend(figure, evidence, [row.model for row in rows])
+
+
+def _scale(metric: Metric) -> float:
+    return 100.0 if metric.share else 1.0
+
+
+def _reach(found: Summary, scale: float) -> tuple[float, float]:
+    """How far an interval goes down and up from its mean."""
+    if found.interval is None:
+        return 0.0, 0.0
+    return scale * (found.mean - found.interval.low), scale * (found.interval.high - found.mean)
+
+
+def _beaten(x: float, y: float, places: Iterable[tuple[float, float]], sign: int) -> bool:
+    return any((a <= x and sign * b >= sign * y) and (a, b) != (x, y) for a, b in places)

@@ -1,0 +1,123 @@
+"""One model, one size of set, one seed: trained and tested in a folder of its own, in a process of its own.
+
+run.json, history.jsonl and model.safetensors are the training's (see `pointset.training.checkpoints`); result.json has
+the metrics; failure.txt says why the run failed, until it is tried again. A task may leave more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pointset.comparison.task import Size, Task
+from pointset.runs.atomic import read_json, write_json
+from pointset.runs.grid import FolderRun
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the grid a run stands."""
+
+    model: str
+    """The label of its row: the model's name, and what sets it apart."""
+    points: Size
+    """Size of the sets."""
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The run in words."""
+        sets = "" if self.points is None else f", {self.points} points"
+        return f"{self.model}{sets}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Finished(Place):
+    """What came of a run."""
+
+    metrics: Mapping[str, float]
+    """On the test sets, by name."""
+    parameters: int
+    seconds: float
+    """Training time, data included, validation and start-up not."""
+    length: int
+    """Of the training, in the task's unit."""
+    tested: int
+    """Test sets."""
+
+    @property
+    def summary(self) -> str:
+        """The metrics in words."""
+        return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+
+
+@dataclass(frozen=True)
+class Failure(Place):
+    """A run that could not be finished."""
+
+    reason: str
+
+    @property
+    def summary(self) -> str:
+        """Why."""
+        return f"failed: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Run(FolderRun["Finished | Failure"]):
+    """What makes a run."""
+
+    label: str
+    model: str
+    """As the task knows it."""
+    parts: str
+    """The zoo's name of it, which takes encoders and poolings of one's own along to other processes."""
+    size: Size
+    seed: int
+    task: Task
+    model_options: ModelOptions
+    recipe: Recipe
+    threads: int
+    """Of torch, in the run's process."""
+    folder: Path
+    """Of this run alone."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.result.exists() and self.task.is_tested(self)
+
+    @property
+    def epochs(self) -> int:
+        """Finished ones: lines of the history."""
+        file = self.folder / "history.jsonl"
+        return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
+
+    def perform(self) -> Finished:
+        """Train and test the model; of what is there, nothing is done again."""
+        fitted = self.task.train(self, self.recipe, self.folder)
+        if not self.result.exists():
+            metrics, tested = self.task.test(self, fitted.model)
+            found = Finished(
+                self.label,
+                self.size,
+                self.seed,
+                metrics=metrics,
+                parameters=sum(parameter.numel() for parameter in fitted.model.parameters()),
+                seconds=round(fitted.seconds, 3),
+                length=self.task.done(len(fitted.history), self.recipe),
+                tested=tested,
+            )
+            write_json(self.result, asdict(found))
+        if not self.finished:
+            self.task.test_further(self, fitted.model)
+        return self.read()
+
+    def read(self) -> Finished:
+        """The result that is there."""
+        return Finished(**read_json(self.result))
+
+    def as_failure(self, reason: str) -> Failure:
+        """The outcome of a run that failed."""
+        return Failure(self.label, self.size, self.seed, reason)

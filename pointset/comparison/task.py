@@ -1,0 +1,170 @@
+"""What the engine asks of a task: sets and sizes, models, a training, a test, metrics, sections of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from torch import nn
+
+from pointset.training.loop import Fitted
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
+
+if TYPE_CHECKING:
+    from pointset.comparison.report.evidence import Evidence
+    from pointset.comparison.report.section import Section
+    from pointset.comparison.runs import Run
+
+Size = int | None
+"""Elements of a set, where an experiment has several sizes; None where a task draws sets of all sizes."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a finished run, and how it is written."""
+
+    name: str
+    higher_is_better: bool
+    digits: int = 4
+    """Behind the point, in tables."""
+    share: bool = False
+    """Whether it lies from 0 to 1 and is written in per cent."""
+    head: str = ""
+    """Of its column in a table; the name when not given."""
+    shown: bool = True
+    """Whether tables have it at all; results.csv has every metric."""
+    brief: bool = True
+    """Whether a terminal has room for it."""
+    spread: bool = True
+    """Whether the deviation over seeds stands beside the mean."""
+    detailed: bool = True
+    """Whether its interval and what others publish of it have columns."""
+
+    @property
+    def title(self) -> str:
+        """As a table's head and the axis of a chart have it."""
+        return self.head or self.name
+
+    def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
+        """A value, with its deviation where there is one; sign "+" writes that of a difference."""
+        scale = 100 if self.share else 1
+        text = f"{scale * value:{sign}.{self.digits}f}"
+        return text if deviation is None else f"{text} ± {scale * deviation:.{self.digits}f}"
+
+
+class Task(Protocol):
+    """What is learned and how it is judged: a frozen dataclass whose fields are its options.
+
+    It travels to other processes. Everything random comes from the seeds that are handed in.
+    """
+
+    @property
+    def name(self) -> str:
+        """As in the file of an experiment, such as "max-regression"."""
+
+    @property
+    def rows(self) -> Sequence[str]:
+        """The models of an experiment that names none; may be empty."""
+
+    @property
+    def pooled(self) -> bool:
+        """Whether one error over seeds is taken from all rows together; see `pointset.comparison.statistics`."""
+
+    @property
+    def unit(self) -> str:
+        """What a training is counted in: "epochs" or "steps"."""
+
+    @property
+    def sets_are(self) -> str:
+        """What test sets are called in results.csv, such as "shapes"."""
+
+    @property
+    def usual_model(self) -> ModelOptions:
+        """Of an experiment that says nothing of its models."""
+
+    @property
+    def title(self) -> str:
+        """What was compared on, as a caption begins."""
+
+    @property
+    def measured(self) -> Sequence[Metric]:
+        """All metrics; the first one ranks the rows."""
+
+    @property
+    def sizes(self) -> Sequence[Size]:
+        """One for each size of set that models are trained and tested at."""
+
+    def options(self) -> dict[str, Any]:
+        """The options that decide the results, as plain data; sizes are not among them."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All options, as plain data."""
+
+    def recipe(self, **changes: Any) -> Recipe:
+        """The usual training with changes.
+
+        Raises:
+            PointsetError: a change is of a field that is unknown, or that the task does not use.
+        """
+
+    def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
+        """Raise a PointsetError for options or a recipe that no run could be made with."""
+
+    def with_seeds(self, seeds: Sequence[int]) -> Self:
+        """The task of an experiment that keeps to these seeds."""
+
+    def zoo_name(self, model: str) -> str:
+        """The zoo's name of what a model is made from.
+
+        Raises:
+            PointsetError: no model has this name.
+        """
+
+    def used_options(self, model: str) -> set[str]:
+        """Fields of `ModelOptions` that a model is built from."""
+
+    def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
+        """Make the sets of a size ready, and say what they are as plain data: a comparison's folder belongs to them."""
+
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
+        """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
+
+    def elements(self, size: Size) -> int:
+        """Elements n of the sets that the costs of a model are measured with."""
+
+    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
+        """Train the model of a run, in a folder or without one; what is finished in the folder is loaded."""
+
+    def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
+        """Training steps to a line of the history."""
+
+    def done(self, epochs: int, recipe: Recipe) -> int:
+        """How much of the training so many lines of the history are, in `unit`."""
+
+    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
+        """The metrics of a trained model by name, and on how many sets they were taken."""
+
+    def is_tested(self, run: Run) -> bool:
+        """Whether nothing is left to do of what `test_further` does for a run."""
+
+    def test_further(self, run: Run, model: nn.Module) -> None:
+        """Do what is asked for beyond the metrics, and leave it in the run's folder."""
+
+    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
+        """What pairs are compared by: bool [sets], the sets that a run got right, or [1], the first metric alone."""
+
+    def length(self, recipe: Recipe) -> str:
+        """How long a training is, as a caption has it."""
+
+    def taken(self, recipe: Recipe) -> str:
+        """When and on what metrics are taken, as a caption has it."""
+
+    def sections(self, evidence: Evidence) -> Iterator[Section]:
+        """What a report shows of one size beyond pairs and costs."""
+
+    def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Rows of further CSV files, by file name, that the folder of one run adds; `place` begins each row."""

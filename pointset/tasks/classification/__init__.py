@@ -1,0 +1,1 @@
+"""Classification of point sets: data, sizes, robustness, and what a report shows of predictions."""

@@ -1,0 +1,116 @@
+"""The charts of classifiers: each takes evidence and returns a matplotlib figure, or None for want of data."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pointset.comparison.report.charts import learning_curves, legend, style
+from pointset.comparison.report.evidence import Evidence
+from pointset.evaluation import Evaluation, calibration
+from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
+from pointset.viz.charts import label_axes, make_panels, plain
+from pointset.viz.sheet import FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def curves(evidence: Evidence) -> Figure | None:
+    """Training and, where there is a split for it, validation accuracy by epoch, mean over seeds."""
+    columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
+    return learning_curves(evidence, columns, lambda count: range(1, count + 1), "epoch", scale=100)
+
+
+def accuracy_by_size(evidence: Evidence) -> Figure | None:
+    """Accuracy against the size of the test sets, for the size that models were trained at and below."""
+    curves = {label: by_size(evidence, label) for label in evidence}
+    if not any(curves.values()):
+        return None
+    figure, (axes,) = make_panels(1, 1, 3.0)
+    for label, curve in curves.items():
+        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(evidence, label))
+    axes.set_xscale("log", base=2)
+    sizes = sorted({size for curve in curves.values() for size in curve})
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    label_axes(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
+    return legend(figure, evidence, evidence)
+
+
+def by_size(evidence: Evidence, label: str) -> dict[int, float]:
+    """Accuracy on smaller test sets, mean over the seeds that were tested so; empty if none was."""
+    found = sizes_of(evidence.folders(label))
+    return {size: fmean(curve[size] for curve in found) for size in found[0]} if found else {}
+
+
+def robustness(evidence: Evidence) -> Figure | None:
+    """Error by severity, a panel for each corruption; severity 0 is the clean test set."""
+    errors = {label: found for label in evidence if (found := corruption_errors(evidence, label))}
+    if not errors:
+        return None
+    names = list(next(iter(errors.values())))
+    figure, panels = make_panels(len(names), 5, 1.3, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
+        for label, found in errors.items():
+            curve = [100 * error for error in found[name]]
+            axes.plot(range(len(curve)), curve, color=style(evidence, label)["color"], lw=1.1)
+        axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
+        axes.set_xticks(range(6))
+        label_axes(axes, "", "")
+    panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
+    figure.supylabel("error %", fontsize=8, color=FAINT)
+    return legend(figure, evidence, evidence)
+
+
+def corruption_errors(evidence: Evidence, label: str) -> dict[str, list[float]]:
+    """Errors by severity, from the clean sets on, of each corruption: mean over the tested seeds; empty if none."""
+    runs = list(robustness_of(evidence.folders(label)).values())
+    if not runs:
+        return {}
+    found = [[[one.clean_error, *errors.values()] for errors in one.errors.values()] for one in runs]
+    return dict(zip(runs[0].errors, np.mean(found, axis=0).tolist(), strict=True))
+
+
+def first_run(evidence: Evidence, label: str) -> Evaluation:
+    """The predictions of the first seed."""
+    return predictions_of(evidence.comparison, label, evidence.runs(label)[0].seed, evidence.points)
+
+
+def reliability(evidence: Evidence) -> Figure | None:
+    """Accuracy against confidence, a panel for each model (first seed), dots as large as their share."""
+    figure, panels = make_panels(len(evidence), 4, 1.75, sharey=True)
+    for axes, label in zip(panels, evidence, strict=True):
+        run, color = first_run(evidence, label), style(evidence, label)["color"]
+        found = calibration.reliability(run.logits, run.labels, "mass")
+        axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
+        axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
+        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0)
+        axes.set_title(f"{plain(label)}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        label_axes(axes, "", "")
+    figure.supxlabel("confidence", fontsize=8, color=FAINT)
+    figure.supylabel("share that is right", fontsize=8, color=FAINT)
+    return figure
+
+
+def confusions(evidence: Evidence) -> Figure | None:
+    """Confusion matrices of the two most accurate models (first seed), as shares of each true class."""
+    best = sorted(evidence, key=lambda label: -evidence.rows[label].metrics["accuracy"].mean)[:2]
+    runs = {label: first_run(evidence, label) for label in best}
+    classes = [plain(name.replace("_", " ")) for name in runs[best[0]].classes]
+    figure, panels = make_panels(len(best), 2, 3.8 if len(classes) > 12 else 3.4)
+    size = max(3.0, min(8.0, 150 / max(len(classes), 1)))
+    for axes, (label, run) in zip(panels, runs.items(), strict=True):
+        counts = run.confusion
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        axes.imshow(np.sqrt(shares), cmap="Greys", vmin=0, vmax=1)
+        axes.set_xticks(range(len(classes)), classes, rotation=90, fontsize=size)
+        axes.set_yticks(range(len(classes)), classes if axes is panels[0] else [], fontsize=size)
+        axes.tick_params(length=0)
+        axes.set_title(plain(label), fontsize=9, color=INK)
+        axes.set_xlabel("taken for", fontsize=8, color=FAINT)
+    panels[0].set_ylabel("true class", fontsize=8, color=FAINT)
+    return figure

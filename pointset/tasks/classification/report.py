@@ -1,0 +1,113 @@
+"""What the report of a comparison of classifiers shows beyond pairs and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.report.section import Section, Table
+from pointset.tasks.classification import charts
+from pointset.tasks.classification.predictions import predictions_of, robustness_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def sections(evidence: Evidence) -> Iterator[Section]:
+    """All sections for which there is something to show."""
+    drawn: tuple[tuple[str, str, Callable[[Evidence], Figure | None], str, Callable[[Evidence], Table]], ...] = (
+        ("Learning curves", "learning-curves", charts.curves, "Mean over seeds.", _none),
+        ("Fewer points at test time", "smaller-sets", charts.accuracy_by_size, SIZE_TEXT, _none),
+        ("Corrupted test sets", "robustness", charts.robustness, ROBUSTNESS_TEXT, robustness_table),
+        ("Calibration", "reliability", charts.reliability, CALIBRATION_TEXT, calibration_table),
+        ("What is taken for what", "confusion", charts.confusions, CONFUSION_TEXT, class_table),
+    )
+    for title, name, draw, text, table in drawn:
+        if (chart := draw(evidence)) is not None:
+            yield Section(title, text, chart, name, table(evidence))
+
+
+SIZE_TEXT = "The same trained models on random subsets of the same test sets."
+ROBUSTNESS_TEXT = (
+    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
+    "(arXiv 2202.03377), each at five severities, on the whole test set; severity 0 is the clean one. mCE is the mean "
+    "corruption error (arXiv 1903.12261) relative to the first row, in per cent: below 100 is more robust than it."
+)
+CALIBRATION_TEXT = (
+    "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
+    "diagrams show the first seed in bins of equal mass, dots as large as their share of the predictions. A model on "
+    "the diagonal is calibrated, one above it is underconfident."
+)
+CONFUSION_TEXT = "The two most accurate models, first seed; shades are square roots of the share of the true class."
+
+
+def _none(evidence: Evidence) -> Table:
+    return []
+
+
+def robustness_table(evidence: Evidence) -> Table:
+    """Clean and mean error, and the mean corruption error relative to the first row that was tested so."""
+    found = {label: by_seed for label in evidence if (by_seed := robustness_of(evidence.folders(label)))}
+    baseline = next(iter(found.values()))
+    table = []
+    for label, by_seed in found.items():
+        runs = list(by_seed.values())
+        relative = [
+            own.mean_corruption_error(baseline[seed])
+            for seed, own in by_seed.items()
+            # nothing can be divided by no error
+            if seed in baseline and all(baseline[seed].corruption_errors.values())
+        ]
+        table.append(
+            {
+                "model": label,
+                "clean error %": _percent(fmean(run.clean_error for run in runs)),
+                "mean error %": _percent(fmean(run.mean_error for run in runs)),
+                "mCE %": _percent(fmean(relative)) if relative else "",
+                "seeds": len(runs),
+            }
+        )
+    return table
+
+
+def calibration_table(evidence: Evidence) -> Table:
+    """Proper scores and calibration errors of every model."""
+    means = {label: {name: one.mean for name, one in row.metrics.items()} for label, row in evidence.rows.items()}
+    return [
+        {
+            "model": label,
+            "log loss": f"{mean['loss']:.3f}",
+            "Brier": f"{mean['brier']:.3f}",
+            "ECE %, equal width": _percent(mean["calibration_error"]),
+            "ECE %, equal mass": _percent(mean["calibration_error_equal_mass"]),
+        }
+        for label, mean in means.items()
+    ]
+
+
+def class_table(evidence: Evidence) -> Table:
+    """Accuracy of every class, mean over seeds, by model; the shapes of the class beside it."""
+    comparison, points = evidence.comparison, evidence.points
+    runs = {
+        label: [predictions_of(comparison, label, run.seed, points) for run in evidence.runs(label)]
+        for label in evidence
+    }
+    first = next(iter(runs.values()))[0]
+    counts = np.bincount(first.labels, minlength=len(first.classes))
+    return [
+        {
+            "class": name,
+            "shapes": int(count),
+            **{f"{label} %": _percent(fmean(one.per_class[name] for one in found)) for label, found in runs.items()},
+        }
+        for name, count in zip(first.classes, counts, strict=True)
+        if count
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

@@ -1,0 +1,229 @@
+"""Classification of point sets as a task: one data set, one or several sizes of set, the whole test split."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from torch import nn
+
+from pointset.comparison.experiment import Table, as_tuple
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.report.section import Section
+from pointset.comparison.runs import Run
+from pointset.comparison.task import Metric, Size
+from pointset.configuration import Count, Seed, check
+from pointset.data.augment import augmentation_from_names
+from pointset.data.dataset import load_sets, load_split
+from pointset.data.options import DataOptions
+from pointset.errors import PointsetError
+from pointset.evaluation import evaluate
+from pointset.tasks.classification.predictions import (
+    ROBUSTNESS,
+    load_predictions,
+    robustness_rows,
+    save_predictions,
+    write_robustness,
+)
+from pointset.tasks.classification.report import sections
+from pointset.training.loop import Fitted, fit
+from pointset.training.recipe import Recipe
+from pointset.zoo.models import create_model
+from pointset.zoo.names import parse_name, used_options
+from pointset.zoo.options import ModelOptions
+
+ACCURACY = Metric("accuracy", True, digits=1, share=True, head="accuracy %")
+FURTHER = {
+    "mean-class accuracy": Metric("mean_class_accuracy", True, 1, True, "mean-class %", detailed=False),
+    "log loss": Metric("loss", False, 3, head="log loss", spread=False, detailed=False),
+    "Brier score": Metric("brier", False, 3, head="Brier", spread=False, detailed=False),
+    "ECE": Metric("calibration_error", False, 1, True, "ECE %", spread=False, detailed=False),
+    "ECE of equal mass": Metric(
+        "calibration_error_equal_mass", False, 1, True, "ECE %, mass", spread=False, detailed=False
+    ),
+}
+"""What may stand beside the accuracy; expected calibration errors over 15 bins of equal width, or of equal mass."""
+USUAL = ("mean-class accuracy", "log loss", "ECE")
+BRIEF = ("ECE",)
+"""Of the usual ones, those that a terminal has room for; metrics that somebody chose are all shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classification:
+    """Say the class of a point set; models are those of the zoo."""
+
+    data: str = "shapes10"
+    """A card's name or a folder."""
+    points: tuple[int, ...] = (1024,)
+    """Sizes of set."""
+    sets: DataOptions = field(default_factory=DataOptions)
+    """All but the size."""
+    robustness_seeds: tuple[int, ...] = ()
+    """Seeds whose models are also tested on corrupted and on smaller sets."""
+    metrics: tuple[str, ...] = USUAL
+    """What stands beside the accuracy in the table, of `FURTHER`; the other files have all of them."""
+
+    name: ClassVar[str] = "classification"
+    rows: ClassVar[Sequence[str]] = ()
+    pooled: ClassVar[bool] = True
+    unit: ClassVar[str] = "epochs"
+    sets_are: ClassVar[str] = "shapes"
+    usual_model: ClassVar[ModelOptions] = ModelOptions()
+
+    def __post_init__(self) -> None:
+        check("data", self.data, str)
+        check("points", self.points, tuple[Count, ...])
+        check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
+        if not self.points:
+            raise PointsetError("points must be at least one size of set, got none")
+        if len(set(self.points)) < len(self.points):
+            raise PointsetError(f"a size is given twice: {', '.join(map(str, self.points))}")
+        for metric in self.metrics:
+            if metric not in FURTHER:
+                near = difflib.get_close_matches(str(metric), FURTHER, n=1, cutoff=0.0)
+                raise PointsetError(
+                    f"metrics must be of {', '.join(FURTHER)}, got {metric!r}: did you mean {near[0]!r}? "
+                    "Accuracy is always there"
+                )
+
+    @classmethod
+    def from_file(cls, options: Mapping[str, Any]) -> Self:
+        """From the options as they stand in a file."""
+        found = dict(options)
+        check("sets", found.get("sets", {}), Table)
+        if "points" in found.get("sets", {}):
+            raise PointsetError("sets.points is given: sizes of set stand in points, beside models")
+        for name in {"points", "robustness_seeds", "metrics"} & found.keys():
+            found[name] = as_tuple(found[name])
+        if "sets" in found:
+            found["sets"] = DataOptions.from_file(found["sets"])
+        return cls(**found)
+
+    @property
+    def title(self) -> str:
+        """The data and the sizes."""
+        return f"{Path(self.data).name}, {' / '.join(map(str, self.points))} points"
+
+    @property
+    def measured(self) -> Sequence[Metric]:
+        """The accuracy, what was chosen to stand beside it, and the rest."""
+        brief = BRIEF if self.metrics == USUAL else self.metrics
+        chosen = [replace(FURTHER[name], brief=name in brief) for name in self.metrics]
+        rest = [replace(metric, shown=False) for name, metric in FURTHER.items() if name not in self.metrics]
+        return [ACCURACY, *chosen, *rest]
+
+    @property
+    def sizes(self) -> Sequence[Size]:
+        """Those of the sets."""
+        return self.points
+
+    def sets_of(self, size: Size) -> DataOptions:
+        """The options of the sets of one size."""
+        assert size is not None, "every run of a classifier has a size of set"
+        return replace(self.sets, points=size)
+
+    def options(self) -> dict[str, Any]:
+        """Data and sets."""
+        sets = self.sets.as_dict()
+        del sets["points"]
+        return {"data": self.data, "sets": sets}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All options."""
+        shown = {"robustness_seeds": list(self.robustness_seeds), "metrics": list(self.metrics)}
+        return {"points": list(self.points), **shown, **self.options()}
+
+    def recipe(self, **changes: Any) -> Recipe:
+        """`Recipe` with changes."""
+        return Recipe.from_file(changes)
+
+    def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
+        """Look for what every run would fail with."""
+        if unknown := set(self.robustness_seeds) - set(seeds):
+            raise PointsetError(f"robustness_seeds must be of the seeds {list(seeds)}, got {sorted(unknown)}")
+        augmentation_from_names(recipe.augment)
+
+    def with_seeds(self, seeds: Sequence[int]) -> Classification:
+        """Robustness is asked for of these seeds alone."""
+        return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
+
+    def zoo_name(self, model: str) -> str:
+        """Its name."""
+        parse_name(model)
+        return model
+
+    def used_options(self, model: str) -> set[str]:
+        """As the zoo says."""
+        return used_options(model)
+
+    def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
+        """Build pools that are missing once, before the workers start."""
+        sets = load_sets(self.data, self.sets_of(size), progress=progress)
+        return {f"{one.split}_sets": one.describe() for one in sets}
+
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
+        """A model of the zoo, for the classes of the data."""
+        classes = len(load_split(self.data, "test", self.sets_of(size), progress=False).classes)
+        return create_model(model, classes=classes, seed=seed, **options.as_dict())
+
+    def elements(self, size: Size) -> int:
+        """The size."""
+        return self.sets_of(size).points
+
+    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
+        """Train on the training split; the seed sets weights, order, subsets, augmentation and dropout."""
+        train = load_split(self.data, "train", self.sets_of(run.size), progress=False)
+        model = create_model(run.model, classes=len(train.classes), seed=run.seed, **run.model_options.as_dict())
+        return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
+
+    def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
+        """Batches of what the validation split leaves of the training shapes."""
+        train = load_split(self.data, "train", self.sets_of(size), progress=False)
+        return math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
+
+    def done(self, epochs: int, recipe: Recipe) -> int:
+        """The epochs."""
+        return epochs
+
+    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
+        """Metrics over the whole test split, whose predictions are kept."""
+        evaluation = evaluate(model, load_split(self.data, "test", self.sets_of(run.size), progress=False))
+        save_predictions(evaluation, run.folder)
+        found = evaluation.summary()
+        names = [ACCURACY.name, *(metric.name for metric in FURTHER.values())]
+        return {name: found[name] for name in names}, len(evaluation.labels)
+
+    def is_tested(self, run: Run) -> bool:
+        """Whether the robustness is known, where it is asked for."""
+        return run.seed not in self.robustness_seeds or (run.folder / ROBUSTNESS).exists()
+
+    def test_further(self, run: Run, model: nn.Module) -> None:
+        """Test on corrupted and on smaller sets."""
+        options = self.sets_of(run.size)
+        write_robustness(run.folder, model, load_split(self.data, "test", options, progress=False), options.points)
+
+    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
+        """Which test shapes are right."""
+        return load_predictions(folder).right
+
+    def length(self, recipe: Recipe) -> str:
+        """Epochs, or steps."""
+        return f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
+
+    def taken(self, recipe: Recipe) -> str:
+        """On what, and after which epoch."""
+        return f"every test shape, {'last epoch' if recipe.patience is None else 'best validation epoch'}"
+
+    def sections(self, evidence: Evidence) -> Iterator[Section]:
+        """Learning curves, smaller and corrupted sets, calibration, classes."""
+        return sections(evidence)
+
+    def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """robustness.csv."""
+        rows = robustness_rows(folder, place)
+        return {"robustness.csv": rows} if rows else {}

@@ -1,0 +1,91 @@
+"""Experiments by file or by arguments: the doors through which a notebook or a command comes in."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pointset.comparison import experiment as files
+from pointset.comparison.comparing import run_experiment
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import Comparison
+from pointset.data.options import DataOptions
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
+from pointset.tasks.classification.task import Classification
+from pointset.tasks.registry import task_from_file
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
+
+
+def compare(
+    models: Sequence[str | Mapping[str, Any] | Entry],
+    data: str | Path = "shapes10",
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    points: Sequence[int] = (),
+    data_options: DataOptions | None = None,
+    model_options: ModelOptions | None = None,
+    recipe: Recipe | None = None,
+    out: str | Path = "runs/compare",
+    workers: int | None = None,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    threads: int = 1,
+    progress: bool = True,
+    report: bool = True,
+) -> Comparison:
+    """Train and test every classifier at every size of set with every seed under one protocol.
+
+    The seed sets weights, order, subsets, augmentation and dropout; test sets are the same for all. Metrics are those
+    of the last epoch on every test shape (of the best validation epoch when the recipe stops early).
+
+    Args:
+        models: names from the zoo, or tables with a name and options of its own ({"name": "isab16-pma",
+            "seeds": "pooled"}).
+        data: a card's name or a folder.
+        seeds: one run per model, size and seed.
+        points: sizes of set; that of `data_options` when not given.
+        data_options: the sets; `DataOptions()` when not given.
+        model_options: widths and forms, the same for all; `ModelOptions()` when not given.
+        recipe: the training, the same for all; `Recipe()` when not given.
+        out: folder for the runs and the results; what is finished there is not done again.
+        workers: runs at once; by default one per core, divided by the threads.
+        backend: "loky" (processes on this machine), "dask" or "ray" (a cluster that sees the same folders).
+        scheduler: the cluster's address.
+        threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
+        progress: show a bar and a line per run, where the output is a terminal.
+        report: write report.html and report.md too.
+
+    Raises:
+        PointsetError: a model or data set is unknown, `out` holds a comparison under another protocol, or no run at
+            all could be finished.
+    """
+    if isinstance(models, str | Path):
+        raise PointsetError(
+            f"models must be a list of names, got {str(models)!r}; a file is run by "
+            "pointset.run_experiment(pointset.read_experiment(file), out)"
+        )
+    data_options = data_options or DataOptions()
+    experiment = Experiment(
+        task=Classification(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),
+        models=tuple(Entry.of(model) for model in models),
+        seeds=tuple(seeds),
+        threads=threads,
+        model=model_options or ModelOptions(),
+        recipe=recipe or Recipe(),
+    )
+    return run_experiment(experiment, out, Workers(workers, backend, scheduler), progress=progress, report=report)
+
+
+def read_experiment(path: str | Path, **changes: Any) -> Experiment:
+    """Read an experiment from a TOML file; see `pointset.comparison.experiment` for what stands in it.
+
+    Args:
+        path: of the file.
+        changes: fields of `Experiment`, or options of its task, that replace those of the file.
+
+    Raises:
+        PointsetError: the file is not there, is no TOML, or has an unknown or wrong entry; the file is named.
+    """
+    found = files.read_experiment(path, task_from_file)
+    return found.changed(**changes) if changes else found

@@ -1,0 +1,25 @@
+"""The experiments that come with the package. Nothing heavy is imported: `pointset --help` reads one of them."""
+
+import difflib
+from pathlib import Path
+
+from pointset.errors import PointsetError
+
+PACKAGE = Path(__file__).parent
+CHECKOUT = PACKAGE.parent.parent / "scripts" / "experiments"
+FOLDERS = (PACKAGE / "experiments", CHECKOUT / "tasks")
+"""Inside an installed package, and in a checkout."""
+
+
+def shipped_experiment(name: str) -> Path:
+    """The file of an experiment on a set problem, by the name of its task or its own; or "quick", the main job.
+
+    Raises:
+        PointsetError: no shipped experiment has this name.
+    """
+    files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}
+    files.setdefault("quick", CHECKOUT / "quick.toml")
+    if name not in files:
+        near = difflib.get_close_matches(name, files, n=1, cutoff=0.0)
+        raise PointsetError(f"no task is called {name!r}: did you mean {near[0]}? Shipped are {', '.join(files)}")
+    return files[name]

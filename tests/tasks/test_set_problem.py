@@ -1,0 +1,236 @@
+"""What set problems share: drawn sets, blocks of steps in place of epochs, metrics that are watched; their report."""
+
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from pointset.comparison.comparing import run_experiment
+from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.grid import make_runs
+from pointset.comparison.progress import estimate, status
+from pointset.comparison.report.charts import learning_curves
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.results import FILES
+from pointset.comparison.runs import Finished
+from pointset.comparison.tables import Row, Summary
+from pointset.errors import PointsetError
+from pointset.runs.workers import Workers
+from pointset.tasks import create_task, list_tasks
+from pointset.tasks.max_regression import MaxRegression
+from pointset.tasks.set_problem import measure, task_recipe
+from pointset.training.checkpoints import RunFolder
+from pointset.training.loop import Training
+from pointset.zoo.options import ModelOptions
+
+
+@dataclass(frozen=True)
+class Short(MaxRegression):
+    """Checkpoints after every 4 steps."""
+
+    block = 4
+
+
+def tiny(*models: str | dict, steps: int = 10, **changes) -> Experiment:
+    experiment = Experiment(
+        task=Short(),
+        models=tuple(Entry.of(model) for model in models or ("rFF + max", "isab4-pma")),
+        seeds=(0,),
+        model=ModelOptions(dim=8, heads=2, dropout=0.25),
+        recipe=task_recipe(steps=steps, batch_size=6),
+    )
+    return experiment.changed(**changes)
+
+
+def run(experiment: Experiment, folder: Path, report: bool = False) -> Comparison:
+    return run_experiment(experiment, folder, Workers(1), progress=False, report=report)
+
+
+def numbers(folder: Path) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in RunFolder(folder).history()]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Comparison:
+    return run(tiny(seeds=(0, 3)), tmp_path_factory.mktemp("done"), report=True)
+
+
+def test_a_report_has_pairs_costs_and_curves(done):
+    assert all((done.folder / name).stat().st_size for name in FILES)
+    header, first = (done.folder / "results.csv").read_text().splitlines()[:2]
+    assert header == "model,seed,MAE,parameters,seconds,steps,sets"
+    assert first.split(",")[2] == str(done.runs[0].metrics["MAE"])
+    assert first.split(",")[-2:] == ["10", "10000"]
+    saved = json.loads((done.folder / "results.json").read_text())
+    assert (saved["configuration"]["task"], saved["configuration"]["options"]) == ("max-regression", {})
+    assert len(saved["pairs"]["all"]) == 1
+    text = (done.folder / "report.md").read_text()
+    assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8, form reference; last step, mean ±" in text
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
+        "Which models can be told apart", "MAE against cost", "Learning curves", "How to repeat and cite",
+    ]  # fmt: skip
+    assert "each pair with an error of its own" in text
+    assert {path.name for path in (done.folder / "figures").iterdir()} == {"learning-curves.png", "pareto.png"}
+    assert all(row.cost.multiply_adds > 0 and row.cost.step_memory_mb >= 0 for row in done.rows)
+
+
+def test_history_has_a_row_for_each_block_with_loss_and_watched_metrics(done):
+    rows = done.history("rFF + max", 0)
+    assert [list(row) for row in rows] == [["epoch", "loss", "learning_rate", "seconds", "MAE"]] * 3, "4 + 4 + 2 steps"
+
+
+def test_metrics_are_those_of_the_saved_model(done):
+    model = done.model("isab4-pma", 3)
+    assert not model.training
+    assert measure(Short(), model, Short().test_sets()) == done.runs[-1].metrics
+
+
+def test_cut_off_inside_a_block_and_gone_on_with_it_is_the_same_to_the_last_bit(done, tmp_path, monkeypatch):
+    """With dropout, whose random numbers must be those of the steps, and Adam, whose moments must be kept."""
+    experiment = tiny("isab4-pma")
+    drawn: list[int] = []
+    draw = Short.draw
+
+    def until_the_seventh(self, count, generator):
+        drawn.append(count)
+        if len(drawn) == 7:
+            raise KeyboardInterrupt
+        return draw(self, count, generator)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Short, "draw", until_the_seventh)
+        with pytest.raises(KeyboardInterrupt):
+            run(experiment, tmp_path)
+    folder = Path("runs") / "isab4-pma-seed0"
+    assert len(RunFolder(tmp_path / folder).history()) == 1
+    assert [(one.state, one.done) for one in status(experiment, tmp_path)] == [("stopped", 4)]
+    drawn.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Short, "draw", lambda *given: (drawn.append(1), draw(*given))[1])
+        resumed = run(experiment, tmp_path)
+    assert len(drawn) == 6, "the four steps of the first block are not done again"
+    assert numbers(tmp_path / folder) == numbers(done.folder / folder)
+    first, second = (RunFolder(root / folder).weights() for root in (done.folder, tmp_path))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert resumed.runs[0].metrics == done.runs[2].metrics
+
+
+def test_rows_see_the_same_sets_and_seeds_see_others(tmp_path, monkeypatch):
+    seen: dict[Training, list[float]] = {}
+    step = Training._backward
+
+    def backward(self, share, whole):
+        seen.setdefault(self, []).append(float(share.X.sum()))
+        return step(self, share, whole)
+
+    monkeypatch.setattr(Training, "_backward", backward)
+    run(tiny(seeds=(0, 1), steps=3), tmp_path)
+    first, second, third, fourth = seen.values()  # seeds outermost
+    assert first == second
+    assert third == fourth
+    assert not set(first) & set(third)
+    assert len(set(first)) == 3
+
+
+def test_an_estimate_counts_the_steps_that_are_left(done):
+    (left,) = estimate(tiny("isab4-pma", seeds=(0, 3, 5)), done.folder)
+    assert (left.model, left.points, left.runs) == ("isab4-pma", None, 1)
+    assert left.seconds == pytest.approx(10 * left.step_seconds)
+
+
+@pytest.mark.parametrize("name", list_tasks()[1:])
+def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
+    task = create_task(name)
+    task.prepare(None, progress=False)
+    (one,) = make_runs(Experiment(task=task, models=(Entry("rFF + mean"),), seeds=(0,)), tmp_path)
+    travelling = pickle.dumps(one)
+    assert len(travelling) < 5_000
+    assert pickle.loads(travelling) == one
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epochs": 7}, "does not use epochs in its recipe: known are steps, batch_size"),
+        ({"augment": ("scale",)}, "does not use augment in its recipe"),
+        ({"steps": "none"}, "max-regression has no epochs: give its recipe steps"),
+        ({"steps": 0}, "steps must be .* got 0"),
+    ],
+)
+def test_a_recipe_has_steps_and_what_fresh_sets_leave_of_it(changes, words):
+    with pytest.raises(PointsetError, match=words):
+        Experiment(task=MaxRegression(), recipe=task_recipe(**changes))
+
+
+def test_published_numbers_are_by_metric_and_may_be_negative():
+    rows = {"rFF + max": {"MAE": Published(-1.5, 0.25, 4)}}
+    assert Experiment(task=MaxRegression(), published=rows).published == rows
+    with pytest.raises(PointsetError, match=r"published.rFF \+ max.accuracy is not of a metric .*: choose from MAE"):
+        Experiment(task=MaxRegression(), published={"rFF + max": {"accuracy": Published(0.5, 0.25, 4)}})
+    with pytest.raises(PointsetError, match=r"the deviation of published.rFF \+ max.MAE must be .* got -0.25"):
+        Experiment(task=MaxRegression(), published={"rFF + max": {"MAE": Published(0.5, -0.25, 4)}})
+
+
+LOSSES = {("rFF + max", 0): [900.0, 4.0, 3.0, 2.0, 1.0], ("rFF + max", 4): [700.0, 6.0, 5.0, 4.0, 1.5]}
+LOSSES |= {("SAB + PMA", seed): [8.0, 7.0, 6.0, 5.0, 4.0] for seed in (0, 4)}
+
+
+def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA")):
+    """Charts of histories that need no runs."""
+    experiment = Experiment(
+        task=MaxRegression(),
+        models=(Entry("rFF + max"), Entry("SAB + PMA")),
+        seeds=(0, 4),
+        recipe=task_recipe(steps=4500),
+    )
+    comparison = SimpleNamespace(
+        experiment=experiment,
+        rows=[row(label, published if label == "SAB + PMA" else None) for label in labels],
+        runs=[Finished(label, None, seed, {"MAE": 1.0}, 7, 2.0, 4500, 9) for label in labels for seed in (0, 4)],
+        history=lambda label, seed, _: [{"loss": loss, "MAE": 2 * loss} for loss in LOSSES[label, seed]],
+    )
+    places = [1000, 2000, 3000, 4000, 4500]
+    columns = {"loss": "training loss", "MAE": "MAE", "never": "never"}
+    return learning_curves(Evidence(comparison, None), columns, lambda _: places, "steps", fitted=True)
+
+
+def row(label: str, published: float | None) -> Row:
+    known = None if published is None else Published(published, 0.0, 1)
+    return Row(label, None, 2, {"MAE": Summary(1.0, None, None, 2, known)}, 7, 2.0, None, None, False)
+
+
+def test_curves_are_means_over_seeds_with_what_is_published():
+    losses, errors = curves(0.25).axes
+    first, second = losses.lines
+    np.testing.assert_array_equal(first.get_xdata(), [1000, 2000, 3000, 4000, 4500])
+    np.testing.assert_array_equal(first.get_ydata(), [800.0, 5.0, 4.0, 3.0, 1.25])
+    np.testing.assert_array_equal(second.get_ydata(), [8.0, 7.0, 6.0, 5.0, 4.0])
+    np.testing.assert_array_equal(errors.lines[0].get_ydata(), [1600.0, 10.0, 8.0, 6.0, 2.5])
+    dash = errors.lines[2]
+    np.testing.assert_array_equal(dash.get_ydata(), [0.25, 0.25])
+    assert dash.get_color() == errors.lines[1].get_color() != errors.lines[0].get_color()
+
+
+def test_the_start_may_leave_the_panel_but_nothing_else():
+    losses, errors = curves(0.25).axes
+    assert 7.0 < losses.get_ylim()[1] < 8.0
+    assert losses.get_ylim()[0] < 1.25
+    assert errors.get_ylim()[0] < 0.25
+
+
+@pytest.mark.parametrize("published", [0.25, None])
+def test_the_legend_explains_the_dash(published):
+    (legend,) = curves(published).legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["rFF + max", "SAB + PMA", *["dash: published"] * (published is not None)]
+
+
+def test_a_row_has_its_colour_whatever_else_is_there():
+    both, alone = curves(None), curves(None, ("SAB + PMA",))
+    assert alone.axes[0].lines[0].get_color() == both.axes[0].lines[1].get_color()

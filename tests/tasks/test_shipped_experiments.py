@@ -1,0 +1,78 @@
+"""The experiments in scripts/experiments can be read, and say what they are said to say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pointset.commands import quick
+from pointset.comparison.experiment import Experiment
+from pointset.errors import PointsetError
+from pointset.tasks import create_task, list_tasks, shipped_experiment
+from pointset.tasks.experiments import read_experiment
+from pointset.zoo.options import ModelOptions
+
+FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
+FILES = sorted(FOLDER.rglob("*.toml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_model_of_every_file_can_be_built(file):
+    experiment = read_experiment(file)
+    assert experiment.title
+    task = experiment.task if None in experiment.task.sizes else replace(experiment.task, data="shapes10")
+    for entry in experiment.models:
+        small = ModelOptions.from_dict({**entry.options(experiment.model).as_dict(), "dim": 8})
+        assert task.build(entry.name, small, 0, task.sizes[0])
+
+
+@pytest.mark.parametrize("name", list_tasks()[1:])
+def test_every_set_problem_has_an_experiment_of_its_name(name):
+    file = shipped_experiment(name)
+    assert file == FOLDER / "tasks" / f"{name}.toml"
+    assert read_experiment(file).task == create_task(name)
+    with pytest.raises(PointsetError, match=f"no task is called '{name}s': did you mean {name}"):
+        shipped_experiment(f"{name}s")
+
+
+def test_the_flags_of_the_main_job_begin_where_its_file_is():
+    experiment = read_experiment(FOLDER / "quick.toml")
+    assert quick.FILE == shipped_experiment("quick") == FOLDER / "quick.toml"
+    assert quick.DATA.as_dict() == experiment.task.sets_of(128).as_dict()
+    assert quick.MODEL.as_dict() == experiment.model.as_dict()
+    assert quick.RECIPE.as_dict() == experiment.recipe.as_dict()
+    assert (quick.MODEL.dim, quick.RECIPE.epochs, experiment.task.points) == (64, 50, (128,))
+
+
+def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():
+    long, short = (read_experiment(FOLDER / f"set_transformer_table4{end}.toml") for end in ("", "_100"))
+    assert (short.models, short.seeds, short.model) == (long.models, long.seeds, long.model)
+    shortened = replace(long.recipe, epochs=30, step_every=1540, precision="bfloat16")
+    assert short.recipe == shortened
+    assert {label: by_size[100] for label, by_size in long.published.items()} == {
+        label: by_size[100] for label, by_size in short.published.items()
+    }
+
+
+def test_poolings_share_one_encoder():
+    experiment = read_experiment(FOLDER / "pooling.toml")
+    assert {entry.name.split("-", 1)[0] for entry in experiment.models} == {"isab16"}
+    assert len(experiment.models) == 12
+
+
+def test_the_falling_learning_rate_is_the_only_change():
+    usual, falling = (read_experiment(FOLDER / "tasks" / f"max-regression{end}.toml") for end in ("", "-decay"))
+    assert replace(falling, recipe=replace(falling.recipe, schedule="constant"), title=usual.title) == usual
+
+
+def test_max_regression_as_shipped_is_as_published():
+    experiment = read_experiment(shipped_experiment("max-regression"))
+    usual = Experiment(task=create_task("max-regression"))
+    assert experiment.protocol() == usual.protocol()
+    assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
+    assert {label: tuple(metrics["MAE"]) for label, metrics in experiment.published.items()} == {
+        "rFF + mean": (2.133, 0.190, 5),
+        "rFF + sum": (1.902, 0.137, 5),
+        "rFF + max": (0.1355, 0.0074, 5),
+        "SAB + PMA": (0.2085, 0.0127, 5),
+    }
