@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pointset.nn.context
 import pointset.nn.encoders
@@ -137,14 +136,3 @@ def _unknown(name: str) -> str:
         f"{known['encoder']}, poolings {known['pooling']} (m and k are numbers, aggr.<name> is a set aggregation of "
         f"torch-geometric), or {known['model']}"
     )
-
-
-def __getattr__(name: str) -> Any:
-    """What has moved to `models` and `classifiers`, until nobody asks for it here."""
-    import importlib
-
-    for home in ("models", "classifiers"):
-        module = importlib.import_module(f"pointset.zoo.{home}")
-        if hasattr(module, name):
-            return getattr(module, name)
-    raise AttributeError(name)
