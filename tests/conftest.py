@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 TYPED = (
     "pointset.nn",
     "pointset.tasks.expectation_maximisation",
-    "pointset.tasks.mixtures",
+    "pointset.evaluation.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",
 )

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 
 from pointset.comparison.task import Metric
 from pointset.data.batches import epoch_generator
+from pointset.evaluation.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.nn.dropout import Dropout
 from pointset.nn.encoders.rffp import Statistic
 from pointset.nn.pooling.max import MaxPool
 from pointset.nn.pooling.mean import MeanPool
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step, fit_by_em
-from pointset.tasks.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.tasks.rows import ENCODER, fully_connected, parts_of, row_model, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier

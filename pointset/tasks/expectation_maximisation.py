@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pointset.errors import PointsetError
+from pointset.evaluation.mixtures import LEAST_SCALE, Mixture, log_likelihood, responsibilities
 from pointset.nn.masks import zero_padding
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, log_likelihood, responsibilities
 
 
 @dataclass(frozen=True)

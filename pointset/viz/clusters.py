@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
+from pointset.evaluation.mixtures import Mixture, assign, log_likelihood, responsibilities
 from pointset.viz.compare_panel import HEAD_COLORS as COLORS
 from pointset.viz.sheet import FAINT, MARGIN, Sheet
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch import Tensor
 
-    from pointset.tasks.mixtures import Mixture
     from pointset.viz.sheet import Picture
 
 WIDTH, LARGEST_PANEL, TOP, LABEL, NOTE, GAP = 8.6, 2.1, 0.68, 0.25, 0.2, 0.06
@@ -37,7 +37,7 @@ def draw_clusters(
     Args:
         X: [B, n, 2], the sets.
         mixtures: of these sets, by what is to be said of them, such as {"truth": ..., "model": ..., "after one EM
-            step": ...}; each as `pointset.tasks.mixtures.Mixture`.
+            step": ...}; each as `pointset.evaluation.mixtures.Mixture`.
         mask: [B, n], True at real elements.
         title: of the whole picture.
 
@@ -46,8 +46,6 @@ def draw_clusters(
             components than there are colours.
     """
     import torch
-
-    from pointset.tasks.mixtures import log_likelihood
 
     X = torch.as_tensor(X)
     keep = torch.ones(X.shape[:2], dtype=torch.bool) if mask is None else torch.as_tensor(mask)
@@ -89,8 +87,6 @@ def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int6
     """Which component of the reference each component shares most elements with, no two with the same one."""
     from scipy.optimize import linear_sum_assignment
 
-    from pointset.tasks.mixtures import responsibilities
-
     shared = responsibilities(X[None], mixture)[0].T @ responsibilities(X[None], reference)[0]  # [k, k of reference]
     places = np.arange(len(shared))
     rows, columns = linear_sum_assignment(shared.double().numpy(), maximize=True)
@@ -108,8 +104,6 @@ def _darker(color: str) -> tuple[float, ...]:
 
 def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64], half: float) -> None:
     from matplotlib.patches import Ellipse
-
-    from pointset.tasks.mixtures import assign
 
     chosen = colors[assign(X[None], mixture)[0].numpy()]
     x, y = X.T.numpy()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from pointset.evaluation.mixtures import LEAST_SCALE, Mixture, log_likelihood
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.fast.packing import Packed
 from pointset.tasks import shipped_experiment
@@ -14,7 +15,6 @@ from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_o
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step
 from pointset.tasks.experiments import read_experiment
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, log_likelihood
 from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.options import ModelOptions
 

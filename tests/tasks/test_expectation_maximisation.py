@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pointset.errors import PointsetError
+from pointset.evaluation.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.tasks.expectation_maximisation import em_step, fit_by_em
-from pointset.tasks.mixtures import LEAST_SCALE, Mixture, draw_elements, draw_mixtures, log_likelihood
 
 SETS, SIZE, COMPONENTS, WIDTH = 3, 40, 4, 2
 

@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Ellipse
 
 from pointset.errors import PointsetError
-from pointset.tasks.mixtures import Mixture, draw_elements, log_likelihood
+from pointset.evaluation.mixtures import Mixture, draw_elements, log_likelihood
 from pointset.viz.clusters import COLORS, draw_clusters
 
 TRUTH = Mixture(

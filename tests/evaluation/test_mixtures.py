@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from pointset.errors import PointsetError
-from pointset.tasks.mixtures import (
+from pointset.evaluation.mixtures import (
     LEAST_SCALE,
     Mixture,
     assign,
