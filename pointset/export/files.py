@@ -1,4 +1,4 @@
-"""The two kinds of file that a model leaves Python as: a program of `torch.export`, and ONNX.
+"""The two formats of an exported model: a program of `torch.export`, and ONNX.
 
 A format makes the bytes of a file from a recorded program, and opens a file as a function. What describes the model
 lies in the file as text: beside the program as `pointset.json`, or among ONNX's metadata, one entry each.
@@ -35,7 +35,7 @@ class Pt2:
     title = "torch.export"
 
     def check_installed(self) -> None:
-        """Torch is always there."""
+        """Torch alone is needed."""
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
         """The content of a file."""
@@ -115,12 +115,12 @@ def format_of(path: Path) -> Pt2 | Onnx:
     """The format that a file's name asks for.
 
     Raises:
-        PointsetError: it asks for none, or there is no such folder, or what writes it is not installed.
+        PointsetError: the name has another ending, its folder does not exist, or a library for ONNX is missing.
     """
     if path.suffix.lower() not in FORMATS:
-        raise PointsetError(f"{path} names no format for a model: let it end in {' or '.join(FORMATS)}")
+        raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
     if not path.parent.is_dir():
-        raise PointsetError(f"{path} cannot be written: there is no folder {path.parent}")
+        raise PointsetError(f"{path} cannot be written: the folder {path.parent} does not exist")
     form = FORMATS[path.suffix.lower()]
     form.check_installed()
     return form
@@ -129,11 +129,11 @@ def format_of(path: Path) -> Pt2 | Onnx:
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     """The program of a model for batches of any number of sets of any size.
 
-    Sizes are named, not left to torch: a model that computes differently for some of them is then an error here, where
-    it would else be a silent limit of the program, and of ONNX not even a limit but wrong numbers.
+    Sizes are named, not left to torch: a model that computes differently for some of them is then an error here.
+    Unnamed, it would be a silent limit of a .pt2 program, and wrong numbers in ONNX.
 
     Args:
-        model: as `pointset.export.portable.portable` makes it.
+        model: a copy made by `pointset.export.portable.portable`.
         inputs: numbers per point.
         mask: whether the program takes a mask [B, n].
     """
@@ -141,10 +141,8 @@ def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     arguments = (points, real) if mask else (points,)
     with _quiet(), torch.no_grad():
         program = torch.export.export(model, arguments, dynamic_shapes=dynamic_shapes(len(arguments)), strict=False)
-    for node in program.graph.nodes:
-        node.meta.pop(
-            "stack_trace", None
-        )  # lines of our source and where it lies on this machine: half of a small file
+    for node in program.graph.nodes:  # half of a small file, and paths of this machine
+        node.meta.pop("stack_trace", None)
     return program
 
 
@@ -162,7 +160,7 @@ def _value(text: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep to itself what torch says of its own inside while it exports; errors are raised all the same."""
+    """Hide what torch prints and warns about itself while it exports; errors are raised as ever."""
     loggers = [logging.getLogger(name) for name in TALKATIVE]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # it prints the graph that it cannot record

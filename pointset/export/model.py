@@ -62,7 +62,7 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is one of rounding; never for NaN."""
+        """True if rounding explains the difference; never for NaN."""
         return self.difference <= self.bound
 
 
@@ -93,7 +93,7 @@ def export_model(
         The agreement that was found.
 
     Raises:
-        PointsetError: the name asks for no format, or there is no such folder, or what writes it is not installed; a
+        PointsetError: the name has another ending, its folder does not exist, or a library for ONNX is missing; a
             part of the model cannot be exported (it is named), or the model cannot be recorded for sets of any size; or
             the file disagrees with the model: then none is left.
     """
@@ -180,7 +180,7 @@ def _latency(eager: Run, exported: Run, points: int, inputs: int, mask: bool, re
     real = torch.ones(1, points, dtype=torch.bool) if mask else None
     times: dict[Run, list[float]] = {eager: [], exported: []}
     for turn in range(1 + repeats):
-        # Each goes first in turn: what else the machine does in a rhythm would else meet one of them every time.
+        # Each goes first in turn, so that periodic work of the machine does not always meet the same one.
         for run in sorted(times, key=[eager, exported].index, reverse=turn % 2 == 1):
             start = time.perf_counter()
             run(cloud, real)

@@ -3,8 +3,8 @@
     Att(Q, K, V; score, weights) = weights(score(Q, K)) V
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`. There are several ways to compute one value; `plan` chooses the cheapest,
-and `fast` holds those that take another order of operations.
+Scores are in `scores`, weights in `weights`. One value can be computed in several ways: `plan` chooses
+the cheapest, and those that take another order of operations than the formula are in `fast`.
 
 Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
 rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.
@@ -12,8 +12,6 @@ Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Trans
 """
 
 from collections.abc import Callable
-from enum import Enum, auto
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -24,14 +22,11 @@ from pointset.configuration import RELEASED, AttentionOptions
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
 from pointset.nn.fast.folded import folded
 from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.plan import Case, Way, known, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
 from pointset.nn.scores import DotScore, Score, make_score
 from pointset.nn.weights import Weights
-
-FEW_KEYS = 64
-"""Up to here, on a CPU, two plain products beat `scaled_dot_product_attention`, most of all in bfloat16 (a training
-step of isab16-pma, 100 points, width 256: 60 against 108 ms), and the weights are no larger than the keys."""
 
 
 def attend(
@@ -45,115 +40,6 @@ def attend(
     """Att(Q, K, V; score, weights), and the weights; the mask is True at real keys."""
     A = weights(score(Q, K), mask)
     return torch.matmul(A, V), A
-
-
-class Way(Enum):
-    """An order of operations; all give the same numbers to rounding."""
-
-    WRITTEN = auto()
-    """A whole MAB of rows that read few keys, tile by tile (`fast.writing`)."""
-    RUNS = auto()
-    """Packed sets as plain batches of sets of one size, one batch after the other."""
-    FOLDED = auto()
-    """W^Q and W^O moved to few keys (`fast.folded`)."""
-    ABSORBED_IN_TILES = auto()
-    """W^K and W^V moved to few queries, tile by tile (`fast.absorbed`)."""
-    ABSORBED = auto()
-    """W^K and W^V moved to few queries, with explicit weights."""
-    EXPLICIT = auto()
-    """The formula as it stands, `attend`."""
-    FUSED = auto()
-    """`scaled_dot_product_attention`."""
-
-
-class Case(NamedTuple):
-    """The shapes and the state that a way is chosen by."""
-
-    heads: int
-    dim: int
-    dim_query: int
-    dim_key: int
-    n: int | None
-    """Queries of a set; None if they are packed, or if a recorded program leaves their number open."""
-    m: int | None
-    """Keys of a set, of packed sets on average; None if a recorded program leaves their number open."""
-    queries: int | None
-    """Sets of queries; 1 may serve all sets of keys."""
-    sets: int | None
-    """Sets of keys."""
-    packed_queries: bool = False
-    packed_keys: bool = False
-    linear: bool = True
-    """The score is linear in queries and keys."""
-    sum_to_one: bool = True
-    """Rows of weights sum to 1: nothing is dropped."""
-    softmax: bool = True
-    """The weights are softmax, and nothing is dropped."""
-    recorded: bool = False
-    """Somebody wants to see the weights."""
-    tiles: bool = False
-    """The tiled ways may be taken; see `may_tile`."""
-    cpu: bool = True
-    output: bool = False
-    """W^O follows, and the queries are not projected yet."""
-    block: bool = False
-    """All of a MAB is wanted, in form "reference", without norms and without a mask of the keys."""
-
-
-def plan(case: Case) -> Way:
-    """The way to compute an attention: that of the first row which fits.
-
-    | sets   | what else holds                                                                     | way               |
-    |--------|-------------------------------------------------------------------------------------|-------------------|
-    | any    | `block`, tiles, at most FEW_KEYS keys, queries packed or no fewer than their keys   | WRITTEN           |
-    | packed | queries are packed                                                                  | RUNS              |
-    | packed | keys are packed; the row ABSORBED_IN_TILES below fits their average size            | ABSORBED_IN_TILES |
-    | packed | keys are packed                                                                     | RUNS              |
-    | padded | W^O follows, linear score, every set has its own queries, fewer products if folded  | FOLDED            |
-    | padded | linear score, rows sum to 1, fewer products if absorbed; tiles, and shared queries  | ABSORBED_IN_TILES |
-    | padded | linear score, rows sum to 1, fewer products if absorbed                             | ABSORBED          |
-    | padded | on a CPU at most FEW_KEYS keys, or the weights are recorded or are not plain        | EXPLICIT          |
-    | padded | none of these: softmax of a linear score                                            | FUSED             |
-
-    Tiles are for softmax of a linear score that nobody records. A size that is not known is large.
-    """
-    few = case.m is not None and case.m <= FEW_KEYS
-    own = case.queries is not None and case.queries == case.sets
-    many = case.packed_queries or (own and case.n is not None and case.m is not None and case.m <= case.n)
-    if case.block and case.tiles and few and many:
-        return Way.WRITTEN
-    absorbs = case.linear and case.sum_to_one and absorbing_is_cheaper(case)
-    in_tiles = absorbs and case.tiles and case.queries == 1
-    if case.packed_queries or case.packed_keys:
-        return Way.ABSORBED_IN_TILES if in_tiles else Way.RUNS
-    if case.output and case.linear and own and folding_is_cheaper(case):
-        return Way.FOLDED
-    if absorbs:
-        return Way.ABSORBED_IN_TILES if in_tiles else Way.ABSORBED
-    if (few and case.cpu) or case.recorded or not (case.linear and case.softmax):
-        return Way.EXPLICIT
-    return Way.FUSED
-
-
-def absorbing_is_cheaper(case: Case) -> bool:
-    """Compare the multiply-adds of one set; for an unknown number of keys, those of one key."""
-    heads, dim, dim_key, n, m = case.heads, case.dim, case.dim_key, case.n, case.m
-    if n is None:
-        return False
-    if m is None:
-        return heads * n * dim_key < (dim_key + n) * dim
-    projected = 2 * m * dim_key * dim + 2 * n * m * dim
-    absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
-    return absorbed < projected
-
-
-def folding_is_cheaper(case: Case) -> bool:
-    """Compare the multiply-adds of one set."""
-    heads, dim, dim_query, n, m = case.heads, case.dim, case.dim_query, case.n, case.m
-    if n is None or m is None:
-        return False
-    plain = n * (dim_query * dim + 2 * m * dim + dim * dim)
-    return (n * heads * m + m * dim) * (dim_query + dim) < plain
 
 
 class Multihead(nn.Module):
@@ -260,7 +146,7 @@ class Multihead(nn.Module):
         return self.score.keys(self.split(self.key(Y)))
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
-        """The weights, shown to whoever records them."""
+        """The weights, handed to `record`."""
         A = self.weights(logits, mask)
         if self.record is not None:
             self.record(A)
@@ -310,8 +196,3 @@ WAYS: dict[Way, Callable[..., Tensor]] = {
     Way.FUSED: fused,
 }
 """way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d], where no set is empty and padded rows of Y are 0."""
-
-
-def known(size: int | torch.SymInt) -> int | None:
-    """A size, or None for a symbol of a program that is recorded for all sizes."""
-    return size if isinstance(size, int) else None

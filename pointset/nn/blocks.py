@@ -18,8 +18,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
-from pointset.nn.attention import Multihead, Way, join, plan
+from pointset.nn.attention import Multihead, join
 from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.plan import Way, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.fast.writing import Keys, Maps, write_rows
 from pointset.nn.norms import make_norm

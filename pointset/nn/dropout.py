@@ -63,7 +63,7 @@ class _Drop(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody wants to differentiate again
+        if torch.is_grad_enabled():  # for second derivatives
             return gradients[0] * kept * ctx.scale, None
         out = torch.empty_like(gradients[0], memory_format=torch.contiguous_format)
         for g, y, keep in zip(*(part.reshape(-1).split(TILE) for part in (gradients[0], out, kept)), strict=True):

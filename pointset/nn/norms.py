@@ -115,7 +115,7 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Whether a module is one of these normalisations, or stands for none."""
+    """True if a module is one of these normalisations, or `NoNorm`."""
     return isinstance(module, NoNorm | LayerNorm | SetNorm | BatchNorm)
 
 

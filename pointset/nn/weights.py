@@ -42,12 +42,12 @@ class Weights(nn.Module):
 
     @property
     def are_softmax(self) -> bool:
-        """Whether all rows are softmax, and nothing is dropped: what fused attention computes."""
+        """True if all rows are softmax and nothing is dropped: what fused attention computes."""
         return set(self.names) == {"softmax"} and self.sum_to_one
 
     @property
     def sum_to_one(self) -> bool:
-        """Whether all rows of a set that is not empty do: dropped weights do not."""
+        """True if every row of a set that is not empty sums to 1: with dropped weights it does not."""
         return not self.training or self.dropout.rate == 0.0
 
     def forward(

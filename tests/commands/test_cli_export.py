@@ -71,8 +71,8 @@ def test_nothing_is_timed_when_it_is_not_wanted(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "model.h5"], "model.h5 names no format for a model: let it end in .pt2 or .onnx"),
-        (["-o", "no/such/folder/model.onnx"], "there is no folder no/such/folder"),
+        (["-o", "model.h5"], ".pt2 or .onnx, got model.h5"),
+        (["-o", "no/such/folder/model.onnx"], "the folder no/such/folder does not exist"),
         ([], "--output"),
     ],
 )

@@ -308,9 +308,9 @@ def test_a_model_that_answers_nan_agrees_with_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("model.bin", r"model.bin names no format for a model: let it end in \.pt2 or \.onnx"),
-        ("model", "names no format"),
-        ("no/such/model.pt2", "there is no folder .*no/such"),
+        ("model.bin", r"must end in \.pt2 or \.onnx, got .*model\.bin"),
+        ("model", r"must end in .*model$"),
+        ("no/such/model.pt2", "folder .*no/such does not exist"),
     ],
 )
 def test_a_wrong_place_is_named(path, words, tmp_path):

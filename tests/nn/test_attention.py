@@ -8,9 +8,10 @@ from torch import Tensor
 
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops
-from pointset.nn.attention import FEW_KEYS, WAYS, Case, Multihead, Way, plan
+from pointset.nn.attention import WAYS, Multihead
 from pointset.nn.fast.folded import folded
 from pointset.nn.fast.packing import Packed
+from pointset.nn.fast.plan import FEW_KEYS, Case, Way, plan
 from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.

@@ -181,9 +181,9 @@ POINTS, BATCH = torch.zeros(4, 3).double(), torch.tensor([0, 0, 1, 1])
         (POINTS, BATCH - 1, None, "number sets from 0, got -1"),
         (POINTS, torch.tensor([0, 1, 0, 1]), None, "batch must be sorted"),
         (POINTS, torch.tensor([3, 2, 1, 0]), None, "batch must be sorted"),
-        (POINTS, BATCH, 1, "sets=1 is too few: batch numbers a set 1"),
-        (POINTS, BATCH, 0, "sets=0 is too few: batch numbers a set 1"),
-        (POINTS[:0], BATCH[:0], -1, "sets=-1 is no number of sets"),
+        (POINTS, BATCH, 1, "sets must be at least 2.*got 1"),
+        (POINTS, BATCH, 0, "sets must be at least 2.*got 0"),
+        (POINTS[:0], BATCH[:0], -1, "sets must be at least 0, got -1"),
     ],
 )
 def test_what_is_no_batch_is_refused(points, batch, sets, words):

@@ -49,7 +49,7 @@ class Packed:
 
     @property
     def is_better_padded(self) -> bool:
-        """Whether the sets are so small or so alike that padding all of them costs less than going run by run."""
+        """True if padding all sets costs less than going run by run: they are small, or nearly of one size."""
         return len(self) * max(self.lengths, default=0) <= self.rows + RUN * len(self.runs)
 
     def padded(self, X: Float[Tensor, "N d"]) -> tuple[Float[Tensor, "B n d"], Bool[Tensor, "B n"] | None]:
@@ -121,7 +121,7 @@ def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed
         sets: B, if the last sets may be empty; one more than the last number when None.
 
     Raises:
-        ValueError: `batch` is no such numbering of the points.
+        ValueError: `batch` does not number the points like this.
     """
     expected = f"batch must be integers [{len(points)}], the number of each point's set"
     if batch.dtype not in INTEGERS:
@@ -135,7 +135,7 @@ def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed
     if bool((numbers[1:] < numbers[:-1]).any()):
         raise ValueError("batch must be sorted, so that the points of a set lie side by side: sort it with the points")
     if sets is not None and sets < 0:
-        raise ValueError(f"sets={sets} is no number of sets: give at least 0")
+        raise ValueError(f"sets must be at least 0, got {sets}")
     if sets is not None and sets <= last:
-        raise ValueError(f"sets={sets} is too few: batch numbers a set {last}")
+        raise ValueError(f"sets must be at least {last + 1}, as batch numbers a set {last}; got {sets}")
     return Packed(tuple(torch.bincount(numbers, minlength=sets or 0).tolist()))

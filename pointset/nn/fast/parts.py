@@ -26,4 +26,4 @@ class Parts(Protocol):
         """Keys whose plain products with the queries are the logits of a linear score."""
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
-        """The weights, shown to whoever records them."""
+        """The weights, handed to `record` where there is one."""

@@ -89,7 +89,7 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         X, F, keep, weights = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody wants to differentiate again
+        if torch.is_grad_enabled():  # for second derivatives
             S = read_plainly(X, F, ctx.lengths, keep)
             inputs = [part for part, needed in zip((X, F), ctx.needs_input_grad, strict=False) if needed]
             found = iter(torch.autograd.grad(S, inputs, gradients[0], create_graph=True))

@@ -17,7 +17,7 @@ def is_transformed() -> bool:
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """True if somebody wants to be called with what a part of the module takes or returns; also if unknown."""
+    """True if a hook waits for what a part of the module takes or returns; also if torch no longer says."""
     try:
         return any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in module.modules())
     except AttributeError:

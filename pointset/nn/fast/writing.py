@@ -125,7 +125,7 @@ class _Write(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         X, K, V, *maps, H, O, kept = ctx.saved_tensors  # noqa: E741
-        if torch.is_grad_enabled():  # somebody wants to differentiate again
+        if torch.is_grad_enabled():  # for second derivatives
             return (*_differentiable(ctx, gradients[0], (X, K, V, *maps)), None, None)
         state = _Forward(X, Keys(K, V), Maps(*maps), H, O, kept, ctx.heads, ctx.lengths)
         return (*_backward(gradients[0].contiguous(), state, ctx.needs_input_grad[0]), None, None)

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 STEPS = 40
-"""Looks at a row, before it is given up."""
+"""Looks at a row before it is left to sorting."""
 
 MARGIN = 0.25
 """Share of an interval that a step inside takes from it at least."""

@@ -13,7 +13,7 @@ def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[T
 
     In order of their scores, keys that took all they may, min(u, 1), would fill the row at the pivot. At a threshold of
     the pivot's score they are less than 1 in all, at 1 below it they are 1 or more, so the threshold lies between. A
-    score near the pivot's is exact after subtraction, and one that is far, though it be 1e38, only has to be far.
+    score near the pivot's is exact after subtraction, and large differences only need to stay large.
     """
     with torch.no_grad():
         descending, order = z.sort(dim=-1, descending=True)

@@ -78,7 +78,7 @@ def _sorted_threshold(z: Tensor) -> Tensor:
 
     Every size of the support has a candidate; the last that does not exceed its smallest member is right.
     """
-    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # at or below -1 nobody is in the support
+    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # at or below -1 a key has no weight
     size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
     mean = descending.cumsum(dim=-1) / size
     spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)

@@ -107,7 +107,7 @@ def _or_weights(r: Tensor, p: Tensor) -> Tensor:
 
 
 def _by_rows(kernel: Callable[..., Rows], *rows: Tensor) -> Rows:
-    """The same piece by piece, or at once if somebody wants to differentiate again."""
+    """The same piece by piece, or at once for second derivatives."""
     if not torch.is_grad_enabled():
         return by_rows(kernel, *rows)
     return tuple(result.movedim(0, -1) for result in kernel(*(part.movedim(-1, 0) for part in rows)))

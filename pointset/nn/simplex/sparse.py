@@ -9,7 +9,7 @@ from pointset.nn.simplex.gradients import on_simplex
 from pointset.nn.simplex.rows import single_or_double
 
 STEPS = 30
-"""Of Newton's method, before sorting takes over: scores that take more are made up for the purpose."""
+"""Of Newton's method, before sorting takes over; it takes artificial scores to need more."""
 
 
 def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
