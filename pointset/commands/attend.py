@@ -110,7 +110,7 @@ def _writer(output: Path) -> Callable[[Request, Path], object]:
     """What makes a file with this suffix, before anything slow is done."""
     writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
     if output.suffix.lower() not in writers:
-        raise PointsetError(f"{output} names no format for a picture: let it end in {', '.join(writers)}")
+        raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")
     if not output.parent.is_dir():
         raise PointsetError(f"{output} cannot be written: there is no folder {output.parent}")
     return writers[output.suffix.lower()]

@@ -141,7 +141,7 @@ def _print_calibration(result: dict[str, Any]) -> None:
     names = ("log loss", "Brier score", "calibration error, equal width", "calibration error, equal mass")
     print_rows(
         [
-            {"": name, **{head: f"{figures[key]:.4f}" for head, figures in columns.items()}}
+            {"": name, **{head: f"{metrics[key]:.4f}" for head, metrics in columns.items()}}
             for name, key in zip(names, CALIBRATION, strict=True)
         ]
     )

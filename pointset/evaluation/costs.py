@@ -13,8 +13,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
 
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.threads import torch_threads
@@ -76,8 +78,6 @@ def multiply_adds(model: nn.Module, points: int) -> int:
 
 def flops(work: Callable[[], object]) -> int:
     """Floating-point operations of the matrix products of some work, two per multiply-add; backward passes too."""
-    from torch.utils.flop_counter import FlopCounterMode
-
     aten = torch.ops.aten
     unknown = {
         aten._cdist_forward: _distance_flops,  # of few rows
@@ -93,8 +93,6 @@ def flops(work: Callable[[], object]) -> int:
 @contextmanager
 def _unfused() -> Iterator[None]:
     """Make attention and recurrent layers of plain products: the counter does not know their kernels for CPUs."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
     attention, recurrent = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]

@@ -83,7 +83,7 @@ class Evaluation:
         return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes)
 
     def summary(self) -> dict[str, Any]:
-        """The figures as plain data, for JSON."""
+        """The metrics as plain data, for JSON."""
         return {
             "shapes": len(self.labels),
             "accuracy": self.accuracy,

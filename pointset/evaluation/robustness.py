@@ -72,7 +72,7 @@ class Robustness:
         return float(np.mean([own[name] / other[name] for name in own]))
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as plain data, for JSON; `from_dict` reads them again."""
+        """The errors as plain data, for JSON; `from_dict` reads them again."""
         return {
             "clean_error": self.clean_error,
             "mean_error": self.mean_error,

@@ -6,13 +6,12 @@ import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
+from pointset.nn.modes import in_evaluation_mode
 
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -36,8 +35,6 @@ class SetFunction:
     """
 
     def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool | None) -> None:
-        from torch import nn
-
         self.function = function
         self.name = str(getattr(function, "__name__", type(function).__name__))
         self.mask = mask_argument(function, mask)
@@ -51,14 +48,10 @@ class SetFunction:
 
     def evaluating(self) -> AbstractContextManager[None]:
         """The block in which its dropout and batch statistics are off."""
-        from pointset.nn.modes import in_evaluation_mode
-
         return nullcontext() if self.owner is None else in_evaluation_mode(self.owner)
 
     def random_sets(self, sets: int, size: int, dim: int, generator: torch.Generator) -> Tensor:
         """Rows [sets, size, dim] from N(0, 1), of the type and on the device of its parameters."""
-        import torch
-
         X = torch.randn(sets, size, dim, generator=generator)
         parameter = None if self.owner is None else next(self.owner.parameters(), None)
         return X if parameter is None else X.to(parameter)
@@ -69,8 +62,6 @@ class SetFunction:
         Raises:
             PointsetError: it cannot be called so, or its output is no tensor.
         """
-        import torch
-
         try:
             found = self._call(X, mask)
         except PointsetError:

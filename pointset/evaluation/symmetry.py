@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.evaluation.set_functions import MaskArgument, SetFunction
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
 
 SETS = 3
 """In each batch that is tried."""
@@ -71,13 +69,11 @@ def check_symmetry(
         The worst deviations. For a correct module they are of the order of its rounding (float32: below 1e-4).
 
     Raises:
-        PointsetError: no sizes, or sizes that are none; the module cannot be called so; its output is no tensor, or
+        PointsetError: no size, or one below 1; the module cannot be called so; its output is not a tensor, or
             has a shape that changes with the set in another way than by a row per element.
     """
-    import torch
-
     if not sizes or min(sizes) < 1:
-        raise PointsetError(f"sizes={sizes} are no sizes of sets: give some from 1 on")
+        raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")
     function = SetFunction(module, mask)
     dim = dim or function.inputs
     generator = torch.Generator().manual_seed(seed)
@@ -131,8 +127,6 @@ class _Trial:
         return _deviation(self.repeated[:, ::2] if self.equivariant else self.repeated, self.result)
 
     def _padded(self, garbage: float) -> float:
-        import torch
-
         places = _places(self.size, self.generator)
         X = garbage * self.function.random_sets(SETS, self.size + PADDING, self.X.shape[2], self.generator)
         X[_each_set(), places] = self.X
@@ -160,15 +154,11 @@ ROWS = "its output must have one row for each element, in axis 1, or a shape tha
 
 def _each_set() -> Tensor:
     """Numbers [B, 1] of the sets, for indexing beside places [B, m]."""
-    import torch
-
     return torch.arange(SETS)[:, None]
 
 
 def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
     """Orders [B, n] to try, drawn for each set; of two elements or more, never the one they have."""
-    import torch
-
     shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=generator)
     rotation = (torch.arange(size) + shifts) % size
     mixed = [torch.rand(SETS, size, generator=generator).argsort(dim=1) for _ in range(MIXED_ORDERS * (size > 2))]
@@ -178,8 +168,6 @@ def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
 
 def _places(size: int, generator: torch.Generator) -> Tensor:
     """Where the elements [B, n] stand among padding, in their order: first in the first set, never quite so after."""
-    import torch
-
     draws = torch.rand(SETS, size + PADDING, generator=generator)
     draws[0] = torch.arange(size + PADDING)
     draws[1:, 0] = torch.inf
@@ -187,8 +175,6 @@ def _places(size: int, generator: torch.Generator) -> Tensor:
 
 
 def _deviation(found: Tensor, expected: Tensor) -> float:
-    import torch
-
     if found.shape != expected.shape:
         raise PointsetError(f"an output of {list(found.shape)} stands where {list(expected.shape)} was: {ROWS}")
     if not found.numel():

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from pointset.data.loading import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import fit_temperature
 from pointset.evaluation.predictions import evaluate
@@ -20,8 +21,6 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
     Raises:
         PointsetError: the run held no shapes out, or its training data is not there or has changed.
     """
-    from pointset.data.loading import load_like
-
     share = description["recipe"]["validation"]
     if share == 0.0:
         raise PointsetError(

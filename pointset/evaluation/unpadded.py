@@ -20,6 +20,6 @@ def logits_of(model: nn.Module, batch: Batch, device: torch.device) -> Tensor:
 
 
 def _packs(model: nn.Module) -> bool:
-    """Whether `packed` and `forward` are one author's: a subclass may have changed what only `forward` does."""
+    """True if one class wrote `packed` and `forward`: a subclass may have changed `forward` alone."""
     author = next(kind for kind in type(model).__mro__ if "forward" in vars(kind))
     return "packed" in vars(author) and not (model._forward_hooks or model._forward_pre_hooks)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
+from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from pointset.explain.maps import check_clouds
+from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.pooling.max import MaxPool
+from pointset.zoo.classifiers import SetClassifier
 
 
 def critical_points(model: nn.Module, points: Tensor) -> Tensor:
@@ -28,13 +30,6 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
         PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1, finite and of the
             type that the model computes in.
     """
-    import torch
-
-    from pointset.explain.maps import check_clouds
-    from pointset.nn.modes import in_evaluation_mode
-    from pointset.nn.pooling.max import MaxPool
-    from pointset.zoo.classifiers import SetClassifier
-
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} does not pool by max: critical points are those of models such as rff-max")

@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
+from numpy.lib.format import read_array
+from numpy.typing import NDArray
+
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.runs.atomic import write_atomically
+from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from pandas import DataFrame
 
 FORMAT = 2
@@ -43,11 +47,9 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     Raises:
         PointsetError: the path has another suffix, or cannot be written.
     """
-    import numpy as np
-
     path = Path(path)
     if path.suffix != ".npz":
-        raise PointsetError(f"{path} is no name for maps: let it end in .npz")
+        raise PointsetError(f"{path}: the name of a file of maps must end in .npz")
     about = [{"layer": found.layer, "kind": found.kind, "points_are": found.points_are} for found in maps]
     arrays = {f"weights{place}": found.weights.numpy() for place, found in enumerate(maps)}
     arrays |= {f"mask{place}": found.mask.numpy() for place, found in enumerate(maps) if found.mask is not None}
@@ -57,11 +59,7 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
         with temporary.open("wb") as file:
             np.savez_compressed(file, about=header, **arrays)  # type: ignore[arg-type]
 
-    try:
-        write_atomically(path, write)
-    except OSError as error:
-        raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
-    return path
+    return write_for_user(path, write)
 
 
 def load_maps(path: str | Path) -> list[AttentionMap]:
@@ -70,8 +68,6 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
     Raises:
         PointsetError: the file is missing, damaged or of another format.
     """
-    import torch
-
     try:
         about, arrays = _read(Path(path))
         return [
@@ -84,7 +80,7 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
         ]
     except _DAMAGE as error:
         fault = " ".join(str(error).split()) or type(error).__name__
-        raise PointsetError(f"{path} holds no attention maps ({fault}): save them again with save_maps") from error
+        raise PointsetError(f"{path} does not hold attention maps ({fault}): save them again with save_maps") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -93,8 +89,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     Every member is read to its end before it is parsed, as only then its checksum is compared; `numpy.load` stops
     where the header of the array says, which may be what is damaged.
     """
-    from numpy.lib.format import read_array
-
     with zipfile.ZipFile(path) as content:
 
         def array(name: str) -> NDArray[Any]:
@@ -129,7 +123,6 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
 
 
 def _table(found: AttentionMap, cloud: int | None) -> DataFrame:
-    import numpy as np
     import pandas
 
     head, query, key = (index.ravel() for index in np.indices(tuple(found.weights.shape)))

@@ -10,14 +10,17 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from pointset.nn.attention import Multihead
+from pointset.nn.attention import Multihead
+from pointset.nn.blocks import ISAB, PMA
+from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.pooling.pma import AttentionPool
+from pointset.nn.registry import attending
 
 Kind = Literal["reads", "writes", "pools", "self"]
 Side = Literal["keys", "queries", "both", "neither"]
@@ -74,8 +77,6 @@ class AttentionMap:
 
         A row over one key, or over none, is uniform.
         """
-        import torch
-
         nats = torch.special.entr(self.weights).sum(dim=-1)
         greatest = self._keys().log().clamp(min=0)[..., 0]
         return torch.where(greatest > 0, nats / greatest.clamp(min=1e-12), 1.0)
@@ -85,8 +86,6 @@ class AttentionMap:
 
         The distance of two rows is their total variation, half the sum of absolute differences. NaN for one query.
         """
-        import torch
-
         queries = self.weights.shape[-2]
         if queries < 2:
             return self.weights.new_full(self.weights.shape[:-2], math.nan)
@@ -118,8 +117,6 @@ class AttentionMap:
 
     def _keys(self) -> Tensor:
         """Real keys of each cloud, in a shape that goes with the weights."""
-        import torch
-
         if self.mask is None or self.points_are not in ("keys", "both"):
             return torch.tensor(float(self.weights.shape[-1]))[..., None]
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
@@ -139,11 +136,6 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     Raises:
         PointsetError: the model has no attention, or points or mask are not what it takes.
     """
-    import torch
-
-    from pointset.nn.modes import in_evaluation_mode
-    from pointset.nn.registry import attending
-
     attentions = dict(_attentions(model))
     if not attentions:
         parts = ", ".join(part.name for part in attending())
@@ -189,8 +181,6 @@ def _name(model: nn.Module) -> str:
 
 def check_clouds(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> None:
     """Refuse what `model(points, mask)` cannot make sense of, one cloud or a batch, with a PointsetError."""
-    import torch
-
     if not all(isinstance(given, torch.Tensor) for given in (points, points if mask is None else mask)):
         raise PointsetError("points and mask must be tensors: torch.from_numpy makes one of an array")
     width, dtype = getattr(model, "inputs", points.shape[-1]), next(model.parameters()).dtype
@@ -211,8 +201,6 @@ def check_clouds(model: nn.Module, points: Tensor, mask: Tensor | None = None) -
 @contextmanager
 def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Tensor]]]:
     """Let every attention hand its weights over inside this block, to the CPU at once and in float32 at least."""
-    import torch
-
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in attentions.items()}
     for name, attention in attentions.items():
@@ -227,8 +215,6 @@ def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Ten
 
 
 def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
-    from pointset.nn.attention import Multihead
-
     for name, module in model.named_modules():
         if isinstance(module, Multihead):
             yield name.removesuffix("multihead").removesuffix("."), module
@@ -236,9 +222,6 @@ def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
 
 def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
     """What each MAB of the model does, told by the block that holds it; a MAB of the user's own counts as "self"."""
-    from pointset.nn.blocks import ISAB, PMA
-    from pointset.nn.pooling.pma import AttentionPool
-
     kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in _attentions(model)}
     for name, module in model.named_modules():
         prefix = f"{name}." if name else ""

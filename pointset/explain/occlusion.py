@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from pointset.explain.maps import check_clouds
+from pointset.nn.modes import in_evaluation_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +47,9 @@ def occlusion_influence(
         batch_size: clouds per forward pass.
 
     Raises:
-        PointsetError: the cloud is no [n, 3] with n at least 2 or not what the model takes, `neighbours` would leave
-            nothing, or there is no such class.
+        PointsetError: the cloud is not [n, 3] with n at least 2 or not what the model takes, `neighbours` would leave
+            nothing, or the class does not exist.
     """
-    import torch
-
-    from pointset.explain.maps import check_clouds
-    from pointset.nn.modes import in_evaluation_mode
-
     if points.ndim != 2 or len(points) < 2:
         raise PointsetError(f"points must be [n, 3], n at least 2, got {list(points.shape)}")
     check_clouds(model, points)
@@ -72,7 +68,7 @@ def occlusion_influence(
         whole = model(points[None], torch.ones(1, n, dtype=torch.bool, device=device)).log_softmax(dim=1)[0]
         label = int(whole.argmax()) if label is None else label
         if not 0 <= label < len(whole):
-            raise PointsetError(f"label={label} is no class: there are {len(whole)}, counted from 0")
+            raise PointsetError(f"label must be in [0, {len(whole)}), got {label}")
         without = [
             model(points.expand(len(part), -1, -1), part).log_softmax(dim=1)[:, label]
             for part in masks.split(batch_size)
@@ -84,8 +80,8 @@ def occlusion_influence(
 def agreement(first: Tensor, second: Tensor) -> float:
     """Spearman's rank correlation of two measures of the same points [n]: 1 one order, 0 nothing in common.
 
-    No p-value: neighbouring points have alike values, so n points are far fewer than n observations. The honest
-    yardstick is the same figure for an untrained model, or for another measure.
+    No p-value: neighbouring points have alike values, so n points are far fewer than n observations. Compare it
+    with the correlation for an untrained model, or for another measure.
 
     Raises:
         PointsetError: they are not two vectors of one length, of at least 3 points, or some value is NaN.
@@ -99,5 +95,5 @@ def agreement(first: Tensor, second: Tensor) -> float:
     if bool(first.isnan().any() or second.isnan().any()):
         raise PointsetError("a value is NaN, which has no rank: leave its point out of both vectors")
     if first.min() == first.max() or second.min() == second.max():
-        return 0.0  # without an order there is none in common
+        return 0.0  # one of them has no order
     return float(spearmanr(first.double().cpu().numpy(), second.double().cpu().numpy()).statistic)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from pointset.explain.maps import AttentionMap
+from pointset.explain.maps import AttentionMap
 
 
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
@@ -33,8 +31,6 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all maps of one
             run of a model.
     """
-    import torch
-
     if any(found.weights.dim() != 3 for found in maps):
         raise PointsetError("rollout is of one cloud: give the maps of one, such as [found[0] for found in maps]")
     pooling = [place for place, found in enumerate(maps) if found.kind == "pools"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import torch
+from tabulate import tabulate
+from torch import Tensor, nn
+
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import epoch_generator
+from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from pointset.data.point_sets import PointSets
-    from pointset.explain.maps import AttentionMap
+from pointset.explain.maps import AttentionMap, attention_maps, find_map
+from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
 """Cells along each axis of the grid in which regions of different shapes are compared."""
@@ -58,8 +60,6 @@ class Specialisation:
 
     def table(self, control: Specialisation | None = None, style: str = "simple") -> str:
         """Median and range of each measure over heads and inducing points; the control's beside them."""
-        from tabulate import tabulate
-
         columns = {"trained": self} if control is None else {"trained": self, "untrained": control}
         lines = [
             [name, *(_in_words(one.measures[name]) for one in columns.values()), DESCRIPTIONS[name]]
@@ -100,13 +100,8 @@ def specialisation(
         PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
             `batch_size` is below 1.
     """
-    import torch
-
-    from pointset.data.augment import augmentation_from_names
-    from pointset.data.batches import epoch_generator
-
     if batch_size < 1:
-        raise PointsetError(f"batch_size={batch_size} is too small: give at least 1")
+        raise PointsetError(f"batch_size must be at least 1, got {batch_size}")
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]
     mask = None if sets.mask is None else sets.mask[rows]
@@ -147,8 +142,6 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     Raises:
         PointsetError: the model is not of the zoo.
     """
-    from pointset.zoo.models import Spec, build_model
-
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):
         raise PointsetError("only a model of the zoo can be built anew: make the control of your own model yourself")
@@ -156,8 +149,6 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
 
 
 def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
-    import torch
-
     rows = [torch.nonzero(sets.labels == label)[:count, 0] for label in sets.labels.unique()]
     rows = [found for found in rows if len(found) > 1]
     if count < 2 or not rows:
@@ -167,8 +158,6 @@ def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
     """The map of the layer, or of the first whose inducing points read, or else of the seeds."""
-    from pointset.explain.maps import attention_maps, find_map
-
     maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
     if not maps:
         raise PointsetError("the model has no inducing points that read, and no seeds: give an isab or a pma model")
@@ -183,8 +172,6 @@ def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
     """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight, in any cell."""
-    import torch
-
     low, high = box
     place = ((points - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
@@ -194,15 +181,11 @@ def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Ten
 
 def _likeness(first: Tensor, second: Tensor) -> Tensor:
     """1 less the total variation between all rows [..., m, n] of two maps: [..., m, m]."""
-    import torch
-
     return 1 - torch.cdist(first, second, p=1.0) / 2
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
     """Likeness [h, m] of regions [S, h, m, cells] on different shapes: of one inducing point, of different ones."""
-    import torch
-
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _likeness(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)

@@ -21,6 +21,19 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
+    """Write atomically to a path that somebody chose.
+
+    Raises:
+        PointsetError: the path cannot be written.
+    """
+    try:
+        write_atomically(path, write)
+    except OSError as error:
+        raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
+    return path
+
+
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text atomically."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
@@ -32,11 +45,11 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; a file that is none is an error that names it."""
+    """Read JSON; a damaged file is an error that names it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise PointsetError(f"{path} is no valid JSON ({error}): restore it or delete its folder") from error
+        raise PointsetError(f"{path} is not valid JSON ({error}): restore it or delete its folder") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
 
 from pointset.errors import PointsetError
@@ -76,8 +77,6 @@ class FolderRun(ABC, Generic[Left]):
     @property
     def running(self) -> bool:
         """Whether a process is at it, on this machine or on one that shares its disk."""
-        from filelock import Timeout
-
         try:
             with self._lock(timeout=0) if self._lock_file.exists() else nullcontext():
                 return False
@@ -91,8 +90,6 @@ class FolderRun(ABC, Generic[Left]):
         Raises:
             PointsetError: one is at it.
         """
-        from filelock import Timeout
-
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = self._lock(timeout=2)  # `running` holds it for a moment
         try:
@@ -109,8 +106,6 @@ class FolderRun(ABC, Generic[Left]):
         return self.folder / ".run-lock"
 
     def _lock(self, timeout: float) -> Any:
-        from filelock import FileLock
-
         return FileLock(self._lock_file, timeout=timeout)
 
     def failed(self, reason: str) -> Left:

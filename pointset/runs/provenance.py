@@ -1,4 +1,4 @@
-"""Where a result comes from: versions and machine, saved beside every figure."""
+"""Where a result comes from: versions and machine, saved beside every result."""
 
 import os
 import platform

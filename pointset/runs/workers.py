@@ -27,9 +27,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
-            raise PointsetError(f"backend={self.backend!r} is unknown: choose one of {', '.join(BACKENDS)}")
+            raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
         if self.count is not None and self.count < 1:
-            raise PointsetError(f"workers={self.count} does no work: ask for at least 1")
+            raise PointsetError(f"workers must be at least 1, got {self.count}")
         if self.scheduler and self.backend == "loky":
             raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
 

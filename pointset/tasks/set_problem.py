@@ -262,7 +262,7 @@ CURVES_TEXT = "Mean over seeds; the start of a training may lie outside of a pan
 class DrawnSets:
     """The objective of a set problem. The sets of a step come from (seed, step) alone: all models see the same ones."""
 
-    figures = ()
+    metrics = ()
 
     def __init__(self, problem: SetProblem, batch_size: int, seed: int) -> None:
         self.problem = problem

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -64,8 +65,6 @@ class RunFolder:
         Raises:
             PointsetError: one is at it.
         """
-        from filelock import FileLock, Timeout
-
         self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / ".lock", blocking=False)
         try:
@@ -147,10 +146,12 @@ class RunFolder:
         """The trained weights.
 
         Raises:
-            PointsetError: the folder is no run, or the run is not finished, or its weights are damaged.
+            PointsetError: the folder is not a run, or the run is not finished, or its weights are damaged.
         """
         if not (self.path / "run.json").exists():
-            raise PointsetError(f"{self.path} is no run: give a folder that `pointset train` wrote (it has a run.json)")
+            raise PointsetError(
+                f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
+            )
         if not self.finished:
             raise PointsetError(f"{self.path} is not finished: start the same training again and it goes on")
         return _intact(self.path / "model.safetensors", load_file)
@@ -215,13 +216,13 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         The model in evaluation mode, and the content of run.json.
 
     Raises:
-        PointsetError: the folder is no finished run, or its model is not of the zoo.
+        PointsetError: the folder is not a finished run, or its model is not of the zoo.
     """
     folder = RunFolder(Path(path))
     weights = folder.weights()
     description = read_json(folder.path / "run.json")
     if not isinstance(description, dict) or not {"model", "data", "recipe"} <= set(description):
-        raise PointsetError(f"{folder.path / 'run.json'} describes no run: restore it or train again")
+        raise PointsetError(f"{folder.path / 'run.json'} does not describe a run: restore it or train again")
     model = description["model"]
     if "name" not in model:
         raise PointsetError(

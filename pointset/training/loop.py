@@ -3,7 +3,7 @@
 Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
 generator, dropout from torch's generator, which is seeded for the epoch and put back after it. A run that was killed
 and resumed therefore gives the same numbers to the last bit as one that was not (on a CPU with the same threads).
-What is trained on, and what is made small, is an `Objective`.
+What it trains on, and the loss, is an `Objective`.
 
 Under `torchrun` or `accelerate launch` several processes train one run: see `pointset.training.distributed`.
 """
@@ -202,7 +202,7 @@ class Training:
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, model = self.recipe, self.model.train()
-        totals = torch.zeros(2 + len(self.objective.figures), device=self.device)  # of this process: see `_backward`
+        totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
         rate = 0.0
         steps = range(epoch * self.steps_per_epoch, self.steps)
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
@@ -228,13 +228,13 @@ class Training:
         return {**means, "learning_rate": rate}
 
     def _means(self, totals: Tensor) -> dict[str, float]:
-        """Loss and figures over all sets, from their sums and the number of sets."""
-        loss, *figures, seen = totals.tolist()
-        names = ("loss", *self.objective.figures)
-        return {name: total / seen for name, total in zip(names, (loss, *figures), strict=True)}
+        """Loss and metrics over all sets, from their sums and the number of sets."""
+        loss, *metrics, seen = totals.tolist()
+        names = ("loss", *self.objective.metrics)
+        return {name: total / seen for name, total in zip(names, (loss, *metrics), strict=True)}
 
     def _backward(self, share: Any, whole: int) -> Tensor:
-        """Add the gradients of a share of a batch of `whole` sets; sums of its loss and figures, its sets [2 + k]."""
+        """Add the gradients of a share of a batch of `whole` sets; sums of its loss and metrics, its sets [2 + k]."""
         size = self.objective.size(share)
         with self._precision():
             output = self.objective.output(self.model, share, self.device)
@@ -286,7 +286,7 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise PointsetError(f"device {name!r} is not to be had here: give auto or cpu") from error
+        raise PointsetError(f"device {name!r} is not available on this machine: use auto or cpu") from error
     return device
 
 

@@ -1,4 +1,4 @@
-"""What a training works on and makes small: the loop in `pointset.training.loop` is the same for all of it."""
+"""The sets that a training works on, and its loss: the loop in `pointset.training.loop` is the same for all of it."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +19,12 @@ from pointset.training.recipe import Recipe
 
 
 class Loss(NamedTuple):
-    """What a model makes of some sets."""
+    """Of one batch."""
 
     mean: Float[Tensor, ""]
     """Over the sets: what gradients are taken of."""
     sums: Sequence[Tensor]
-    """Over the sets, of each of the objective's figures."""
+    """Over the sets, of each of the objective's metrics."""
 
 
 class Objective(Protocol):
@@ -34,8 +34,8 @@ class Objective(Protocol):
     """Steps between two checkpoints."""
 
     @property
-    def figures(self) -> Sequence[str]:
-        """Means over the sets that are told of each epoch beside the loss, such as accuracy."""
+    def metrics(self) -> Sequence[str]:
+        """Names of the means over the sets that stand beside the loss of each epoch, such as accuracy."""
 
     def batches(self, epoch: int) -> Iterator[Any]:
         """The batches of one epoch, from 0, the same whatever ran before it."""
@@ -50,16 +50,16 @@ class Objective(Protocol):
         """What the model says of a batch, in float32."""
 
     def loss(self, output: Tensor, batch: Any) -> Loss:
-        """What of it is to become small."""
+        """The value to minimise, and the sums of the metrics."""
 
     def watch(self, model: nn.Module) -> Mapping[str, float]:
-        """Further figures of an epoch, taken after it on sets that are not trained on."""
+        """Further metrics of an epoch, on sets that are not trained on."""
 
 
 class Classification:
     """Cross entropy of point sets; a validation split, if the recipe wants one, is cut from them."""
 
-    figures = ("accuracy",)
+    metrics = ("accuracy",)
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
         self.validation: PointSets | None = None

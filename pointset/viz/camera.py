@@ -30,11 +30,11 @@ class Camera:
 
     def __post_init__(self) -> None:
         if self.up not in ("y", "z"):
-            raise PointsetError(f"up={self.up!r} is no axis that can point up: give 'z' or 'y'")
+            raise PointsetError(f"up must be 'y' or 'z', got {self.up!r}")
         if not -90 <= self.elevation <= 90:
-            raise PointsetError(f"elevation={self.elevation} is out of range: give degrees from -90 to 90")
+            raise PointsetError(f"elevation must be in [-90, 90] degrees, got {self.elevation}")
         if not self.distance >= 1.5:
-            raise PointsetError(f"distance={self.distance} is inside the cloud: give at least 1.5 radii")
+            raise PointsetError(f"distance must be at least 1.5 radii of the cloud, got {self.distance}")
 
     def project(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Project points [n, 3].

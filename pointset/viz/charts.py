@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from pointset.viz.sheet import FAINT, INK, Picture
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
@@ -25,12 +26,12 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def plain(label: str) -> str:
-    """A label whose dollar signs are dollar signs, not formulas."""
+    """Escape the dollar signs of a label: matplotlib takes them for formulas."""
     return label.replace("$", r"\$")
 
 
 def make_panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels, some of them in a line, each so many inches high."""
+    """A figure of `count` panels, at most `across` in a line, each `height` inches high."""
     across = min(across, max(count, 1))
     down = math.ceil(max(count, 1) / across)
     figure = Picture(WIDTH, height * down + 0.5)
@@ -44,8 +45,6 @@ def make_panels(count: int, across: int, height: float, sharey: bool = False) ->
 
 def log_axis(axes: Axes) -> None:
     """A logarithmic horizontal axis with plain numbers: 1, 2, 5, 10, ..."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -64,8 +63,6 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 
 def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
     """The figure with a legend under it: a name for each style."""
-    from matplotlib.lines import Line2D
-
     handles = [Line2D([], [], lw=1.2, **style) for style in styles.values()]
     names = [plain(name) for name in styles]
     figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize=7.5, frameon=False)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.evaluation.mixtures import Mixture, assign, log_likelihood, responsibilities
 from pointset.viz.compare_panel import HEAD_COLORS as COLORS
-from pointset.viz.sheet import FAINT, MARGIN, Sheet
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from torch import Tensor
-
-    from pointset.viz.sheet import Picture
+from pointset.viz.sheet import FAINT, MARGIN, Picture, Sheet
 
 WIDTH, LARGEST_PANEL, TOP, LABEL, NOTE, GAP = 8.6, 2.1, 0.68, 0.25, 0.2, 0.06
 DEVIATIONS = (1, 2)
@@ -45,8 +44,6 @@ def draw_clusters(
         PointsetError: the sets are not [B, n, 2], or there is no mixture, or one is of other sets or has more
             components than there are colours.
     """
-    import torch
-
     X = torch.as_tensor(X)
     keep = torch.ones(X.shape[:2], dtype=torch.bool) if mask is None else torch.as_tensor(mask)
     _check(X, mixtures)
@@ -97,14 +94,10 @@ def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int6
 
 def _darker(color: str) -> tuple[float, ...]:
     """So that an ellipse is seen on the elements of its own colour."""
-    from matplotlib.colors import to_rgb
-
     return tuple(0.6 * part for part in to_rgb(color))
 
 
 def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64], half: float) -> None:
-    from matplotlib.patches import Ellipse
-
     chosen = colors[assign(X[None], mixture)[0].numpy()]
     x, y = X.T.numpy()
     axes.scatter(x, y, s=3, c=[COLORS[color] for color in chosen], alpha=0.4, linewidths=0, rasterized=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
@@ -18,27 +20,35 @@ HOLLOW = "ring: weight exactly 0"
 """What a picture says of points without a colour."""
 
 
-class Scale(Protocol):
+class Scale(ABC):
     """What a panel and a colour bar ask of a scale."""
 
+    name: str
+    """A matplotlib colour map."""
+
+    @abstractmethod
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where values [...] fall on the bar, from 0 to 1."""
 
+    @abstractmethod
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """How much values [...] deserve to be seen, from 0 to 1; above 0.5 they are drawn over the others."""
 
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which values [...] have no colour and are drawn hollow."""
+        return np.zeros(values.shape, bool)
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3], from the left of the bar to its right."""
+        return ramp(self.name)
 
+    @abstractmethod
     def ticks(self) -> tuple[list[float], list[str]]:
         """Positions on the bar, and what stands there."""
 
 
 @dataclass(frozen=True)
-class ColorScale:
+class ColorScale(Scale):
     """For attention: from `1 / reach` over 1 (uniform) to `reach` in equal steps of the logarithm.
 
     What lies beyond has the colour of the end.
@@ -62,10 +72,6 @@ class ColorScale:
         """What sparse weights leave out: exactly 0, and not merely little."""
         return values == 0
 
-    def ramp(self) -> NDArray[np.float64]:
-        """256 colours [256, 3]."""
-        return ramp(self.name)
-
     def ticks(self) -> tuple[list[float], list[str]]:
         """At powers of two or four, with "1" in the middle."""
         octaves = round(math.log2(self.reach))
@@ -76,7 +82,7 @@ class ColorScale:
 
 
 @dataclass(frozen=True)
-class CountScale:
+class CountScale(Scale):
     """For counts: equal steps from 0 to `top`; whatever is counted at all is drawn over what is not."""
 
     top: int
@@ -90,14 +96,6 @@ class CountScale:
         """0 for none, from 0.65 on for one or more."""
         return np.where(values > 0, 0.65 + 0.35 * np.minimum(values / self.top, 1.0), 0.0)
 
-    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """None: 0 is a count."""
-        return np.zeros(values.shape, bool)
-
-    def ramp(self) -> NDArray[np.float64]:
-        """256 colours [256, 3]."""
-        return ramp(self.name)
-
     def ticks(self) -> tuple[list[float], list[str]]:
         """At 0, 1 and the top."""
         counts = [0, self.top] if self.top < 2 else [0, 1, self.top]
@@ -105,7 +103,7 @@ class CountScale:
 
 
 @dataclass(frozen=True)
-class SignedScale:
+class SignedScale(Scale):
     """For changes: equal steps from `-reach` over 0 to `reach`, purple to grey to orange."""
 
     reach: float
@@ -118,10 +116,6 @@ class SignedScale:
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The size of the change, whichever its sign."""
         return np.clip(np.abs(values) / self.reach, 0, 1) * 0.7 + 0.25
-
-    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """None: 0 is no change."""
-        return np.zeros(values.shape, bool)
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""
@@ -151,10 +145,8 @@ def ramp(name: str) -> NDArray[np.float64]:
     what is hardly attended to stays in the background.
 
     Raises:
-        PointsetError: there is none of this name.
+        PointsetError: matplotlib has no colour map of this name.
     """
-    from matplotlib import colormaps
-
     if name not in colormaps:
         raise PointsetError(f"no colour map is called {name!r}: try cividis, viridis, magma, inferno or plasma")
     whole = colormaps[name]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
@@ -14,11 +15,7 @@ from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
 from pointset.viz.grid import MARGIN, Grid, Line, Panel
 from pointset.viz.rows import as_cloud
 from pointset.viz.scatter import frame_for
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from pointset.viz.sheet import Picture
+from pointset.viz.sheet import Picture, Sheet
 
 # Okabe and Ito's colours, which the colour-blind can tell apart: one per head.
 HEAD_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A00")
@@ -116,9 +113,6 @@ def draw_specialisation(
     Raises:
         PointsetError: there is no measure, or the two do not have the same ones.
     """
-    # Imported here, because it imports matplotlib.
-    from pointset.viz.sheet import Sheet
-
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
         raise PointsetError(f"trained and control must have the same measures, at least one, got {names}")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import trimesh
 from numpy.typing import NDArray
 
+from pointset.data.files.meshes import Mesh
+from pointset.explain.maps import AttentionMap
+from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Up
 from pointset.viz.color import Scale, colors_of, scale_for
 from pointset.viz.rows import as_cloud, point_rows
 from pointset.viz.surface import carry_to_vertices, refined, require_on_surface
-from pointset.viz.writing import checked_suffix, written
-
-if TYPE_CHECKING:
-    from pointset.data.files.meshes import Mesh
-    from pointset.explain.maps import AttentionMap
+from pointset.viz.writing import checked_suffix
 
 SUFFIXES = (".ply", ".glb")
 
@@ -94,8 +94,6 @@ def export_surface(
 
 def write_points(cloud: NDArray[np.float64], values: NDArray[np.float64], scale: Scale, path: Path, up: Up) -> Path:
     """Write points [n, 3] in the colours of values [n]."""
-    import trimesh
-
     suffix = path.suffix[1:].lower()
     cloud_made = trimesh.PointCloud(_placed(cloud, suffix, up), colors=_rgba(values, scale, suffix))
     whole = trimesh.Scene([cloud_made]) if suffix == "glb" else cloud_made
@@ -103,8 +101,6 @@ def write_points(cloud: NDArray[np.float64], values: NDArray[np.float64], scale:
 
 
 def _write_mesh(mesh: Mesh, values: NDArray[np.float64], scale: Scale, path: Path, up: Up) -> Path:
-    import trimesh
-
     suffix = path.suffix[1:].lower()
     made = trimesh.Trimesh(
         _placed(mesh.vertices, suffix, up), mesh.faces, vertex_colors=_rgba(values, scale, suffix), process=False
@@ -113,7 +109,7 @@ def _write_mesh(mesh: Mesh, values: NDArray[np.float64], scale: Scale, path: Pat
 
 
 def _exported(made: Any, path: Path, suffix: str) -> Path:
-    return written(path, lambda temporary: temporary.write_bytes(made.export(file_type=suffix)))
+    return write_for_user(path, lambda temporary: temporary.write_bytes(made.export(file_type=suffix)))
 
 
 def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, query: int) -> NDArray[np.float64]:

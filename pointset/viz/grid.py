@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,7 @@ from numpy.typing import NDArray
 from pointset.viz.camera import Camera
 from pointset.viz.color import HOLLOW, Scale, colors_of
 from pointset.viz.scatter import Frame, draw_cloud
-
-if TYPE_CHECKING:
-    from pointset.viz.sheet import Sheet
+from pointset.viz.sheet import Sheet
 
 MARGIN, GAP, HEADER, TOP = 0.15, 0.06, 0.17, 0.68
 FAINT = "#6b6b6b"
@@ -93,9 +90,6 @@ class Grid:
 
     def draw(self, title: str, note: str, below: float) -> Sheet:
         """Draw title, note and panels on a new sheet; `below` inches stay free under them."""
-        # Imported here, because it imports matplotlib.
-        from pointset.viz.sheet import Sheet
-
         sheet = Sheet(self.width, self.bottom + below)
         sheet.heading(title, note + (f"; {HOLLOW}" if self._has_hollow_points else ""))
         for i, line in enumerate(self.lines):

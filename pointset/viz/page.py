@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
+from pointset.explain.maps import AttentionMap
+from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import HOLLOW, ramp, scale_for
+from pointset.viz.panels import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
-from pointset.viz.writing import checked_suffix, written
-
-if TYPE_CHECKING:
-    from pointset.explain.maps import AttentionMap
-    from pointset.viz.sheet import Picture
+from pointset.viz.sheet import Picture
+from pointset.viz.writing import checked_suffix
 
 MOST_CHOSEN = 16
 LARGE = 700_000
@@ -59,7 +59,7 @@ class Page:
             PointsetError: the suffix is another one, or the path cannot be written.
         """
         path = checked_suffix(path, (".html", ".htm"), "a page")
-        return written(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
+        return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -106,8 +106,6 @@ def make_page(
     Raises:
         PointsetError: cloud and maps do not fit each other, or something is chosen that they do not have.
     """
-    from pointset.viz.panels import draw_maps
-
     cloud, camera = as_cloud(points), camera or Camera()
     given = list(maps) if isinstance(maps, Sequence) else [maps]
     shown = [attention for attention in given if attention.points_are != "neither"]

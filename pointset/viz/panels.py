@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from pointset.errors import PointsetError
+from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
 from pointset.viz.color import scale_for
 from pointset.viz.grid import Grid, Line, Panel
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.scatter import frame_for
-
-if TYPE_CHECKING:
-    from pointset.explain.maps import AttentionMap
-    from pointset.viz.sheet import Picture
+from pointset.viz.sheet import Picture
 
 WIDTH = 9.5
 """Inches: the width of a notebook."""
@@ -213,8 +212,6 @@ def draw_instances(
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
     """The sharpest row of a head, and then one by one that which lies farthest from those chosen before."""
-    from scipy.spatial.distance import cdist
-
     shares = rows.shares[head]
     chosen = [int(rows.spread[head].argmin())]
     distances = cdist(shares, shares, "cityblock")

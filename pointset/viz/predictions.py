@@ -29,7 +29,7 @@ def draw_predictions(
         title: of the whole picture.
 
     Raises:
-        PointsetError: there is no model or no set, or a model says another number of numbers than there are sets.
+        PointsetError: there is no model or no set, or a model does not say one number for each set.
     """
     true = np.asarray(truth, dtype=float).ravel()
     models = {name: np.asarray(values, dtype=float).ravel() for name, values in said.items()}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 
+from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError
-
-if TYPE_CHECKING:
-    from pointset.explain.maps import AttentionMap
+from pointset.explain.maps import AttentionMap
 
 ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
 MEANINGS = {
@@ -59,8 +59,6 @@ class PointRows:
 
         0: all alike; 1: no two look at a common point; NaN: there is one row only.
         """
-        from scipy.spatial.distance import pdist
-
         if len(chosen) < 2:
             return np.full(len(self.values), np.nan)
         return np.array([pdist(shares[list(chosen)], "cityblock").mean() / 2 for shares in self.shares])
@@ -120,8 +118,6 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
     if chosen is None:
         if rows.kind != "self" or count <= most:
             return list(range(count))
-        from pointset.data.sampling import farthest_points
-
         return [int(index) for index in farthest_points(points, most, start=0)]
     if not len(chosen):
         raise PointsetError(f"{rows.layer}: no {rows.row_name} was chosen: give some from 0 to {count - 1}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera
-from pointset.viz.color import ramp
+from pointset.viz.color import Scale
 from pointset.viz.grid import Grid, Line, Panel
 from pointset.viz.rows import as_cloud
 from pointset.viz.scatter import frame_for
@@ -24,7 +24,7 @@ WIDTH = 8.6
 
 
 @dataclass(frozen=True)
-class HeightScale:
+class HeightScale(Scale):
     """For heights from 0 to 1, which help to see a shape and mean nothing else."""
 
     name: str = "cividis"
@@ -36,14 +36,6 @@ class HeightScale:
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """All points count the same."""
         return np.full(values.shape, 0.4)
-
-    def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """None: 0 is a height."""
-        return np.zeros(values.shape, bool)
-
-    def ramp(self) -> NDArray[np.float64]:
-        """256 colours [256, 3]."""
-        return ramp(self.name)
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """None: there is no bar."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from trimesh.remesh import subdivide_to_size
 
+from pointset.data.files.meshes import Mesh
 from pointset.errors import PointsetError
 from pointset.viz.rows import as_cloud
-
-if TYPE_CHECKING:
-    from pointset.data.files.meshes import Mesh
 
 MOST_FACES = 200_000
 
@@ -33,8 +33,6 @@ def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], n
     Raises:
         PointsetError: there is not one value per point, or `nearest` is below 1.
     """
-    from scipy.spatial import KDTree
-
     cloud, values = as_cloud(points), np.asarray(values, dtype=np.float64)
     if values.shape != (len(cloud),):
         raise PointsetError(f"give one value per point, [{len(cloud)}], got {list(values.shape)}")
@@ -49,10 +47,6 @@ def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], n
 
 def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
     """The mesh with every edge cut to about the distance between points, within `MOST_FACES` faces."""
-    from trimesh.remesh import subdivide_to_size
-
-    from pointset.data.files.meshes import Mesh
-
     corners = mesh.vertices[mesh.faces]
     area = (
         float(np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()) / 2
@@ -74,8 +68,6 @@ def require_on_surface(points: NDArray[np.float64], fine: Mesh) -> None:
     Raises:
         PointsetError: more than one point in 20 lies off the mesh.
     """
-    from scipy.spatial import KDTree
-
     edges = np.linalg.norm(np.diff(fine.vertices[fine.faces[:, [0, 1, 2, 0]]], axis=1), axis=2)
     distances, _ = KDTree(fine.vertices).query(points)
     off = int((distances > 1.001 * edges.max()).sum())

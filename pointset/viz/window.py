@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pointset.data.files.open3d_import import import_open3d
+from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
 from pointset.viz.color import colors_of, scale_for
 from pointset.viz.export import export_cloud
 from pointset.viz.rows import as_cloud, point_rows
-
-if TYPE_CHECKING:
-    from pointset.explain.maps import AttentionMap
 
 
 def show_window(
@@ -50,8 +49,6 @@ def has_display() -> bool:
 
 def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
     """Whether a window could be opened; it was closed again by the user."""
-    from pointset.data.files.open3d_import import import_open3d
-
     cloud = as_cloud(points)
     rows = point_rows(attention, cloud)
     rows.check(head, query)

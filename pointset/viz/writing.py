@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pointset.errors import PointsetError
-from pointset.runs.atomic import write_atomically
+from pointset.runs.atomic import write_for_user
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,25 +22,12 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
         PointsetError: the suffix is another one, or the path cannot be written.
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
-    return written(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=dpi))
+    return write_for_user(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=dpi))
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
     """The path, or an error that lists the suffixes that it may have."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
-        raise PointsetError(f"{path} names no format for {what}: let it end in {' or '.join(suffixes)}")
-    return path
-
-
-def written(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write a file whole or not at all.
-
-    Raises:
-        PointsetError: the path cannot be written.
-    """
-    try:
-        write_atomically(path, write)
-    except OSError as error:
-        raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
+        raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")
     return path

@@ -125,4 +125,4 @@ def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, cloud
     plain = pointset.create_model("rff-max", classes=3, dim=16)
     pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
     assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--checkpoint", tmp_path / "plain")
-    assert "is no run" in fail(capsys, "attend", shape, "--checkpoint", tmp_path)
+    assert "is not a run" in fail(capsys, "attend", shape, "--checkpoint", tmp_path)

@@ -90,7 +90,7 @@ def test_help_is_success(arguments, capsys):
         (["train", "isab99999999999-max"], "at most 4096"),
         (["compare", "--threads", "0"], "threads=0"),
         (["train", "rff-max", "--no-such-option"], "--no-such-option"),
-        (["evaluate", "no/such/run"], "no/such/run is no run"),
+        (["evaluate", "no/such/run"], "no/such/run is not a run"),
         (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
         (["data", "show", "modelnet50"], "modelnet40"),
     ],

@@ -106,7 +106,7 @@ def test_a_large_scan_that_cannot_stream_is_refused(runs, scan, monkeypatch, cap
 
 def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
     assert "files" in fail(capsys, runs / "isab4-pma").lower()
-    assert "is no run" in fail(capsys, tmp_path, tmp_path / "scan.npy")
+    assert "is not a run" in fail(capsys, tmp_path, tmp_path / "scan.npy")
     assert "gone.npy: cannot be read: No such file" in fail(capsys, runs / "isab4-pma", tmp_path / "gone.npy")
     assert "ends in one of .npy" in fail(capsys, runs / "isab4-pma", tmp_path / "notes.doc")
     broken = CLOUD.copy()

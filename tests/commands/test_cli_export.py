@@ -83,7 +83,7 @@ def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, capsys, 
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path, capsys):
-    assert f"{tmp_path} is no run" in fail(capsys, "export", tmp_path, "-o", tmp_path / "model.pt2")
+    assert f"{tmp_path} is not a run" in fail(capsys, "export", tmp_path, "-o", tmp_path / "model.pt2")
     assert list(tmp_path.iterdir()) == []
 
 

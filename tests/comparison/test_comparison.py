@@ -190,10 +190,10 @@ def test_a_recipe_that_no_run_can_follow_leaves_the_folder_free(change, words, c
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ({"workers": 0}, "workers=0 does no work: ask for at least 1"),
-        ({"workers": -5}, "workers=-5 does no work"),
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"workers": -5}, "got -5"),
         ({"threads": 0}, "threads must be .* at least 1, got 0"),
-        ({"backend": "slurm"}, "backend='slurm' is unknown: choose one of loky, dask, ray"),
+        ({"backend": "slurm"}, "backend must be one of loky, dask, ray, got 'slurm'"),
         ({"scheduler": "tcp://host:1"}, "scheduler=tcp://host:1 is a cluster's address: name its backend"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_damaged_result_is_named(experiment, tmp_path):
     run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
     has_result(run, 0.5)
     run.result.write_text("{")
-    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json is no valid JSON"):
+    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json is not valid JSON"):
         status(experiment, tmp_path)
 
 

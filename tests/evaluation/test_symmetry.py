@@ -103,7 +103,7 @@ def test_the_width_of_a_model_is_its_own():
 def test_what_cannot_be_checked_is_one_clear_sentence():
     with pytest.raises(PointsetError, match="NotATensor returns a list and no tensor"):
         check_symmetry(NotATensor())
-    with pytest.raises(PointsetError, match=r"sizes=\(0, 3\) are no sizes"):
+    with pytest.raises(PointsetError, match=r"sizes must be .* got \(0, 3\)"):
         check_symmetry(Square(), sizes=(0, 3))
 
 

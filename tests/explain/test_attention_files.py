@@ -66,7 +66,7 @@ def test_a_damaged_file_is_refused_or_read_right(tmp_path):
         except PointsetError as error:
             words.append(str(error))
     assert 100 < len(words) < 200  # dates and the like may be damaged
-    assert all("maps.npz holds no attention maps" in one for one in words)
+    assert all("maps.npz does not hold attention maps" in one for one in words)
 
 
 def test_a_lost_mask_is_missed(tmp_path):
@@ -86,7 +86,7 @@ def test_maps_of_a_model_in_half_precision_are_kept_too(tmp_path):
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path):
     maps = pointset.attention_maps(MODEL, POINTS)
-    with pytest.raises(PointsetError, match=r"let it end in \.npz"):
+    with pytest.raises(PointsetError, match=r"must end in \.npz"):
         save_maps(maps, tmp_path / "maps.json")
     (tmp_path / "file").write_text("")
     with pytest.raises(PointsetError, match="cannot be written"):

@@ -101,7 +101,7 @@ def test_occlusion_leaves_the_model_as_it_was(name):
         ((cloud() * math.nan,), "finite"),
         ((cloud()[:, :2],), r"points must be \[n, 3\]"),
         ((cloud().double(),), "points are torch.float64 and the model computes in torch.float32"),
-        ((cloud(), 4), "label=4 is no class: there are 4"),
+        ((cloud(), 4), r"label must be in \[0, 4\), got 4"),
     ],
 )
 def test_wrong_clouds_and_classes_are_named(arguments, words):

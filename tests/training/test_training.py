@@ -189,7 +189,7 @@ def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(trai
 
 
 def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypatch):
-    with pytest.raises(PointsetError, match="is no run"):
+    with pytest.raises(PointsetError, match="is not a run"):
         load_run(tmp_path)
     stop_after(monkeypatch, 1)
     with pytest.raises(StopError):
@@ -224,7 +224,7 @@ def test_a_loss_that_is_not_finite_is_reported(train):
 
 
 def test_an_absent_device_is_reported(train):
-    with pytest.raises(PointsetError, match="device 'warp' is not to be had here"):
+    with pytest.raises(PointsetError, match="device 'warp' is not available"):
         pointset.fit(small(), train, Recipe(epochs=1, device="warp"))
 
 

@@ -48,7 +48,11 @@ def test_one_point_is_a_cloud_too() -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"up": "x"}, "'z' or 'y'"), ({"elevation": 91}, "-90 to 90"), ({"distance": 1.0}, "at least 1.5")],
+    [
+        ({"up": "x"}, "'y' or 'z', got 'x'"),
+        ({"elevation": 91}, r"\[-90, 90\].* got 91"),
+        ({"distance": 1.0}, "at least 1.5.* got 1.0"),
+    ],
 )
 def test_wrong_cameras(options: dict, words: str) -> None:
     with pytest.raises(PointsetError, match=words):
