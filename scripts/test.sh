@@ -23,4 +23,4 @@ echo "test: ruff (lint, format)"
 echo "test: mypy (types)"
 .venv/bin/python -m mypy
 echo "test: pytest"
-exec .venv/bin/python -m pytest "${selection[@]}" "$@"
+exec .venv/bin/python -m pytest ${selection[@]+"${selection[@]}"} "$@"

@@ -1,1 +1,5 @@
-"""The commands of `pointset`, by subject; nothing heavy is imported until one runs."""
+"""The commands of `pointset`, by subject; nothing heavy is imported until one runs.
+
+Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `runs`, `streaming`, `tasks`, `training`, `viz`,
+`zoo`. Imported by: no other room.
+"""

@@ -2,5 +2,5 @@
 
 What is learned, on which sets and by which metrics, is said by a `Task` (task.py); they are in `pointset.tasks`.
 
-Imports: `training`, `evaluation`, `viz` and what lies below them. Imported by `tasks` and `commands`.
+Imports: `evaluation`, `runs`, `training`, `viz`, `zoo`. Imported by: `commands`, `tasks`.
 """

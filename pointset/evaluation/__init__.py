@@ -1,4 +1,7 @@
-"""Numbers from predictions: accuracy, and how far it can be trusted."""
+"""Numbers from predictions: accuracy, and how far it can be trusted.
+
+Imports: `data`, `nn`, `runs`. Imported by: `commands`, `comparison`, `tasks`, `training`, `viz`.
+"""
 
 from pointset.evaluation.corruptions import corrupt, list_corruptions
 from pointset.evaluation.predictions import Evaluation, evaluate

@@ -1,4 +1,4 @@
 """From a model and a cloud to maps as data: attention, rollout, occlusion, critical points, specialisation.
 
-Imports: `zoo`, `streaming`, `nn`, `data`, `runs`. Imported by `viz`, `export` and `commands`.
+Imports: `data`, `nn`, `runs`, `zoo`. Imported by: `commands`.
 """

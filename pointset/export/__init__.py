@@ -1,4 +1,4 @@
 """Trained models as files that other programs read: torch.export and ONNX.
 
-Imports: `zoo`, `nn`, `training`, `evaluation`, `runs`. Imported by `commands`.
+Imports: `nn`, `runs`, `training`, `zoo`. Imported by: `commands`.
 """

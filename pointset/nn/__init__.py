@@ -1,6 +1,8 @@
 """Set networks as plain torch modules that know nothing of data: rows in, rows out, masks True at real rows.
 
 Sets of several sizes may also lie end to end, with a `Packed` in place of the mask.
+
+Imports: no other room. Imported by: `evaluation`, `explain`, `export`, `streaming`, `tasks`, `zoo`.
 """
 
 from pointset.nn.attention import Multihead, attend

@@ -1,4 +1,5 @@
 """Work in folders that survives a kill: atomic files, ownership, jobs, workers, provenance.
 
-Imports: `errors`. Imported by every room that writes or reads a folder.
+Imports: no other room. Imported by: `commands`, `comparison`, `data`, `evaluation`, `explain`, `export`, `tasks`,
+`training`, `viz`.
 """

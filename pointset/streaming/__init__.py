@@ -5,6 +5,8 @@ numbers that sum the set up: a maximum, a mean, what inducing points or seeds re
 through several times (`passes.py`): a pass runs the rows through the parts that are settled and gathers what the next
 one needs. A model with L parts that need something of the set, and a pooling, takes L + 1 passes. `maps.py` watches the
 attention on the way.
+
+Imports: `data`, `nn`. Imported by: `commands`, `zoo`.
 """
 
 import lazy_loader

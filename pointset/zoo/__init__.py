@@ -1,4 +1,4 @@
 """Names of models, and the classifiers that they stand for.
 
-Imports: `streaming`, `nn`. Imported by every room that makes a model.
+Imports: `nn`, `streaming`. Imported by: `commands`, `comparison`, `explain`, `export`, `tasks`, `training`.
 """
