@@ -17,7 +17,7 @@ from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import build_pool
 from pointset.runs.workers import Workers
 plan = Plan.of("killed", list_folder(Path(sys.argv[1]), "train"), Sampling(400, "fps", normals=True))
-print(build_pool(plan, Workers(int(sys.argv[2])), progress=False).sampled)
+print(build_pool(plan, Workers(int(sys.argv[2]))).sampled)
 """
 
 

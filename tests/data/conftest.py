@@ -13,15 +13,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+def write_mesh(folder: Path, number: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"shape{number}.off").write_text(TETRAHEDRON.format(size=number + 1))
+
+
 @pytest.fixture
 def meshes(tmp_path: Path) -> Path:
     folder = tmp_path / "my parts"
     for number in range(COUNT):
-        split = "test" if number % 5 == 4 else "train"
-        path = folder / f"class{number % 3}" / split / f"shape{number}.off"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(TETRAHEDRON.format(size=number + 1))
+        write_mesh(folder / f"class{number % 3}" / ("test" if number % 5 == 4 else "train"), number)
     return folder
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """Six tetrahedra of two classes, all for training; shape i is i + 1 long."""
+    for number in range(6):
+        write_mesh(tmp_path / "few" / f"class{number % 2}" / "train", number)
+    return tmp_path / "few"
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import pointset
-from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches, collate, fixed_batches
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
@@ -107,14 +106,6 @@ def test_padding_does_not_enter_normalisation(folder: Path, how: str) -> None:
         torch.testing.assert_close(data[row][0], alone)
 
 
-def test_augmentations_leave_padding_at_zero(folder: Path) -> None:
-    data = load_dataset(folder, points=8)
-    augment = augmentation_from_names(("scale", "jitter", "shift", "rotate-any"))
-    for batch in batches(data, 4, seed=0, epoch=0, augment=augment):
-        assert batch.mask is not None
-        assert (batch.points[~batch.mask] == 0).all()
-
-
 def test_a_model_is_trained_and_measured_on_ragged_sets(folder: Path) -> None:
     train, test = load_dataset(folder, points=8), load_dataset(folder, "test", points=8)
     model = pointset.create_model("isab16-pma", classes=2, dim=8, heads=2)
@@ -182,10 +173,8 @@ def test_workers_change_nothing(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"points": 0}, "points .*got 0"),
         ({"sampler": "fps"}, "sampled points already.*'fps'"),
         ({"variant": "hard"}, "one version only"),
-        ({"split": "val"}, "no shape in split 'val': found test, train"),
     ],
 )
 def test_wrong_requests_are_refused(folder: Path, options: dict, words: str) -> None:  # type: ignore[type-arg]

@@ -35,6 +35,8 @@ def test_the_layout_is_modelnets(built):
         f"chair_{number:04d}.off" for number in range(1, 5)
     ]
     assert [path.name for path in sorted((built / "chair" / "test").iterdir())] == ["chair_0005.off", "chair_0006.off"]
+    marker = json.loads((built / MARKER).read_text())
+    assert marker == {"format": FORMAT, "seed": 0, "shapes_per_kind": {"train": 4, "test": 2}}
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(built, tmp_path):
@@ -58,12 +60,14 @@ def test_a_finished_folder_is_left_alone(built):
     assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
 
 
-@pytest.mark.parametrize("marker", [None, "{}", '{"format": 0}', "damaged"])
+@pytest.mark.parametrize("marker", [None, '{"format": 0}', "damaged"])
 def test_what_another_version_made_is_replaced(marker, built, tmp_path):
     folder = shutil.copytree(built, tmp_path / "shapes10")
     (folder / "mug" / "train" / "mug_0001.off").write_text("an older mug")
     (folder / MARKER).unlink()
-    if marker is not None:
+    if marker is None:
+        shutil.rmtree(folder / "vase")  # what is left of a removed folder
+    else:
         (folder / MARKER).write_text(marker)
     assert not is_current(folder)
     with pytest.warns(UserWarning, match="was made by another version of shapes10 and is built again"):
@@ -71,15 +75,6 @@ def test_what_another_version_made_is_replaced(marker, built, tmp_path):
     assert is_current(folder)
     assert digests(folder) == digests(built)
     assert [path.name for path in tmp_path.iterdir()] == ["shapes10"]
-
-
-def test_what_is_left_of_a_removed_folder_is_replaced(built, tmp_path):
-    folder = shutil.copytree(built, tmp_path / "shapes10")
-    (folder / MARKER).unlink()
-    shutil.rmtree(folder / "mug")
-    with pytest.warns(UserWarning, match="is built again"):
-        build_shapes10(folder, train=4, test=2, progress=False)
-    assert digests(folder) == digests(built)
 
 
 def test_a_file_in_its_place_is_left_alone(tmp_path):
@@ -96,14 +91,6 @@ def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr(locate, "build_shapes10", lambda folder, progress: folder.mkdir())
     _, folder = locate_data("shapes10", progress=False)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["shapes10", "shapes10.lock"]
-
-
-def test_the_marker_says_what_was_made(built):
-    assert json.loads((built / MARKER).read_text()) == {
-        "format": FORMAT,
-        "seed": 0,
-        "shapes_per_kind": {"train": 4, "test": 2},
-    }
 
 
 @pytest.mark.parametrize(
@@ -145,12 +132,12 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_shape_can_be_sampled_and_no_two_are_alike(kind):
     sizes = set()
-    for number in range(25):
+    for number in range(15):
         mesh = make_shape(kind, "train", number)
         points = sample_points(mesh, 64, seed=0)
         assert np.isfinite(points).all()
         sizes.add(tuple(np.ptp(mesh.vertices, axis=0).round(6)))
-    assert len(sizes) == 25
+    assert len(sizes) == 15
 
 
 def test_what_is_written_is_read_back(built):

@@ -6,9 +6,10 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.data.batches import Batch, pad_sets
+from pointset.data.batches import Batch
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
+from pointset.data.ragged import pad_sets
 from pointset.evaluation import predictions
 from pointset.evaluation.unpadded import logits_of
 from pointset.nn.fast import packing

@@ -42,20 +42,16 @@ def archive(folder: Path, files: dict[str, bytes], compression: int = zipfile.ZI
     return path
 
 
-def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path: Path) -> None:
-    path = archive(tmp_path, GOOD)
+Pack = Callable[[Path, dict[str, bytes]], Path]
+
+
+@pytest.mark.parametrize("pack", [archive, *(partial(tarball, mode=mode) for mode in ("", "gz", "bz2", "xz"))])
+def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path: Path, pack: Pack) -> None:
+    path = pack(tmp_path, GOOD)
     unpack(path, tmp_path / "Set", progress=False)
     files = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
-    assert files == {"set.zip", "Set/a/train/1.off", "Set/b/test/2.off"}
+    assert files == {path.name, "Set/a/train/1.off", "Set/b/test/2.off"}
     assert (tmp_path / "Set/a/train/1.off").read_bytes() == b"OFF"
-
-
-@pytest.mark.parametrize("mode", ["", "gz", "bz2", "xz"])
-def test_tar_files_are_unpacked_too(tmp_path: Path, mode: str) -> None:
-    unpack(tarball(tmp_path, GOOD, mode), tmp_path / "Set", progress=False)
-    files = {path.relative_to(tmp_path / "Set").as_posix() for path in (tmp_path / "Set").rglob("*") if path.is_file()}
-    assert files == {"a/train/1.off", "b/test/2.off"}
-    assert (tmp_path / "Set/b/test/2.off").read_bytes() == b"OFF"
 
 
 def test_only_bytes_come_out(tmp_path: Path) -> None:
@@ -77,19 +73,24 @@ def test_only_bytes_come_out(tmp_path: Path) -> None:
     ids=["in another folder", "in no folder", "at the top and elsewhere"],
 )
 @pytest.mark.parametrize("pack", [archive, tarball])
-def test_the_folder_is_found_where_it_is(
-    tmp_path: Path, pack: Callable[[Path, dict[str, bytes]], Path], files: dict[str, bytes]
-) -> None:
+def test_the_folder_is_found_where_it_is(tmp_path: Path, pack: Pack, files: dict[str, bytes]) -> None:
     unpack(pack(tmp_path, files), tmp_path / "Set", progress=False)
     assert (tmp_path / "Set/1.npy").read_bytes() == b"1"
     assert not list((tmp_path / "Set").rglob("3.npy"))
     assert not list((tmp_path / "Set").rglob("._1.npy"))
 
 
-def test_two_folders_of_that_name_are_too_many(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"a/Set/1.off": b"", "b/Set/1.off": b""})
-    with pytest.raises(PointsetError, match=r"has 2 folders Set in it, in a, b"):
-        unpack(path, tmp_path / "Set", progress=False)
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"a/Set/1.off": b"", "b/Set/1.off": b""}, "2 folders Set in it, in a, b"),
+        ({"Other/1.off": b"OFF", "notes.txt": b""}, "no folder Set in it, only Other, notes.txt"),
+        ({"Set/a/b.off": b"", "Set/a": b""}, "cannot be unpacked"),
+    ],
+)
+def test_an_archive_of_something_else_is_named(tmp_path: Path, files: dict[str, bytes], words: str) -> None:
+    with pytest.raises(PointsetError, match=rf"set.zip .*{words}"):
+        unpack(archive(tmp_path, files), tmp_path / "Set", progress=False)
 
 
 def tar_link(kind: bytes) -> tarfile.TarInfo:
@@ -135,14 +136,8 @@ def test_an_entry_that_leaves_the_folder_stops_everything(
     assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
 
 
-def test_a_file_in_a_file_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Set/a/b.off": b"", "Set/a": b""})
-    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked"):
-        unpack(path, tmp_path / "Set", progress=False)
-
-
 @pytest.mark.parametrize("pack", [archive, tarball])
-def test_a_bomb_is_not_unpacked(tmp_path: Path, pack: Callable[[Path, dict[str, bytes]], Path]) -> None:
+def test_a_bomb_is_not_unpacked(tmp_path: Path, pack: Pack) -> None:
     path = pack(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
     assert path.stat().st_size < 200_000
     with pytest.raises(PointsetError, match=r"20,000,000 bytes in .* are more than any archive of shapes has"):
@@ -168,9 +163,7 @@ def test_a_bomb_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [partial(archive, compression=zipfile.ZIP_STORED), archive, tarball])
 @pytest.mark.parametrize("how", ["cut", "flipped", "no archive"])
-def test_a_damaged_archive_leaves_nothing(
-    how: str, pack: Callable[[Path, dict[str, bytes]], Path], tmp_path: Path
-) -> None:
+def test_a_damaged_archive_leaves_nothing(how: str, pack: Pack, tmp_path: Path) -> None:
     numbers = np.random.default_rng(0).integers(0, 10, 12_000)
     path = pack(tmp_path, {"Set/1.off": " ".join(map(str, numbers)).encode()})
     content = bytearray(path.read_bytes())
@@ -187,14 +180,12 @@ def test_a_damaged_archive_leaves_nothing(
 
 
 @pytest.mark.parametrize("pack", [partial(archive, compression=zipfile.ZIP_STORED), archive, tarball])
-def test_a_damaged_archive_is_refused_or_unpacked_right(
-    pack: Callable[[Path, dict[str, bytes]], Path], tmp_path: Path
-) -> None:
+def test_a_damaged_archive_is_refused_or_unpacked_right(pack: Pack, tmp_path: Path) -> None:
     files = {**GOOD, "Set/c.off": np.random.default_rng(0).bytes(100), "Set/none.txt": b""}
     path = pack(tmp_path, files)
     right = {name.removeprefix("Set/"): data for name, data in files.items() if name.startswith("Set/")}
     whole, words = path.read_bytes(), []
-    for seed in range(200):
+    for seed in range(80):
         path.write_bytes(damaged(whole, seed))
         try:
             unpack(path, tmp_path / "Set", progress=False)
@@ -204,7 +195,7 @@ def test_a_damaged_archive_is_refused_or_unpacked_right(
         except PointsetError as error:
             words.append(str(error))
         assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    assert 100 < len(words) < 200  # dates and the like may be damaged
+    assert len(words) > 40  # of others only a date and the like is damaged
     assert all(path.name in one for one in words)
 
 
@@ -267,12 +258,6 @@ def test_a_tar_file_that_ends_early_is_not_taken_for_whole(how: str, mode: str, 
     with pytest.raises(PointsetError, match=r"cannot be unpacked \(it is damaged, or cut off\)"):
         unpack(path, tmp_path / "Set", progress=False)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
-
-
-def test_an_archive_of_something_else_is_named(tmp_path: Path) -> None:
-    path = archive(tmp_path, {"Other/1.off": b"OFF", "notes.txt": b""})
-    with pytest.raises(PointsetError, match=r"has no folder Set in it, only Other, notes.txt"):
-        unpack(path, tmp_path / "Set", progress=False)
 
 
 def test_what_a_killed_unpacking_left_is_removed(tmp_path: Path) -> None:

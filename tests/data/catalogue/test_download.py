@@ -65,22 +65,22 @@ def test_a_server_without_ranges_begins_anew(site: Site, tmp_path: Path) -> None
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("expected", [Download(sha256=hashlib.sha256(OTHER).hexdigest()), UNKNOWN])
-def test_a_file_that_changed_is_never_glued_to_the_old_one(site: Site, tmp_path: Path, expected: Download) -> None:
-    site.cuts = [1_000_000] + [0] * TRIES
+@pytest.mark.parametrize(
+    ("expected", "etags"),
+    [
+        (Download(sha256=hashlib.sha256(OTHER).hexdigest()), ('"first"', '"second"')),
+        (UNKNOWN, ('"first"', '"second"')),
+        (UNKNOWN, (None, None)),
+    ],
+)
+def test_a_file_that_changed_is_never_glued_to_the_old_one(
+    site: Site, tmp_path: Path, expected: Download, etags: tuple[str | None, str | None]
+) -> None:
+    site.etag, site.cuts = etags[0], [1_000_000] + [0] * TRIES
     with pytest.raises(PointsetError):
         get(site, tmp_path / "file.zip", expected)
-    site.files["/file.zip"], site.etag = OTHER, '"second"'
+    site.files["/file.zip"], site.etag = OTHER, etags[1]
     get(site, tmp_path / "file.zip", expected)
-    assert (tmp_path / "file.zip").read_bytes() == OTHER
-
-
-def test_without_a_validator_nothing_is_resumed(site: Site, tmp_path: Path) -> None:
-    site.etag, site.cuts = None, [1_000_000] + [0] * TRIES
-    with pytest.raises(PointsetError):
-        get(site, tmp_path / "file.zip", UNKNOWN)
-    site.files["/file.zip"] = OTHER
-    get(site, tmp_path / "file.zip", UNKNOWN)
     assert (tmp_path / "file.zip").read_bytes() == OTHER
 
 

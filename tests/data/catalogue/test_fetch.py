@@ -181,11 +181,6 @@ def test_a_disk_that_fills_up_while_unpacking_is_one_sentence(
     assert len(site.asked) == 1
 
 
-def test_an_unknown_card_gets_the_nearest_ones(home: Path) -> None:
-    with pytest.raises(PointsetError, match=r"modelnet10"):
-        fetch("modelnet11", progress=False)
-
-
 def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "file"))

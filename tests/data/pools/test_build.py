@@ -29,11 +29,10 @@ from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_workers_change_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes], workers: int) -> None:
-    assert build(meshes, workers=workers).sampled == COUNT
+def test_workers_change_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
+    assert build(meshes, workers=2).sampled == COUNT
     assert contents(home) == undisturbed
-    assert build(meshes, workers=workers).sampled == 0
+    assert build(meshes, workers=2).sampled == 0
 
 
 def test_the_order_of_work_changes_no_byte(
@@ -49,31 +48,24 @@ def test_the_order_of_work_changes_no_byte(
     assert contents(home) == undisturbed
 
 
-@pytest.mark.parametrize("address", [True, False], ids=["address", "client of this process"])
-def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes], address: bool) -> None:
+def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
     with distributed.LocalCluster(**options) as cluster:
-        if address:
-            report = build(meshes, backend="dask", scheduler=cluster.scheduler_address)
-        else:
-            with distributed.Client(cluster):
-                report = build(meshes, backend="dask")
-    assert report.sampled == COUNT
+        assert build(meshes, backend="dask", scheduler=cluster.scheduler_address).sampled == COUNT
+        assert contents(home) == undisturbed
+        with distributed.Client(cluster):
+            assert build(meshes, backend="dask", rebuild=True).sampled == COUNT
     assert contents(home) == undisturbed
 
 
-def test_a_dask_cluster_that_does_not_answer_is_named(home: Path, meshes: Path) -> None:
+def test_an_absent_dask_cluster_is_named(home: Path, meshes: Path) -> None:
     pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     with (
         importlib.import_module("dask").config.set({"distributed.comm.timeouts.connect": "0.3s"}),
-        pytest.raises(PointsetError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"),
+        pytest.raises(PointsetError, match=r"tcp://127\.0\.0\.1:9"),
     ):
         build(meshes, backend="dask", scheduler="tcp://127.0.0.1:9")
-
-
-def test_dask_without_a_cluster_says_what_it_needs(home: Path, meshes: Path) -> None:
-    pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     with pytest.raises(PointsetError, match="needs scheduler=ADDRESS"):
         build(meshes, backend="dask")
 
@@ -101,8 +93,8 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     moments = random.Random(workers)
     finished: dict[str, int] = {}
     children: list[psutil.Process] = []
-    for minimum in (1, 15, 30, 40):
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    for minimum in (1, 30):
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while len(kept(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
@@ -148,11 +140,11 @@ def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
 
 @pytest.mark.parametrize("bad", [0, 2])
 def test_a_build_that_ends_at_any_step_is_taken_up(
-    home: Path, meshes: Path, bad: int, monkeypatch: pytest.MonkeyPatch
+    home: Path, few: Path, bad: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(bad):
-        break_mesh(meshes, f"class{number}/train/shape{number}.off")
-    plan = plan_of(meshes)
+        break_mesh(few, f"class{number}/train/shape{number}.off")
+    plan = plan_of(few)
     build_pool(plan, Workers(1), on_error="skip", progress=False)
     whole = contents(home)
     sampled: list[int] = []

@@ -14,23 +14,13 @@ from pointset.errors import PointsetError
 
 
 @pytest.fixture
-def meshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    for number in range(6):
-        path = tmp_path / "meshes" / f"class{number % 2}" / "train" / f"shape{number}.off"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(TETRAHEDRON.format(size=number + 1))
-    return tmp_path / "meshes"
+def pool(home: Path, few: Path) -> Path:
+    return build_dataset(few, points=20, normals=True, progress=False).pools["train"].folder
 
 
-@pytest.fixture
-def pool(meshes: Path) -> Path:
-    return build_dataset(meshes, points=20, normals=True, progress=False).pools["train"].folder
-
-
-def test_a_sound_data_set_has_no_problem(meshes: Path, pool: Path) -> None:
-    build_dataset(meshes, points=30, progress=False)
-    found = verify_dataset(meshes, progress=False)
+def test_a_sound_data_set_has_no_problem(few: Path, pool: Path) -> None:
+    build_dataset(few, points=30, progress=False)
+    found = verify_dataset(few, progress=False)
     assert len(found) == 2
     assert {one.folder for one in found} > {pool}
     assert all(one.problems == () and one.shapes == 6 and one.skipped == 0 for one in found)
@@ -58,40 +48,40 @@ def flip(path: Path, position: int) -> None:
         (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), ["shape2.off cannot be read any more"]),
     ],
 )
-def test_damage_is_named(meshes: Path, pool: Path, damage: Callable[[Path, Path], object], words: list[str]) -> None:
-    damage(pool, meshes)
+def test_damage_is_named(few: Path, pool: Path, damage: Callable[[Path, Path], object], words: list[str]) -> None:
+    damage(pool, few)
     found = verify_pool(pool, progress=False)
     assert len(found.problems) == 1
     for word in words:
         assert word in found.problems[0]
 
 
-def test_the_remedy_puts_it_right(meshes: Path, pool: Path) -> None:
+def test_the_remedy_puts_it_right(few: Path, pool: Path) -> None:
     flip(pool / "points.npy", -1)
     assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in verify_pool(pool, progress=False).remedy
-    build_dataset(meshes, points=20, normals=True, rebuild=True, progress=False)
+    build_dataset(few, points=20, normals=True, rebuild=True, progress=False)
     assert verify_pool(pool, progress=False).problems == ()
 
 
-def test_a_pool_of_another_format_is_a_problem_of_its_data_set(meshes: Path, pool: Path) -> None:
+def test_a_pool_of_another_format_is_a_problem_of_its_data_set(few: Path, pool: Path) -> None:
     content = json.loads((pool / "manifest.json").read_text())
     (pool / "manifest.json").write_text(json.dumps(content | {"format": 1}))
-    (found,) = verify_dataset(meshes, progress=False)
+    (found,) = verify_dataset(few, progress=False)
     assert "format 1" in found.problems[0]
 
 
-def test_skipped_shapes_are_no_problem_while_their_meshes_stay(meshes: Path) -> None:
-    bad = meshes / "class0" / "train" / "shape0.off"
+def test_skipped_shapes_are_no_problem_while_their_meshes_stay(home: Path, few: Path) -> None:
+    bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
-    build_dataset(meshes, points=20, on_error="skip", progress=False)
-    (found,) = verify_dataset(meshes, progress=False)
+    build_dataset(few, points=20, on_error="skip", progress=False)
+    (found,) = verify_dataset(few, progress=False)
     assert (found.shapes, found.skipped, found.problems) == (5, 1, ())
     bad.write_text(TETRAHEDRON.format(size=1))
-    (found,) = verify_dataset(meshes, progress=False)
+    (found,) = verify_dataset(few, progress=False)
     assert "shape0.off has changed" in found.problems[0]
     assert found.remedy.endswith("--rebuild --on-error skip")
 
 
-def test_a_data_set_without_pools_is_told_how_to_make_one(meshes: Path) -> None:
+def test_a_data_set_without_pools_is_told_how_to_make_one(home: Path, few: Path) -> None:
     with pytest.raises(PointsetError, match=r"has no pool in .*pointset data build"):
-        verify_dataset(meshes, progress=False)
+        verify_dataset(few, progress=False)
