@@ -81,7 +81,12 @@ def _main_job(models: tuple[str, ...] | None, sets: DataOptions, model: ModelOpt
     from pointset.comparison.experiment import Entry
     from pointset.tasks.experiments import read_experiment
 
-    changes: dict[str, Any] = {"sets": sets, "points": (sets.points,), "model": model, "recipe": recipe}
+    changes: dict[str, Any] = {  # as the plain classes, which other processes know
+        "sets": DataOptions.from_dict(sets.as_dict()),
+        "points": (sets.points,),
+        "model": ModelOptions.from_dict(model.as_dict()),
+        "recipe": Recipe.from_dict(recipe.as_dict()),
+    }
     if models is not None:
         changes["models"] = tuple(Entry(name) for name in models)
     return read_experiment(quick.FILE, **changes)

@@ -108,6 +108,27 @@ def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
 
 
+def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
+    flags = [
+        "--models",
+        "rff-max",
+        "--seeds",
+        "0",
+        "1",
+        "--points",
+        "9",
+        "--dim",
+        "4",
+        "--epochs",
+        "1",
+        "--augment",
+        "jitter",
+    ]
+    found = json.loads(succeed(capsys, "--data", str(clouds_folder), *flags, "--workers", "2", "--json"))
+    assert [run["seed"] for run in found["runs"]] == [0, 1]
+    assert found["failures"] == []
+
+
 def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
     text = Path(file).read_text().replace("points = [24, 9]", "points = 24").replace("robustness_seeds = [1]", "")
     Path(file).write_text(text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'))
