@@ -6,6 +6,7 @@ number of threads whatever the number of workers, so the workers change no resul
 
 from pathlib import Path
 
+from pointset.comparison.execution import run_all, watched
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import Comparison, gather
 from pointset.comparison.grid import claim_folder, make_runs
@@ -13,7 +14,6 @@ from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
 from pointset.errors import PointsetError
-from pointset.runs.grid import run_all, watched
 from pointset.runs.workers import Workers
 from pointset.training.distributed import world_size
 from pointset.training.loop import find_device

@@ -4,13 +4,16 @@ run.json, history.jsonl and model.safetensors are the training's (see `pointset.
 the metrics; failure.txt says why the run failed, until it is tried again. A task may leave more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from pointset.comparison.task import Size, Task
-from pointset.runs.atomic import read_json, write_json
-from pointset.runs.grid import FolderRun
+from pointset.errors import PointsetError
+from pointset.runs.atomic import read_json, write_json, write_text
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -65,8 +68,8 @@ class Failure(Place):
 
 
 @dataclass(frozen=True)
-class Run(FolderRun["Finished | Failure"]):
-    """What makes a run."""
+class Run:
+    """What makes a run; it travels to other processes."""
 
     label: str
     model: str
@@ -84,6 +87,16 @@ class Run(FolderRun["Finished | Failure"]):
     """Of this run alone."""
 
     @property
+    def result(self) -> Path:
+        """Where the result is kept."""
+        return self.folder / "result.json"
+
+    @property
+    def failure(self) -> Path:
+        """Where the reason stands when the run has failed."""
+        return self.folder / "failure.txt"
+
+    @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
         return self.result.exists() and self.task.is_tested(self)
@@ -94,8 +107,42 @@ class Run(FolderRun["Finished | Failure"]):
         file = self.folder / "history.jsonl"
         return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
 
+    @property
+    def running(self) -> bool:
+        """Whether a process is at it, on this machine or on one that shares its disk."""
+        try:
+            with self._lock(timeout=0) if self._lock_file.exists() else nullcontext():
+                return False
+        except Timeout:
+            return True
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from doing the same run.
+
+        Raises:
+            PointsetError: one is at it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = self._lock(timeout=2)  # `running` holds it for a moment
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise PointsetError("another process is at it: wait for that one to finish") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.folder / ".run-lock"
+
+    def _lock(self, timeout: float) -> FileLock:
+        return FileLock(self._lock_file, timeout=timeout)
+
     def perform(self) -> Finished:
-        """Train and test the model; of what is there, nothing is done again."""
+        """Train and test the model; what is there already is not done again."""
         fitted = self.task.train(self, self.recipe, self.folder)
         if not self.result.exists():
             metrics, tested = self.task.test(self, fitted.model)
@@ -117,6 +164,12 @@ class Run(FolderRun["Finished | Failure"]):
     def read(self) -> Finished:
         """The result that is there."""
         return Finished(**read_json(self.result))
+
+    def failed(self, reason: str) -> Failure:
+        """Write down why the run failed, where that can be written."""
+        with suppress(OSError):  # a full disk, say: no reason to stop the other runs
+            write_text(self.failure, reason + "\n")
+        return self.as_failure(reason)
 
     def as_failure(self, reason: str) -> Failure:
         """The outcome of a run that failed."""

@@ -153,9 +153,9 @@ def make_table(
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         **_metric_columns(rows, metrics, against, brief),
         "parameters": [f"{row.parameters:,}" for row in rows],
-        "M mult-adds": [f"{row.cost.multiply_adds / 1e6:.1f}" if row.cost else "" for row in rows],
+        "M mult-adds": [_short(row.cost.multiply_adds / 1e6, 1) if row.cost else "" for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else "" for row in rows],
-        "step MB": [f"{row.cost.step_memory_mb:.0f}" if row.cost else "" for row in rows],
+        "step MB": [_short(row.cost.step_memory_mb, 0) if row.cost else "" for row in rows],
         "train s": [f"{row.seconds:.0f}" for row in rows],
     }
     left_out = {"all": (), "metrics": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
@@ -164,6 +164,11 @@ def make_table(
     align = ["left" if name in ("model", "against the best") or "verdict" in name else "right" for name in kept]
     lines = list(zip(*kept.values(), strict=True))
     return tabulate(lines, list(kept), tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def _short(value: float, digits: int) -> str:
+    """With so many digits behind the point; below 1, with two significant ones."""
+    return f"{value:.{digits}f}" if value >= 1 else f"{value:.2g}"
 
 
 def _metric_columns(

@@ -274,7 +274,7 @@ def test_the_verdict_in_a_sentence(reported):
         return verdicts(replace(reported, pairs=pairs))[0]
 
     assert said(0.01).endswith("and can be told apart from every other row.")
-    assert said(0.06).endswith(f"what chance alone could have put behind it: {other.model}.")
+    assert said(0.06).endswith(f"not distinguishable from: {other.model}.")
     assert said(0.01, p_seeds=None).endswith(" %; it may owe that to its only seed.")
 
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from pointset.comparison.comparing import run_experiment
+from pointset.comparison.execution import run_all
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.grid import make_runs
 from pointset.comparison.runs import Failure, Finished
 from pointset.errors import PointsetError
-from pointset.runs.grid import run_all
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe

@@ -224,7 +224,7 @@ def test_the_table_as_it_is_printed():
     rows = rows_of(
         runs,
         {1000: [pair("a", "b", -0.25, 0.01)]},
-        {1000: {"a": COST, "b": Cost(5_000, 12.0, 1234.5)}},
+        {1000: {"a": COST, "b": Cost(5_000, 12.0, 0.125)}},
         {"a": {1000: Published(0.7951, 0.0166, 5)}},
     )
     lines = [
@@ -249,7 +249,7 @@ def test_the_table_as_it_is_printed():
         "train s": "4",
     }
     assert (second["published %"], second["verdict"], second["against the best"]) == ("", "", "best")
-    assert (second["M mult-adds"], second["ms a set"], second["step MB"]) == ("0.0", "12.0", "1234")
+    assert (second["M mult-adds"], second["ms a set"], second["step MB"]) == ("0.005", "12.0", "0.12")
 
 
 def test_metrics_and_intervals_as_text():

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from fatal import FatalRun
 from joblib import Parallel, delayed, parallel_config
 
+import pointset.comparison.execution
 import pointset.comparison.runs
-import pointset.runs.grid
+from pointset.comparison.execution import run_all, run_apart, run_one
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.grid import make_runs
 from pointset.comparison.runs import Failure, Finished
-from pointset.runs.grid import run_all, run_apart, run_one
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
@@ -63,7 +63,7 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, 
         if len(left) > 2:
             for run in left[1:3]:
                 run.folder.mkdir(parents=True)
-            raise pointset.runs.grid.BrokenProcessPool
+            raise pointset.comparison.execution.BrokenProcessPool
         for run in left[1:]:
             yield run, "finished"
 
@@ -71,8 +71,8 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, 
         apart.append(run.folder.name)
         return "apart"
 
-    monkeypatch.setattr(pointset.runs.grid, "_spread", spread)
-    monkeypatch.setattr(pointset.runs.grid, "run_apart", run_apart)
+    monkeypatch.setattr(pointset.comparison.execution, "_spread", spread)
+    monkeypatch.setattr(pointset.comparison.execution, "run_apart", run_apart)
     names = [run.folder.name for run in runs]
     assert list(run_all(runs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
     assert asked == [names, names[3:]]
@@ -83,11 +83,11 @@ def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clo
     runs = make_runs(grid(clouds_folder), tmp_path)
 
     def broken(left, workers):
-        raise pointset.runs.grid.BrokenProcessPool
+        raise pointset.comparison.execution.BrokenProcessPool
         yield
 
-    monkeypatch.setattr(pointset.runs.grid, "_spread", broken)
-    monkeypatch.setattr(pointset.runs.grid, "run_apart", lambda run: run.label)
+    monkeypatch.setattr(pointset.comparison.execution, "_spread", broken)
+    monkeypatch.setattr(pointset.comparison.execution, "run_apart", lambda run: run.label)
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 
 
@@ -113,7 +113,7 @@ def test_a_disk_that_takes_no_reason_stops_no_other_run(clouds_folder, tmp_path,
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pointset.runs.grid, "write_text", full)
+    monkeypatch.setattr(pointset.comparison.runs, "write_text", full)
     monkeypatch.setattr(pointset.comparison.runs.Run, "perform", full)
     (run,) = make_runs(grid(clouds_folder, "rff-max"), tmp_path)
     failure = run_one(run)
@@ -128,7 +128,7 @@ def test_a_process_apart_leaves_the_cores_to_the_others(clouds_folder, tmp_path,
         asked.update(env)
         return SimpleNamespace(returncode=0, stderr=b"")
 
-    monkeypatch.setattr(pointset.runs.grid.subprocess, "run", ended)
+    monkeypatch.setattr(pointset.comparison.execution.subprocess, "run", ended)
     (run,) = make_runs(replace(grid(clouds_folder, "rff-max"), threads=3), tmp_path)
     failure = run_apart(run)
     assert (asked["OMP_NUM_THREADS"], asked["OPENBLAS_NUM_THREADS"]) == ("3", "3")

@@ -181,7 +181,7 @@ LOSSES = {("rFF + max", 0): [900.0, 4.0, 3.0, 2.0, 1.0], ("rFF + max", 4): [700.
 LOSSES |= {("SAB + PMA", seed): [8.0, 7.0, 6.0, 5.0, 4.0] for seed in (0, 4)}
 
 
-def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA")):
+def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA"), blocks: int = 5):
     """Charts of histories that need no runs."""
     experiment = Experiment(
         task=MaxRegression(),
@@ -193,9 +193,9 @@ def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB
         experiment=experiment,
         rows=[row(label, published if label == "SAB + PMA" else None) for label in labels],
         runs=[Finished(label, None, seed, {"MAE": 1.0}, 7, 2.0, 4500, 9) for label in labels for seed in (0, 4)],
-        history=lambda label, seed, _: [{"loss": loss, "MAE": 2 * loss} for loss in LOSSES[label, seed]],
+        history=lambda label, seed, _: [{"loss": loss, "MAE": 2 * loss} for loss in LOSSES[label, seed][:blocks]],
     )
-    places = [1000, 2000, 3000, 4000, 4500]
+    places = [1000, 2000, 3000, 4000, 4500][:blocks]
     columns = {"loss": "training loss", "MAE": "MAE", "never": "never"}
     return learning_curves(Evidence(comparison, None), columns, lambda _: places, "steps", fitted=True)
 
@@ -215,6 +215,11 @@ def test_curves_are_means_over_seeds_with_what_is_published():
     dash = errors.lines[2]
     np.testing.assert_array_equal(dash.get_ydata(), [0.25, 0.25])
     assert dash.get_color() == errors.lines[1].get_color() != errors.lines[0].get_color()
+
+
+def test_a_curve_of_one_point_has_a_marker():
+    marks = [[line.get_marker() for line in curves(None, blocks=blocks).axes[0].lines] for blocks in (1, 5)]
+    assert marks == [["o", "o"], ["None", "None"]]
 
 
 def test_the_start_may_leave_the_panel_but_nothing_else():

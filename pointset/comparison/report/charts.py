@@ -61,7 +61,9 @@ def learning_curves(
     for axes, (name, curves) in zip(panels, found.items(), strict=True):
         for label, curve in curves.items():
             heights = [scale * value for value in curve]
-            axes.plot(places(len(curve)), heights, color=style(evidence, label)["color"], lw=1.2)
+            marker = "o" if len(curve) == 1 else None  # a line of one point would be invisible
+            color = style(evidence, label)["color"]
+            axes.plot(places(len(curve)), heights, color=color, lw=1.2, marker=marker, markersize=4)
         marks = _published(evidence, name) if fitted else {}
         for label, mean in marks.items():
             color = style(evidence, label)["color"]

@@ -90,7 +90,7 @@ def verdicts(comparison: Comparison) -> list[str]:
         elif others and len(apart) == len(others):
             sentence += ", and can be told apart from every other row"
         elif level:
-            sentence += f"; what chance alone could have put behind it: {', '.join(level)}"
+            sentence += f"; not distinguishable from: {', '.join(level)}"
         sentences.append(sentence + ".")
     return sentences
 
