@@ -104,24 +104,26 @@ class Multihead(nn.Module):
         self, X: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None, *, projected: bool = True
     ) -> Case:
         """What `plan` asks of these rows, X being queries or what they are made of."""
-        dim, dim_query = self.query.weight.shape
-        is_plain = self.is_plain
+        query, weights = self.query, self.weights
+        linear = isinstance(self.score, DotScore)
+        softmax = linear and weights.are_softmax
+        sets = mask if isinstance(mask, Packed) else None
         return Case(
             heads=self.heads,
-            dim=dim,
-            dim_query=dim_query,
+            dim=query.out_features,
+            dim_query=query.in_features,
             dim_key=self.key.in_features,
             n=None if isinstance(query_mask, Packed) else known(X.shape[1]),
-            m=len(Y) // max(1, len(mask)) if isinstance(mask, Packed) else known(Y.shape[1]),
+            m=known(Y.shape[1]) if sets is None else len(Y) // max(1, len(sets)),
             queries=known(X.shape[0]),
             sets=known(Y.shape[0]),
             packed_queries=isinstance(query_mask, Packed),
-            packed_keys=isinstance(mask, Packed),
-            linear=isinstance(self.score, DotScore),
-            sum_to_one=self.weights.sum_to_one,
-            softmax=is_plain,
+            packed_keys=sets is not None,
+            linear=linear,
+            sum_to_one=weights.sum_to_one,
+            softmax=softmax,
             recorded=self.record is not None,
-            tiles=is_plain and self.record is None and may_tile(self, X, Y),
+            tiles=softmax and self.record is None and may_tile(self, X, Y),
             cpu=Y.device.type == "cpu",
             output=isinstance(self.output, nn.Linear) and not projected,
         )

@@ -111,7 +111,7 @@ class MAB(nn.Module):
         if self.form == "paper" or self.norm != "none":
             return False
         case = self.multihead.case(X, Y, None, sets)
-        return case.tiles and may_tile(self, X) and plan(case._replace(block=True)) is Way.WRITTEN
+        return plan(case._replace(block=True)) is Way.WRITTEN and may_tile(self, X)
 
     def _written(self, X: Tensor, Y: Tensor, sets: Layout | None) -> Tensor:
         attention = self.multihead

