@@ -8,7 +8,6 @@ from .augment import augmentation_from_names as augmentation_from_names
 from .batches import Batch as Batch
 from .batches import collate as collate
 from .batches import fixed_batches as fixed_batches
-from .batches import pad_sets as pad_sets
 from .catalogue.cards import Card as Card
 from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
@@ -26,5 +25,6 @@ from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
 from .point_sets import PointSets as PointSets
 from .pools.pool import Pool as Pool
+from .ragged import pad_sets as pad_sets
 from .sampling import downsample as downsample
 from .sampling import sample_points as sample_points

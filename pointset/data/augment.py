@@ -1,8 +1,7 @@
-"""Augmentations: small values that are called on a batch and compose.
+"""Augmentations of a batch, called as `augmentation(points [B, n, 3], generator, mask=None) -> points`.
 
-Every one is called as `augmentation(points [B, n, 3], generator, mask=None) -> points`. Random numbers come
-from the `torch.Generator` alone, one draw per cloud. The mask [B, n] is True at real points; padded rows come
-out as zeros. Distances are in the unit of the points: for clouds in the unit sphere, shares of its radius.
+Random numbers come from the `torch.Generator` alone. The mask [B, n] is True at real points; padded rows come out as
+zeros. Distances are in the unit of the points.
 """
 
 import math
@@ -19,10 +18,10 @@ Axis = Literal["y", "z"]
 
 
 class Augmentation(Protocol):
-    """What all of them are called like."""
+    """A function of a batch; the given points are left alone."""
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Return the changed points [B, n, 3]; the given ones are left alone."""
+        """Return the changed points [B, n, 3]."""
         ...
 
 
@@ -139,14 +138,14 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
 
 
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
-    """Augmentations with their published defaults, in the order of their names (keys of `AUGMENTATIONS`).
+    """Augmentations with their published defaults, such as ("scale", "jitter", "rotate-up"), in that order.
 
     Args:
-        names: such as ("scale", "jitter", "rotate-up"); none at all leaves the points alone.
+        names: keys of `AUGMENTATIONS`.
         up: the axis that "turn" and "rotate-up" turn about.
 
     Raises:
-        PointsetError: a name is unknown; the known ones are listed.
+        PointsetError: a name is unknown.
     """
     for name in names:
         if name not in AUGMENTATIONS:

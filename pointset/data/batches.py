@@ -1,6 +1,6 @@
 """Batches for training and evaluation; sets of several sizes are padded and masked."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -12,8 +12,6 @@ from pointset.data.augment import Augmentation
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError
-
-__all__ = ["Batch", "batches", "collate", "draw_batches", "epoch_generator", "fixed_batches", "pad_sets"]
 
 
 class Batch(NamedTuple):
@@ -32,21 +30,12 @@ def batches(
 ) -> Iterator[Batch]:
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
-    Order, subsets and augmentation all come from one generator made from (seed, epoch): an epoch that is run
-    again is the same to the last bit, whatever ran before it. The last batch is short when the sizes do not
-    divide. Sets of several sizes are padded to the largest of their batch.
+    Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be run again
+    to the last bit. The last batch may be shorter. Sets of several sizes are padded to the largest of their batch.
     """
     _check(batch_size)
     generator = epoch_generator(seed, epoch)
-    order = torch.randperm(len(dataset), generator=generator)
-    yield from draw_batches(dataset, order.split(batch_size), generator, augment)
-
-
-def draw_batches(
-    dataset: PointSets, batches: Iterable[Tensor], generator: torch.Generator, augment: Augmentation | None
-) -> Iterator[Batch]:
-    """The training view of the shapes of each batch, int64 [B], in turn."""
-    for rows in batches:
+    for rows in torch.randperm(len(dataset), generator=generator).split(batch_size):
         with one_thread():
             points, mask = dataset.draw_masked(rows, generator)
             if augment is not None:
@@ -73,10 +62,7 @@ def epoch_generator(seed: int, epoch: int) -> torch.Generator:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep torch to this thread: on a batch of points, waiting for the others takes longer than the work.
-
-    Many times as long, if other processes use the cores. It also keeps sums in one order.
-    """
+    """Keep torch to this thread: on a batch of points, waiting for other threads takes longer than the work."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

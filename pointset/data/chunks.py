@@ -1,7 +1,4 @@
-"""One cloud that arrives in pieces: what may be given for it, and blocks of one size made of it.
-
-Nothing here keeps more than one piece and one block, so that a cloud may be larger than the memory.
-"""
+"""One cloud that arrives in pieces, cut into blocks of one size; memory holds one piece and one block at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -15,7 +12,7 @@ from pointset.errors import PointsetError
 
 Piece = Tensor | np.ndarray
 Chunks = Callable[[], Iterable[Piece]] | Iterable[Piece] | Piece
-"""A function that gives a fresh iterator over pieces [n_i, 3] each time, or a list of pieces, or one cloud [n, 3]."""
+"""A function that returns a fresh iterator over pieces [n_i, 3], a list of pieces, or one cloud [n, 3]."""
 
 
 def blocks(
@@ -23,15 +20,14 @@ def blocks(
 ) -> Iterator[Float[Tensor, "n width"]]:
     """Go once through a cloud, in blocks of `rows` points, the last one shorter; none is empty.
 
-    Long pieces are cut and short ones gathered, so that the blocks do not depend on where the cloud was cut. They share
-    one buffer: a block is good until the next one is asked for.
+    The blocks do not depend on where the cloud was cut. They share one buffer: a block is good until the next one is
+    asked for.
 
     Args:
         chunks: see `Chunks`; the pieces are numbers of any type, on any device.
         width: numbers per point.
         rows: points per block.
-        dtype: of the blocks.
-        device: of the blocks.
+        dtype, device: of the blocks.
 
     Raises:
         PointsetError: `chunks` is something else, or a piece is not [n, width] numbers; pieces are counted from 0.
@@ -98,7 +94,7 @@ def _iterable(found: Any, what: str) -> Iterable[Piece]:
 
 
 def _numbers(rows: Piece) -> Tensor:
-    """A few rows as a tensor, whatever byte order, strides or protection an array has."""
+    """A few rows as a tensor; arrays may have any byte order and strides, and be read-only."""
     if isinstance(rows, Tensor):
         return rows.detach()
     single = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4

@@ -17,11 +17,9 @@ from pointset.data.geometric import geometric_pool
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pools.pool import Pool
 from pointset.data.pools.store import load_pool
 from pointset.errors import PointsetError
-
-__all__ = ["AS_RELEASED", "PointSets", "load_dataset", "load_sets", "load_split"]
 
 
 def load_dataset(
@@ -40,22 +38,20 @@ def load_dataset(
     Args:
         name_or_folder: a card's name, as text (see `list_cards`), whose data is looked for in `home()/datasets`; or a
             folder, with meshes or clouds (.npy, .npz, .ply, .pcd, .xyz, .txt) as class/split/file, split/class/file
-            or class/file, or in the layout of ModelNet40's HDF5 release; or a torch-geometric data set of `Data` with
-            `pos`. "shapes10" is built at first use.
+            or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C); or a
+            torch-geometric data set of `Data` with `pos`. "shapes10" is built at first use.
         split: "train" or "test" (any split that a class/split/file folder has).
         points: points per set, n. Cloud files may differ in size: those with fewer points give all they have, and
             batches are padded and masked.
         seed: of the pools and of the fixed subsets; `DataOptions.data_seed`.
         normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
-        classes: keep only these, labelled in this order; None keeps all, sorted by name or as the card orders
-            them.
+        classes: keep only these, labelled in this order; None keeps all.
         progress: show a bar while pools are made (on a terminal only).
         options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up. Pools made
             by `pointset data build --points 10000` are those of pool_points=10000.
 
     Raises:
-        PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is
-            wrong.
+        PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is wrong.
     """
     chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
     return load_split(name_or_folder, split, chosen, normals=normals, classes=classes, progress=progress)
@@ -99,23 +95,24 @@ def _folder_pool(
         _require_no_sampling(folder, options)
         if normals:
             raise PointsetError(f"{folder} holds points without normals: leave normals out")
-        clouds = read_released(folder, split, options.variant)
-        check_against_card(clouds.classes, len(clouds.points), card, split, folder, options.variant)
-        return Pool(clouds.points, clouds.names, clouds.labels, clouds.classes, AS_RELEASED)
+        pool = read_released(folder, split, options.variant)
+        check_against_card(pool.classes, len(pool), card, split, folder, options.variant)
+        return pool
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={options.variant!r} out")
     listing = list_folder(folder, split, seed=options.split_seed)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
+    sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-    sampling = Sampling.none(normals) if listing.kind == "clouds" else Sampling.of(options, normals)
+        sampling = Sampling.none(normals)
     plan = _built_with_normals(Plan.of(f"{folder.name}-{split}", listing, sampling))
     pool = load_pool(plan, progress=progress)
     return pool if normals else dataclasses.replace(pool, normals=None)
 
 
 def _built_with_normals(plan: Plan) -> Plan:
-    """What to open: a pool that was built with normals has the same points, and need not be made without."""
+    """The plan, or the same with normals where only that pool is there: it has the same points."""
     more = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
     return more if more.folder.is_dir() and not plan.folder.is_dir() else plan
 

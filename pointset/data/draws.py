@@ -14,14 +14,7 @@ Places = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def random_places(pool: Pool, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Places:
-    """A fresh random subset of each of some shapes.
-
-    Args:
-        pool: of the shapes.
-        rows: of the pool, [B].
-        size: points per set; shapes of a ragged pool with fewer give all they have.
-        generator: on the CPU; the only source of randomness.
-    """
+    """A fresh random subset of `size` points of each shape in rows [B] of a pool, or all its points if it has fewer."""
     sizes = np.minimum(pool.sizes[rows], size)
     if pool.offsets is None:
         chosen = random_subsets(pool.points.shape[1], size, len(rows), generator).ravel()
@@ -32,9 +25,9 @@ def random_places(pool: Pool, rows: NDArray[np.int64], size: int, generator: tor
 
 
 def fixed_places(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> Places:
-    """The same subset of each of some shapes each time, which depends on the seed and the shape's name alone.
+    """One subset of each shape, which depends on the seed and the shape's name alone.
 
-    It is the beginning of one permutation: fewer points are a subset of more.
+    It is the beginning of a permutation: fewer points are a subset of more.
     """
     sizes = np.minimum(pool.sizes[rows], size)
     each = zip(rows.tolist(), pool.sizes[rows].tolist(), sizes.tolist(), strict=True)
@@ -50,18 +43,12 @@ def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
     """Subsets of range(available), each uniform among all of its size and independent of the others.
 
-    Numbers are drawn with replacement, and repeats are passed over: what is left is uniform without replacement. Its
-    cost grows with `count` and not with `available`. When more than half is asked for, what is left out is drawn. Only
-    integers are computed, so the result is the same with any number of threads.
-
-    Args:
-        available: numbers to choose from.
-        count: how many, at most `available`.
-        sets: how many subsets.
-        generator: on the CPU; the only source of randomness.
+    Numbers are drawn with replacement and repeats are dropped, so the cost grows with `count` and not with `available`.
+    For subsets of more than half, the complement is drawn. Only integers are computed: the result is the same with
+    any number of threads.
 
     Returns:
-        int64 [sets, count], the numbers of each row different.
+        int64 [sets, count].
     """
     if 2 * count <= available:
         return _distinct(available, count, sets, generator)

@@ -17,13 +17,8 @@ from pointset.errors import PointsetError
 class GeometricSets(Dataset[Any]):
     """Point sets as `torch_geometric.data.Data(pos [n, 3], y [1], normal [n, 3])`, without padding.
 
-    `normal` is there if the sets were loaded with normals. A `torch_geometric.loader.DataLoader` takes it as it is.
-
-    Attributes:
-        sets: `pointset.data.PointSets`, given out as the fixed view, or, with `fresh`, as a new random subset each
-            time (without normals).
-        classes: names of the classes, in the order of the labels.
-        num_classes: how many.
+    `normal` is there if the sets were loaded with normals. With `fresh`, `pos` is a new random subset each time, and
+    there is no `normal`.
     """
 
     def __init__(self, sets: Any, fresh: torch.Generator | None = None) -> None:
@@ -52,9 +47,9 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
-            are sampled; the others are clouds, and `normal` [n, 3] goes with them. Its `classes` are the names of the
-            classes in the order of the labels, if it has them; else the labels as text are.
-        options: how meshes are sampled; each with its own seed, made from the one given and its place in the data set.
+            are sampled; the others are clouds, and may have `normal` [n, 3]. Classes are called by its `classes`, if it
+            has them, else by their labels.
+        options: how meshes are sampled.
         normals: keep the normals too.
 
     Returns:
@@ -72,7 +67,7 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     labels = np.array([_label(item, index) for index, item in enumerate(items)], np.int64)
     names = [f"{index:06}" for index in range(len(items))]
     known = _classes(dataset, labels)
-    are_meshes = [_get(item, "face") is not None and _get(item, "face").numel() > 0 for item in items]
+    are_meshes = [getattr(item, "face", None) is not None and item.face.numel() > 0 for item in items]
     if any(are_meshes) != all(are_meshes):
         odd = are_meshes.index(not are_meshes[0])
         raise PointsetError(f"the torch-geometric data set mixes meshes and clouds: item {odd} differs from item 0")
@@ -90,14 +85,10 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     return Pool(stacked, names, labels, known, AS_RELEASED, normals=kept, offsets=offsets)
 
 
-def _get(item: Any, key: str) -> Any:
-    return getattr(item, key, None)
-
-
 def _label(item: Any, index: int) -> int:
-    if _get(item, "pos") is None:
+    if getattr(item, "pos", None) is None:
         raise PointsetError(f"item {index} of the torch-geometric data set has no pos: give Data with positions")
-    label = _get(item, "y")
+    label: Any = getattr(item, "y", None)
     whole = isinstance(label, int) or (
         isinstance(label, torch.Tensor) and label.numel() == 1 and not label.dtype.is_floating_point
     )
@@ -127,7 +118,7 @@ def _sample(item: Any, index: int, name: str, options: DataOptions) -> tuple[np.
 def _cloud(item: Any, index: int, normals: bool) -> Any:
     columns = item.pos.numpy(force=True)
     try:
-        normal = _get(item, "normal")
+        normal = getattr(item, "normal", None)
         if normals and normal is not None:
             columns = np.hstack([columns, normal.numpy(force=True)])
         return require_cloud(columns, normals)

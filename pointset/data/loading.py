@@ -59,9 +59,9 @@ def load_shape_like(
     """Read one mesh or point cloud and make it a set like those that `PointSets.describe` tells of.
 
     Args:
-        description: what `describe` said of the sets.
-        path: a mesh file, or one with points; see `pointset.data.read_mesh` and `read_cloud`.
-        points: to sample, n; as many as the sets have when None. Of a cloud with more, a random subset is taken.
+        description: from `describe`.
+        path: a mesh or cloud file; see `pointset.data.read_mesh` and `read_cloud`.
+        points: n; None takes as many as the sets have. A cloud with more gives a random subset.
         seed: of the points.
 
     Raises:

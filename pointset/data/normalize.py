@@ -1,6 +1,6 @@
 """Normalisations of point clouds: of batches `points [B, n, 3]`, and of one cloud that arrives in pieces.
 
-A mask [B, n] is True at real points: padded rows neither count nor survive, they come out as zeros.
+A mask [B, n] is True at real points; padded rows do not count, and come out as zeros.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,8 +39,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
     """What `normalize_points` makes of a whole cloud, piece by piece.
 
-    Goes through the cloud twice before it returns (not for "none"): for its centre, and for its radius or deviation,
-    both in float64. So a cloud far away from the origin keeps its digits.
+    The cloud is read twice now (not for "none"), for its centre and for its radius or standard deviation, in float64.
 
     Args:
         chunks: pieces [n_i, 3], as for `model.stream`; such as `pointset.data.open_scan(path)`.
@@ -48,8 +47,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
         rows: points that are normalised at a time.
 
     Returns:
-        A function that gives a fresh iterator over float64 pieces [n_i, 3] each time, good until the next one is asked
-        for.
+        A function that returns a fresh iterator over float64 pieces [n_i, 3], each good until the next is asked for.
 
     Raises:
         PointsetError: `how` is unknown, or the chunks are not points [n_i, 3], or can be read only once.
@@ -82,7 +80,7 @@ def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """One scalar mean and one scalar (population) deviation per cloud, over all its 3n numbers.
+    """One mean and one (population) standard deviation per cloud, over all its 3n numbers.
 
     As in the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825),
     without their clipping of coordinates beyond 100 times the mean absolute one.
@@ -107,7 +105,7 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
 
 
 def _away_from_zero(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
-    """Points seen from their lowest corner: a constant cloud is exactly zero, a distant one keeps digits."""
+    """Points relative to their lowest corner: a constant cloud is exactly zero, a distant one keeps its digits."""
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
     return points - real.amin(dims, keepdim=True)
 
@@ -123,7 +121,7 @@ def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where a cloud is, and how large; a cloud without extent is exactly 0 in it."""
+    """A cloud's place and size."""
 
     origin: Tensor
     """One of the points, [3], or one of its numbers, [1]: where sums are taken from."""
@@ -136,7 +134,7 @@ class _Frame:
 
 
 def _frame(points: Points, *, by_axis: bool) -> _Frame:
-    """Mean point and largest distance from it, or (not `by_axis`) mean number and deviation of all numbers."""
+    """Mean point and largest distance from it, or (not `by_axis`) mean and standard deviation of all numbers."""
     origin, total, count = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0
     for block in points():
         if not count:

@@ -1,4 +1,4 @@
-"""Which point sets a run sees, as one frozen object that is passed whole and saved beside results."""
+"""The data options of a run, one frozen object that is passed whole and saved beside results."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class DataOptions(Checked):
     pool_points: Count = 2048
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
-    """What is done to each set; see `pointset.data.normalize`."""
+    """Normalisation of each set; see `pointset.data.normalize`."""
     sampler: Sampler = "uniform"
     """How a mesh becomes a pool of points; see `pointset.data.sampling`."""
     data_seed: Seed = 0
@@ -39,6 +39,6 @@ class DataOptions(Checked):
 
     @classmethod
     def of(cls, description: dict[str, Any]) -> Self:
-        """The options of sets that `PointSets.describe` told of; clouds that came as clouds have no sampler."""
+        """The options in what `PointSets.describe` returned; clouds that came as clouds have no sampler."""
         saved = {field.name: description[SAVED_AS.get(field.name, field.name)] for field in dataclasses.fields(cls)}
         return cls(**saved | ({} if saved["sampler"] in SAMPLERS else {"sampler": "uniform"}))

@@ -28,15 +28,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends on the seed and
     the shape's name alone. The training view (`draw`) is a fresh random subset each time. Both are normalised
-    after the subset is taken, so no model sees more of a shape than the points it is given.
+    after the subset is taken, so a model sees nothing of a shape but its points.
 
-    Sets have n points each. Of a ragged pool, a shape with fewer gives all of its points: where sets of several sizes
-    meet they are padded with zeros, and a mask is True at real points.
+    Sets have n points each; a shape of a ragged pool with fewer gives all it has. Sets of several sizes are padded with
+    zeros, and a mask is True at real points.
 
     Attributes:
-        options: what the sets are made by.
+        options: how the sets are made.
         name: the card's or the folder's.
-        source: what `load_dataset` finds the data by again: the card's name, or the folder's path.
+        source: by which `load_dataset` finds the data again: the card's name, or the folder's path.
         split: "train", "test", "validation", ...
         classes: names of the classes, in the order of the labels.
         labels: int64 [N].
@@ -54,7 +54,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Make a view of a pool; `load_dataset` does it from a name.
+        """Make a view of a pool.
 
         Raises:
             PointsetError: the pool is not ragged and holds fewer points than asked for.
@@ -93,10 +93,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return len(self.rows)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Shape `index` of the evaluation view: points [n, 3], without padding, and label.
-
-        Nothing else is read or kept, so that the worker processes of a torch `DataLoader` stay small.
-        """
+        """Shape `index` of the evaluation view: points [n, 3], without padding, and label."""
         points, _ = self._fixed(self._row(index))
         return points[0], int(self.labels[index])
 
@@ -140,8 +137,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """The training view: a fresh random subset of each shape's pool, without replacement.
 
         Args:
-            indices: int64 [B], of shapes of this data set.
-            generator: on the CPU; the only source of randomness.
+            indices: int64 [B], of shapes.
+            generator: on the CPU.
 
         Returns:
             float32 [B, n, 3], normalised; padded with zeros if the sets have several sizes.
@@ -163,17 +160,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Cut a validation set, class by class, that shares no shape with what remains for training.
 
-        Of a class of c shapes round(fraction * c) go to validation, but at least one stays in training.
-
-        Args:
-            fraction: above 0 and below 1.
-            seed: which shapes; the same seed gives the same cut.
+        Of a class of c shapes round(fraction * c), chosen by the seed, go to validation, but one stays in training.
 
         Returns:
             (training, validation), both in the order of this data set.
 
         Raises:
-            PointsetError: the fraction is out of range, or so small that validation would be empty.
+            PointsetError: the fraction is not in (0, 1), or so small that validation would be empty.
         """
         held_out = _validation_rows(self.labels.numpy(), fraction, seed)
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
@@ -184,7 +177,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return GeometricSets(self, fresh)
 
     def describe(self) -> dict[str, Any]:
-        """What to save beside a result, as plain data."""
+        """Plain data to save beside a result."""
         return {
             "name": self.name,
             "source": self.source,
@@ -201,10 +194,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of what the sets are drawn from: the classes in order, and names and pools of all shapes, in order.
-
-        It is the same wherever the data lies, and another as soon as a shape, a class or a point changes.
-        """
+        """A hash of the classes and of the names, labels and points of all shapes, in order; not of where they lie."""
         return self.source_pool.fingerprint(self.rows.tolist())
 
     def _choose(self, rows: Tensor) -> None:
@@ -213,12 +203,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.names = [self.source_pool.names[row] for row in rows.tolist()]
 
     def _row(self, index: int) -> NDArray[np.int64]:
-        """The pool's row of one shape, [1]; the index may count from the end, and iteration ends by its IndexError."""
+        """The pool's row of one shape, [1]; an index beyond raises IndexError, which ends iteration."""
         place = range(len(self))[index]
         return self.rows.numpy()[place : place + 1]
 
     def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """The evaluation view of some rows of the pool, [B, n, 3], and their mask."""
+        """The evaluation view of rows of the pool, [B, n, 3], and its mask."""
         return self._take(*fixed_places(self.source_pool, rows, self.size, self.options.data_seed))
 
     def _normals(self, rows: NDArray[np.int64]) -> Tensor:
@@ -233,7 +223,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return normalize_points(points, self.options.normalize, mask), mask
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and worker processes get: all but what is made at first use."""
+        """Copies and worker processes get no cached property."""
         return {key: value for key, value in vars(self).items() if key not in ("points", "normals", "fingerprint")}
 
 
@@ -242,7 +232,6 @@ _AT_ONCE = 256
 
 
 def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
-    """Which shapes `PointSets.split_validation` holds out, bool [N], from their labels [N]."""
     if not 0.0 < fraction < 1.0:
         raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
     rng = np.random.default_rng((seed, _VALIDATION_STREAM))

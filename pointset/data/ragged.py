@@ -1,4 +1,4 @@
-"""Sets of several sizes side by side: padded with zeros, and a mask that tells what is real."""
+"""Sets of several sizes side by side, padded with zeros, with a mask of the real points."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,7 @@ from pointset.errors import PointsetError
 
 
 def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-    """Cut rows into sets and lay the sets side by side.
-
-    Args:
-        rows: [S, 3], one set after the other.
-        sizes: [B], points of each set, S together.
-
-    Returns:
-        points float32 [B, n, 3] with n the largest size and zeros in the padded rows, and mask bool [B, n], True at
-        real points, or None when all sets have one size.
-    """
+    """Cut rows [S, 3] into sets of the sizes [B], S together, and lay them side by side; returns as `pad_sets`."""
     largest = int(sizes.max(initial=0))
     if (sizes == largest).all():
         return torch.from_numpy(rows.reshape(len(sizes), largest, 3)), None

@@ -2,8 +2,8 @@
 
 The samplers: "uniform" draws points independently, uniform in area. "fps" and "poisson" choose n of a larger
 uniform draw so that they spread evenly: by farthest points, in the order in which they are found, or by Poisson
-disk, in random order. All random numbers come from a PCG64 generator made from the seed. What turns them into
-points is element-wise IEEE arithmetic, square roots and running sums, which no processor may round its own way.
+disk, in random order. Random numbers come from a PCG64 generator made from the seed; element-wise IEEE arithmetic,
+square roots and running sums, which every processor rounds alike, turn them into points.
 """
 
 import hashlib
@@ -34,22 +34,21 @@ def sample_points(
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Sample points on the surface of a mesh.
 
-    Geometry is float64, and only what is returned is rounded to float32. With "uniform" and one seed, the first
-    k of n points are the k points.
+    Geometry is float64; the result is rounded to float32. With "uniform", the first k of n points are those of n = k.
 
     Args:
-        mesh: The mesh. Faces without area get no points.
-        n: Number of points, at least 1.
-        seed: Any integer that is not negative.
+        mesh: faces without area get no points.
+        n: number of points.
+        seed: at least 0.
         sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs Open3D).
-        normals: Also return the unit normal of each point's face, by the right-hand rule.
+        normals: also return the unit normal of each point's face, by the right-hand rule.
 
     Returns:
         Points, float32 [n, 3], in the mesh's units and axes; with `normals`, also the normals, float32 [n, 3].
 
     Raises:
-        MeshError: The mesh has no area, or float32 cannot hold its points.
-        PointsetError: Another argument is wrong, or Open3D is missing.
+        MeshError: the mesh has no area, or float32 cannot hold its points.
+        PointsetError: another argument is wrong, or Open3D is missing.
     """
     if n < 1:
         raise PointsetError(f"n must be at least 1 point, got {n}")
@@ -58,7 +57,9 @@ def sample_points(
     if sampler not in SAMPLERS:
         raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {sampler!r}")
     corners = _corners(mesh)
-    _require_float32_shows(corners)
+    fault = float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0))
+    if fault:
+        raise MeshError(f"the mesh {fault}")
     crosses = _cross_products(corners)
     generator = np.random.Generator(np.random.PCG64(seed))
     areas = np.sqrt(_sum_of_squares(crosses))  # twice the areas, to be exact
@@ -74,19 +75,16 @@ def sample_points(
 
 
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:
-    """Choose points of a cloud, where there is no mesh to sample.
+    """Choose n of the points [N, 3] of a cloud.
 
     Args:
         points: [N, 3], finite.
-        n: How many to choose, from 1 to N.
-        seed: Any integer that is not negative.
+        n: from 1 to N.
+        seed: at least 0.
         sampler: "uniform", a random subset in random order, or "fps", farthest points from a random start.
 
     Returns:
         Indices int64 [n], all different.
-
-    Raises:
-        PointsetError: An argument is wrong.
     """
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")
@@ -108,12 +106,7 @@ def seed_for(seed: int, name: str) -> int:
 
 
 def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
-    """Choose points one by one, each the farthest from those chosen before (Gonzalez 1985).
-
-    Args:
-        points: [N, 3].
-        n: How many to choose, at most N.
-        start: Index of the first one.
+    """Choose n of the points [N, 3] one by one, each the farthest from those chosen before (Gonzalez 1985).
 
     Returns:
         Indices int64 [n], in the order of choice; of equally far points the one with the lowest index.
@@ -133,13 +126,6 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
 def _corners(mesh: Mesh) -> np.ndarray:
     """Coordinates of the faces' corners [3 corners, 3 axes, F]: long columns, on which arithmetic is fast."""
     return mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
-
-
-def _require_float32_shows(corners: np.ndarray) -> None:
-    """Refuse a mesh whose points would overflow or fall together when they are rounded to float32."""
-    fault = float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0))
-    if fault:
-        raise MeshError(f"the mesh {fault}")
 
 
 def _cross_products(corners: np.ndarray) -> np.ndarray:
@@ -171,9 +157,9 @@ def _draw_uniform(
 
 
 def _first_above(cumulative: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Index of the first running sum that lies above each number: a face without area adds nothing and is never it.
+    """Index of the first running sum above each number, which is never that of a face without area.
 
-    Searched in the numbers' order, which keeps the search in the processor's cache: several times as fast.
+    Sorted numbers keep the search in the processor's cache: several times as fast.
     """
     order = numbers.argsort()
     found = np.empty(len(numbers), dtype=np.int64)
@@ -182,15 +168,10 @@ def _first_above(cumulative: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
-    """Indices [n] of the candidates that are left when those too close to others are eliminated one by one.
+    """Indices [n] of the candidates [N, 3] on a mesh that are left when those too close to others are eliminated.
 
     Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics Forum 34(2), 2015, as
-    Open3D does it. Nothing in that is random once the candidates are given.
-
-    Args:
-        candidates: [N, 3] points on the surface.
-        mesh: what they were drawn on.
-        n: How many to keep.
+    Open3D does it; nothing in it is random.
     """
     open3d = import_open3d()
     vector3d = open3d.utility.Vector3dVector

@@ -19,9 +19,9 @@ from pointset.data.catalogue.home import disk_errors_told
 from pointset.errors import PointsetError
 
 MOST_RATIO = 100
-"""Unpacked bytes per packed one: meshes written as text reach 10, an archive made to fill a disk many thousands."""
+"""Unpacked bytes per packed byte: meshes as text reach 10, archives made to fill a disk many thousands."""
 REMAINDER = "__MACOSX"
-"""What macOS adds to archives; not data."""
+"""Added by macOS; not data."""
 DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -35,9 +35,9 @@ DAMAGE = (
     IndexError,  # by zipfile, of a name without letters
     ValueError,  # of a name that is not UTF-8, or that no file can have
 )
-"""What reading a damaged, cut or encrypted archive raises, beside OSErrors: see `_is_damage`."""
+"""Raised for damaged, cut or encrypted archives, beside some OSErrors: see `_is_damage`."""
 ENTRY = b"PK\x01\x02"
-"""How an entry begins in the directory of a zip file."""
+"""Beginning of an entry in the directory of a zip file."""
 
 Members = Iterator[tuple[str, int]]
 """Names and sizes of the entries, each given before it is unpacked."""
@@ -46,18 +46,16 @@ Members = Iterator[tuple[str, int]]
 def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
     """Unpack the folder of that name out of an archive, or all of an archive that has its files at the top.
 
-    It is unpacked beside its place and renamed when it is whole: an unpacking that was killed leaves nothing that looks
-    finished, and the next one removes what it left.
+    The folder is unpacked beside its place and renamed when it is whole; the next call removes what a killed one left.
 
     Args:
-        archive: a zip or tar file, a tar file compressed or not.
-        folder: becomes the archive's folder of the same name, which may lie in other folders there.
+        archive: a zip file, or a tar file with any compression.
+        folder: becomes the archive's folder of the same name, wherever it lies there.
         progress: show a bar, if the output is a terminal.
 
     Raises:
         PointsetError: the archive is damaged, has no such folder, or has an entry that leads elsewhere; or the disk
-            is full. Only a tar file that is not compressed may be damaged without a sign: it keeps no checksums
-            of what it holds.
+            is full. Damage inside the files of an uncompressed tar file is not seen: it has no checksums of them.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -110,13 +108,13 @@ def _of_tar(archive: Path, target: Path) -> Members:
 
 
 def _bytes_alone(info: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    """Only bytes come out of an archive: no owners, no permissions, no dates."""
+    """Extract bytes without owners, permissions and dates."""
     safe = tarfile.data_filter(info, path)
     return safe.replace(mode=None, mtime=None, uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]
 
 
 def _require_end(content: tarfile.TarFile) -> None:
-    """See that there are zeros after the last entry: `tarfile` takes a damaged name for the end too."""
+    """Require zeros after the last entry: `tarfile` takes a damaged name for the end too."""
     stream = cast(IO[bytes], content.fileobj)
     stream.seek(content.offset)
     end = stream.read(tarfile.BLOCKSIZE)
@@ -143,18 +141,18 @@ def _damage_told(archive: Path) -> Iterator[None]:
 
 
 def _is_damage(error: OSError) -> bool:
-    """Whether it tells of the archive, not of the disk: a broken stream, an odd name, a file where a folder is."""
+    """Whether the archive is at fault, not the disk: a broken stream, an odd name, a file in a folder's place."""
     names = (errno.ENAMETOOLONG, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
     return error.errno in (None, errno.EINVAL, *names)
 
 
 def _find(root: Path, name: str, archive: Path) -> Path:
-    """The folder `name` in what was unpacked, or all of it if it is files alone."""
+    """The folder `name` in the unpacked archive, or all of it if it has files alone."""
     shutil.rmtree(root / REMAINDER, ignore_errors=True)
     tops = sorted(root.iterdir()) if root.is_dir() else []
     if tops and not any(path.is_dir() for path in tops):
         return root
-    if (root / name).is_dir():  # one at the top is the one, whatever lies deeper
+    if (root / name).is_dir():  # rather than one that lies deeper
         return root / name
     places = [path for path in root.rglob(name) if path.is_dir()]
     if len(places) != 1:

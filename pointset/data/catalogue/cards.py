@@ -1,8 +1,4 @@
-"""Cards: what is known of a data set, one TOML file each. Adding a data set is adding a card.
-
-The fields are documented in `datasets/README.md` of the checkout, which travels in the wheel as
-`pointset/cards`.
-"""
+"""Cards: one TOML file per data set, documented in `datasets/README.md`; the wheel has them in `pointset/cards`."""
 
 import dataclasses
 import difflib
@@ -28,7 +24,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, kw_only=True)
 class Download(Checked):
-    """What is known of a published archive; only what was verified is stated."""
+    """Verified facts of a published archive."""
 
     size: Count | None = None
     """Bytes."""
@@ -72,11 +68,7 @@ class Card(Checked):
 
 
 def cards_folder() -> Path:
-    """Where the cards are: inside an installed package, or at the top of a checkout.
-
-    Raises:
-        PointsetError: neither is there.
-    """
+    """The folder with the cards: inside an installed package, or at the top of a checkout."""
     for folder in (PACKAGE / "cards", PACKAGE.parent / "datasets"):
         if folder.is_dir():
             return folder
@@ -92,7 +84,7 @@ def load_card(name: str) -> Card:
     """Read and check one card.
 
     Raises:
-        PointsetError: no card has that name (the nearest names are given), or its file is not as documented.
+        PointsetError: no card has that name, or its file is wrong.
     """
     if name not in list_cards():
         raise PointsetError(f"no data set is called {name!r}: did you mean {', '.join(nearest_cards(name))}?")
@@ -136,7 +128,6 @@ def _read(kind: type[Checked], table: Any, prefix: str) -> Any:
 
 
 def _check_card(card: Card, stem: str) -> None:
-    """What the keys must be to each other."""
     if card.name != stem:
         raise PointsetError(f"name is {card.name!r}, but the file's name says {stem!r}")
     for key in ("classes", "urls", "variants", "defects"):

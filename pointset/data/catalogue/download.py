@@ -1,7 +1,4 @@
-"""Downloading one file: from the first mirror that has it, taken up where it was cut, checked before it is named.
-
-pooch, the usual library, cannot resume: it would begin 2 GB again after every cut.
-"""
+"""Downloading one file from its mirrors. A cut connection is resumed, which pooch, the usual library, cannot."""
 
 import hashlib
 import os
@@ -40,13 +37,13 @@ def download(
 ) -> None:
     """Download a file.
 
-    What was received from a mirror is kept beside `target`; the next call goes on from there if the server can, and if
-    it says that the file is still the same one.
+    The bytes received from a mirror are kept beside `target`; the next call goes on from there, if the server can and
+    still has the same version.
 
     Args:
         urls: mirrors of the same file, tried in order.
-        target: where the file goes, once it is whole and right.
-        expected: size and digests, as far as they are known.
+        target: the file, once it is whole and right.
+        expected: known size and digests.
         progress: show a bar, if the output is a terminal.
         pause: seconds before a cut connection is tried again; twice as long before each one after.
 
@@ -75,7 +72,7 @@ def download(
 
 
 def file_fault(path: Path, expected: Download) -> str:
-    """How a file differs from what is known of it; empty if it does not."""
+    """How a file differs from the known size and digests; empty if it does not."""
     size = path.stat().st_size
     if expected.size not in (None, size):
         return f"it has {size:,} bytes instead of {expected.size:,}"
@@ -88,11 +85,11 @@ def file_fault(path: Path, expected: Download) -> str:
 
 
 class Part:
-    """What has come of a file from one mirror, and a note that says of which version of the file.
+    """The bytes received from one mirror, and a note that says of which version of the file.
 
     Attributes:
-        validator: what the server tells versions by; without one nothing is ever taken up.
-        total: bytes of the whole file, as far as the server says.
+        validator: the server's mark of a version; without one nothing is resumed.
+        total: bytes of the whole file, if the server says.
     """
 
     def __init__(self, target: Path, url: str) -> None:
@@ -112,12 +109,12 @@ class Part:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What to ask a server for, to get the rest."""
+        """Of a request for the rest."""
         rest = {"Range": f"bytes={self.size}-", "If-Range": self.validator} if self.size and self.validator else {}
         return {"Accept-Encoding": "identity", **rest}
 
     def begin(self, response: "Response", expected: Download) -> None:
-        """Note what is coming, once it is seen to be the file; an answer that is all of the file starts again."""
+        """Check an answer and note its version; an answer with the whole file starts again."""
         headers = response.headers
         goes_on = response.status_code == 206
         validator = _validator(response) or (self.validator if goes_on else None)
@@ -138,13 +135,13 @@ class Part:
         write_json(self.note, {"validator": validator, "total": self.total})
 
     def clear(self) -> None:
-        """Forget what has come."""
+        """Forget the received bytes."""
         self.validator, self.total = None, None
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        """Give the whole file its name, and drop what other mirrors gave of it."""
+        """Give the whole file its name, and drop the parts from other mirrors."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         self.path.replace(self.target)
@@ -153,14 +150,14 @@ class Part:
 
 
 def _validator(response: "Response") -> str | None:
-    """What tells versions of a file apart: its strong entity tag, else its date."""
+    """The version of a file: its strong entity tag, else its date."""
     tag = response.headers.get("ETag", "")
     strong = tag if tag and not tag.startswith("W/") else None
     return strong or response.headers.get("Last-Modified")
 
 
 def _receive_whole(url: str, part: Part, expected: Download, progress: bool, pause: float) -> None:
-    """Over as many connections as it takes, while each brings the end nearer."""
+    """Receive a file over several connections; give up after `TRIES` without a byte gained."""
     idle = 0
     while part.total is None or part.size != part.total:
         before = part.size
@@ -176,7 +173,6 @@ def _receive_whole(url: str, part: Part, expected: Download, progress: bool, pau
 
 
 def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
-    """One connection: append what comes."""
     import requests
     import urllib3
 
@@ -207,7 +203,7 @@ def _append(response: "Response", part: Part, progress: bool) -> None:
             desc=part.target.name, total=part.total, initial=part.size, unit="B", unit_scale=True, disable=hidden
         ) as bar,
     ):
-        # What has come is written at once: a larger buffer would be lost with the connection.
+        # Small reads are written at once: a full buffer would be lost with the connection.
         while block := response.raw.read1(BLOCK):
             file.write(block)
             bar.update(len(block))

@@ -12,27 +12,23 @@ from pointset.errors import PointsetError
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
-    """Download and unpack the data of a card, unless it is there. A fetch that was cut off goes on.
+    """Download and unpack the data of a card, unless it is there; an interrupted download is resumed.
 
-    A second process that fetches the same data waits and uses it. The archive may also be saved by hand where the
-    message of a failed download says, and is then unpacked by the next call, and kept.
-
-    Args:
-        name: the card's.
-        progress: show bars, if the output is a terminal.
+    A second process that fetches the same data waits and uses it. An archive that was saved by hand where the message
+    of a failed download says is unpacked and kept.
 
     Returns:
         The folder with the data.
 
     Raises:
-        PointsetError: there is no such card, it has no address to download from, or the data cannot be downloaded or
-            unpacked; the message says what happened and how to place the file by hand.
+        PointsetError: the card is unknown or has no address, or the data cannot be downloaded or unpacked; the message
+            says how to place the file by hand.
     """
     card = load_card(name)
     if card.kind == "generated":
         return locate_data(name, progress=progress)[1]
     there = present_folder(card)
-    if there is not None:  # perhaps in a home that may only be read
+    if there is not None:  # without a lock: the home may be read-only
         return there
     parent = make_folder(datasets_home())
     with locked(parent / f".{card.name}"):
@@ -46,7 +42,7 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
             f"{parent / card.folder}"
         )
     archive, folder = parent / PurePosixPath(urlsplit(card.urls[0]).path).name, parent / card.folder
-    ours = parent / f".{archive.name}.downloaded"  # says whose archive it is, if this process is killed here
+    ours = parent / f".{archive.name}.downloaded"  # tells our archive from one saved by hand, if this process is killed
     if not archive.is_file():
         ours.unlink(missing_ok=True)
         download(card.urls, archive, card.download, progress=progress)

@@ -1,7 +1,4 @@
-"""Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file.
-
-A folder is read once: a hundred thousand files take a second or two.
-"""
+"""Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file."""
 
 import hashlib
 import os
@@ -14,7 +11,7 @@ from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, 
 from pointset.errors import PointsetError
 
 DEPTH = 2
-"""Folders inside folders, at most, in the layouts that are known."""
+"""Levels of folders below a data set's own."""
 TEST_SHARE = 0.2
 """Of a folder without a split of its own."""
 
@@ -33,7 +30,7 @@ class ShapeFile:
 
     path: Path
     name: str
-    """The path inside the data set's folder, such as "chair/train/chair_0001.off", in Unicode's composed form."""
+    """Its path inside the data set's folder, such as "chair/train/chair_0001.off"."""
     label: int
     split: str
 
@@ -61,11 +58,9 @@ class _Branch:
 
     @property
     def name(self) -> str:
-        """Its own name."""
         return self.inside.rpartition("/")[2]
 
     def walk(self) -> Iterator["_Branch"]:
-        """This folder and all inside it."""
         yield self
         for folder in self.folders:
             yield from folder.walk()
@@ -74,23 +69,18 @@ class _Branch:
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 
-    Hidden files, and files that are neither meshes nor clouds, are passed over; links are followed, but not back to a
-    folder above. Names are compared, sorted and given in Unicode's composed form (NFC), whatever form the disk keeps.
+    Hidden files, and files that are neither meshes nor clouds, are skipped. Names are compared, sorted and given in
+    Unicode's composed form (NFC).
 
-    A class/file folder is split by a rule: within each class the files are ordered by a hash of (seed, name), and the
-    first fifth of them, rounded, but at least one, is "test"; the others are "train". A class with a single shape has
-    it in "train". So a new file changes nothing for most others, and the rule gives the same split on any machine.
-
-    Args:
-        folder: the data set.
-        split: "train", "test" or another split that the folder has.
-        seed: of the rule.
+    A class/file folder is split by a rule: within each class the files are ordered by a hash of (`seed`, name), and the
+    first fifth of them, rounded, but at least one, is "test"; the others are "train". The shape of a class of one is
+    "train". So the split is the same on any machine, and a new file changes it for few others.
 
     Raises:
-        PointsetError: the layout is none of the three, or mixed, meshes stand beside clouds, two names are one, or
+        PointsetError: the layout is none of the three, or mixed, meshes and clouds are mixed, two names are one, or
             the split has no shape; the message says what was found.
     """
-    tree = _read_tree(folder)
+    tree = _read_branch(folder)
     _require_folders(tree)
     kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
     if _splits_come_first(tree):
@@ -123,7 +113,6 @@ def _splits_come_first(tree: _Branch) -> bool:
 
 
 def _require_shapes_inside(folder: Path, splits: list[_Branch]) -> None:
-    """The split folders of a split/class/file folder hold folders of shapes and nothing else."""
     for branch in splits:
         if branch.files:
             raise PointsetError(f"{folder} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
@@ -148,7 +137,7 @@ def _has_splits(tree: _Branch) -> bool:
 
 
 def _by_folder(places: Iterable[tuple[str, str, _Branch]]) -> tuple[list[ShapeFile], list[str]]:
-    """Shapes from (class, split, folder), by class, and the classes that have shapes."""
+    """Shapes by class, from (class, split, folder), and the classes that have some."""
     filled = [place for place in places if place[2].files]
     classes = sorted({class_name for class_name, _, _ in filled})
     label_of = {name: label for label, name in enumerate(classes)}
@@ -167,19 +156,8 @@ def _by_rule(branch: _Branch, label: int, seed: int) -> list[ShapeFile]:
     return [ShapeFile(path, name, label, "test" if name in test else "train") for name, path in names.items()]
 
 
-def _read_tree(folder: Path) -> _Branch:
-    """Read a data set's folder.
-
-    Hidden entries, what macOS leaves in archives and files that cannot be shapes are passed over, and so are links
-    that lead nowhere or back to a folder above them.
-
-    Raises:
-        PointsetError: a folder cannot be read, or two of its entries have one name in two forms of Unicode.
-    """
-    return _read_branch(folder, "", DEPTH, ())
-
-
-def _read_branch(folder: Path, inside: str, depth: int, above: tuple[tuple[int, int], ...]) -> _Branch:
+def _read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = ()) -> _Branch:
+    """A data set's folder, or one inside it; links that lead nowhere or back to a folder above are skipped."""
     branch = _Branch(folder, inside)
     here = folder.stat()
     above = (*above, (here.st_dev, here.st_ino))
@@ -188,8 +166,8 @@ def _read_branch(folder: Path, inside: str, depth: int, above: tuple[tuple[int, 
         try:
             if entry.is_dir():
                 found = entry.stat()
-                if depth and (found.st_dev, found.st_ino) not in above:
-                    branch.folders.append(_read_branch(Path(entry.path), place, depth - 1, above))
+                if len(above) <= DEPTH and (found.st_dev, found.st_ino) not in above:
+                    branch.folders.append(_read_branch(Path(entry.path), place, above))
             elif is_shape_file(name, at_top=not inside) and entry.is_file():
                 branch.files[name] = Path(entry.path)
         except PermissionError as error:

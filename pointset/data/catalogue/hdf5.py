@@ -1,49 +1,33 @@
 """Reading point clouds in the layout of ModelNet40's HDF5 release.
 
-A folder holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`, and the files
-that those two list: `data` float [N, P, 3] and `label` [N, 1] in each. HDF5 is read once, into memory: it is
-an input format only.
+A folder holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`, and the files that those
+two list, each with `data` float [N, P, 3] and `label` [N, 1].
 """
 
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.data.pools.pool import AS_RELEASED, Pool
 from pointset.errors import PointsetError
 
 SHAPE_NAMES = "shape_names.txt"
 
 
-@dataclass(frozen=True, eq=False)
-class Clouds:
-    """All clouds of one split."""
-
-    points: NDArray[np.float32]
-    """[N, P, 3]."""
-    labels: NDArray[np.int64]
-    """[N], indices into `classes`."""
-    names: list[str]
-    """One per cloud and unique: the file and the row, such as "ply_data_train0/17"."""
-    classes: list[str]
-
-
 def is_hdf5_folder(folder: Path) -> bool:
-    """Whether a folder looks like the release: its list of classes, or a list of files, is there."""
+    """Whether a folder has a list of classes, or of files."""
     return (folder / SHAPE_NAMES).is_file() or any(folder.glob("*_files.txt"))
 
 
-def read_hdf5_folder(folder: Path, split: str) -> Clouds:
-    """Read one split.
+def read_hdf5_folder(folder: Path, split: str) -> Pool:
+    """Read one split; clouds are named by file and row, such as "ply_data_train0/17".
 
-    The lists of files hold paths of the machine that the release was made on, so only their base names are
-    used.
+    The lists of files hold paths of the authors' machine, so only their base names are used.
 
     Raises:
-        PointsetError: a list, a listed file or a key in it is missing, or holds something else than it
-            should.
+        PointsetError: a list, a listed file or a key in it is missing or wrong.
     """
     classes = _lines(folder / SHAPE_NAMES, "the list of classes")
     _require_apart(folder)
@@ -52,17 +36,18 @@ def read_hdf5_folder(folder: Path, split: str) -> Clouds:
     if len(sizes) > 1:
         raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
     points, labels, names = zip(*parts, strict=True)
-    return Clouds(np.concatenate(points), np.concatenate(labels), [name for part in names for name in part], classes)
+    return Pool(
+        np.concatenate(points), [name for part in names for name in part], np.concatenate(labels), classes, AS_RELEASED
+    )
 
 
 def _listed(folder: Path, split: str) -> list[str]:
-    """The base names of a split's files."""
     lines = _lines(folder / f"{split}_files.txt", f"the list of {split} files")
     return [PurePosixPath(line.replace("\\", "/")).name for line in lines]
 
 
 def _require_apart(folder: Path) -> None:
-    """Refuse lists by which a cloud would count twice, or be trained on and tested on."""
+    """Refuse a file that is listed twice."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob("*_files.txt")):
         for name in _listed(folder, path.name.removesuffix("_files.txt")):
@@ -86,11 +71,7 @@ def _lines(path: Path, what: str) -> list[str]:
 
 
 def read_hdf5_file(path: Path, classes: int) -> tuple[NDArray[np.float32], NDArray[np.int64], list[str]]:
-    """Read the clouds [N, P, 3], labels [N] and names [N] of one file with `data` and `label` in it.
-
-    Raises:
-        PointsetError: the file is missing, damaged, or holds something else.
-    """
+    """Read the clouds [N, P, 3], labels [N] and names [N] of one file with `data` and `label` in it."""
     import h5py
 
     if not path.is_file():
@@ -113,11 +94,7 @@ def _dataset(file: Any, key: str, path: Path) -> NDArray[Any]:
 def check_clouds(
     points: NDArray[Any], labels: NDArray[Any], classes: int, path: Path
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Clouds [N, P, 3] as float32 and labels [N] as int64, once they are seen to be that.
-
-    Raises:
-        PointsetError: they have other shapes or types, a label has no class, or a coordinate is not finite.
-    """
+    """Check the shapes, types and values of clouds [N, P, 3] and labels [N]; returns float32 and int64."""
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
     if labels.size != len(points) or labels.dtype.kind not in "iu":

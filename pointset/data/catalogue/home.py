@@ -12,7 +12,7 @@ from pointset.errors import PointsetError
 
 
 def home() -> Path:
-    """The user's folder: `POINTSET_HOME`, else `~/.cache/pointset`. Whoever writes there creates it."""
+    """The user's folder: `POINTSET_HOME`, else `~/.cache/pointset`."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
 
@@ -28,14 +28,10 @@ def pools_home() -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """Create a folder and its parents where they are missing, and see that files can be made in it.
-
-    Raises:
-        PointsetError: they cannot; the message names the variable that chooses another place.
-    """
+    """Create a folder with its parents, and raise a PointsetError if it cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # a folder that is there may still be read-only, or its disk full
+        with tempfile.TemporaryFile(dir=folder):  # an existing folder may be read-only, or its disk full
             pass
     except OSError as error:
         raise PointsetError(
@@ -46,11 +42,7 @@ def make_folder(folder: Path) -> Path:
 
 @contextmanager
 def disk_errors_told(folder: Path) -> Iterator[None]:
-    """Turn the failure of a full or read-only disk into one sentence.
-
-    Raises:
-        PointsetError: something in the block could not be written to `folder`.
-    """
+    """Raise a PointsetError for a full or read-only disk."""
     try:
         yield
     except OSError as error:

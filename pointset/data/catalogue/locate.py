@@ -10,17 +10,10 @@ from pointset.errors import PointsetError
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
-    """Find a data set; the embedded one is built if it is not there.
-
-    Args:
-        name_or_folder: a card's name, as text, or a folder.
-        progress: show a bar while building, if the output is a terminal.
-
-    Returns:
-        The card, if the name is one, and the folder.
+    """The card, if a text names one, and the folder of a data set; the embedded one is built at first use.
 
     Raises:
-        PointsetError: there is neither such a card nor such a folder, or the card's data is not in its place.
+        PointsetError: no card and no folder has the name, or the card's data is not in its place.
     """
     name = str(name_or_folder)
     if isinstance(name_or_folder, str) and name in list_cards():
@@ -36,12 +29,9 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
 def check_against_card(
     classes: list[str], shapes: int, card: Card | None, split: str, folder: Path, variant: str | None = None
 ) -> None:
-    """See that a folder holds what its card says: results on a part of the data cannot be compared with others.
+    """Require the classes and the number of shapes of a card, so that results can be compared with others.
 
     The card's numbers are those of its first variant, and of every variant where it has only a test split.
-
-    Raises:
-        PointsetError: the folder has other classes or another number of shapes than its card.
     """
     if card is None:
         return
@@ -58,16 +48,15 @@ def check_against_card(
 
 
 def _card_folder(card: Card, progress: bool) -> Path:
-    """Where a card's data is; an error that says how to get it, if it is nowhere."""
     parent = datasets_home()
     if card.kind == "generated":
         return _generated(parent / card.name, progress)
     folder = present_folder(card)
     if folder is not None:
         return folder
-    source = (
-        f"run `pointset data fetch {card.name}`, or unpack {card.urls[0]} there" if card.urls else card.instructions
-    )
+    source = card.instructions
+    if card.urls:
+        source = f"run `pointset data fetch {card.name}`, or unpack {card.urls[0]} there"
     raise PointsetError(
         f"the data of {card.name} is not in {parent}: {source}, so that it makes {parent / card.folder}, or give the "
         "folder where you have it"
@@ -75,19 +64,17 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 
 def present_folder(card: Card) -> Path | None:
-    """The folder with a card's data, called as the card or as what its archive unpacks to; None if it is absent."""
+    """The folder with a card's data, under the card's name or its archive's folder name; None if it is absent."""
     folders = [datasets_home() / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
 
 def _generated(folder: Path, progress: bool) -> Path:
-    """Build the embedded data set if it is not there, or was made by another version; a second process waits."""
+    """Build the embedded data set, unless this version has built it; a second process waits."""
     if not is_current(folder):
         make_folder(folder.parent)
         with disk_errors_told(folder.parent), locked(folder):
-            for left in folder.parent.glob(
-                f".{folder.name}-*"
-            ):  # by a build that was killed; the lock keeps others from building now
+            for left in folder.parent.glob(f".{folder.name}-*"):  # of a build that was killed
                 shutil.rmtree(left, ignore_errors=True)
             build_shapes10(folder, progress=progress)
     return folder

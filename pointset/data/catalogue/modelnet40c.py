@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.catalogue.cards import load_card
-from pointset.data.catalogue.hdf5 import Clouds, check_clouds
+from pointset.data.catalogue.hdf5 import check_clouds
+from pointset.data.pools.pool import AS_RELEASED, Pool
 from pointset.errors import PointsetError
 
 LABELS = "label.npy"
@@ -17,16 +18,13 @@ def is_modelnet40c_folder(folder: Path) -> bool:
     return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
 
 
-def read_modelnet40c(folder: Path, split: str, variant: str | None = None) -> Clouds:
+def read_modelnet40c(folder: Path, split: str, variant: str | None = None) -> Pool:
     """Read one corruption at one severity: the same shapes in the same order in each, under the same names.
 
-    Args:
-        folder: with the arrays in it.
-        split: "test", the only one.
-        variant: a corruption and its severity, such as "gaussian_3"; or "original", without any.
+    The only split is "test". A variant is a corruption and its severity, such as "gaussian_3", or "original".
 
     Raises:
-        PointsetError: there is no such split or variant, or an array is damaged.
+        PointsetError: the split or variant is unknown, or an array is damaged.
     """
     if split != "test":
         raise PointsetError(f"ModelNet40-C has no split {split!r}: it is a test set, to train on ModelNet40")
@@ -36,11 +34,11 @@ def read_modelnet40c(folder: Path, split: str, variant: str | None = None) -> Cl
     classes = list(load_card("modelnet40-c").classes)
     path = folder / f"data_{variant}.npy"
     points, labels = check_clouds(_load(path), _load(folder / LABELS), len(classes), path)
-    return Clouds(points, labels, [f"test/{row}" for row in range(len(points))], classes)
+    return Pool(points, [f"test/{row}" for row in range(len(points))], labels, classes, AS_RELEASED)
 
 
 def _missing(variant: str | None, there: list[str]) -> str:
-    """What to say of a variant that is not there: its neighbours, or the corruptions without their severities."""
+    """The message for an absent variant: its neighbours, or the corruptions without their severities."""
     near = difflib.get_close_matches(variant or "", there, n=5, cutoff=0.7)
     if near:
         return f"has no variant {variant!r}: did you mean {', '.join(near)}?"

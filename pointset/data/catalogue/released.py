@@ -1,10 +1,11 @@
-"""Clouds as others released them: which layout a folder has, and reading a split of it."""
+"""Released clouds: recognising the layout of a folder, and reading a split of it."""
 
 from pathlib import Path
 
-from pointset.data.catalogue.hdf5 import Clouds, is_hdf5_folder, read_hdf5_folder
+from pointset.data.catalogue.hdf5 import is_hdf5_folder, read_hdf5_folder
 from pointset.data.catalogue.modelnet40c import is_modelnet40c_folder, read_modelnet40c
 from pointset.data.catalogue.scanobjectnn import is_scanobjectnn_folder, read_scanobjectnn
+from pointset.data.pools.pool import Pool
 from pointset.errors import PointsetError
 
 
@@ -13,16 +14,11 @@ def is_released(folder: Path) -> bool:
     return is_hdf5_folder(folder) or is_scanobjectnn_folder(folder) or is_modelnet40c_folder(folder)
 
 
-def read_released(folder: Path, split: str, variant: str | None = None) -> Clouds:
-    """Read one split of a released data set.
-
-    Args:
-        folder: in the layout of ModelNet40's HDF5 release, of ScanObjectNN or of ModelNet40-C.
-        split: "train" or "test".
-        variant: of ScanObjectNN ("PB_T50_RS", "OBJ_ONLY", ...) or ModelNet40-C ("gaussian_3", ...).
+def read_released(folder: Path, split: str, variant: str | None = None) -> Pool:
+    """Read one split of a released data set, in one of its variants.
 
     Raises:
-        PointsetError: a file is missing or damaged, or there is no such split or variant.
+        PointsetError: a file is missing or damaged, or the split or variant is unknown.
     """
     if is_scanobjectnn_folder(folder):
         return read_scanobjectnn(folder, split, variant)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from pointset.data.catalogue.cards import load_card
-from pointset.data.catalogue.hdf5 import Clouds, read_hdf5_file
+from pointset.data.catalogue.hdf5 import read_hdf5_file
+from pointset.data.pools.pool import AS_RELEASED, Pool
 from pointset.errors import PointsetError
 
 # Folder and ending of the file names of each variant, from the authors' README, section "h5 files". Those that end in
@@ -29,16 +30,11 @@ def is_scanobjectnn_folder(folder: Path) -> bool:
     return any(any(folder.glob(place + ANY_FILE)) for place in ("main_split*/", "h5_files/main_split*/", ""))
 
 
-def read_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> Clouds:
-    """Read one split of one variant.
-
-    Args:
-        folder: with main_split and main_split_nobg in it, or in a folder h5_files in it.
-        split: "train" or "test".
-        variant: a key of `FILES`; None takes PB_T50_RS, the hardest and most reported.
+def read_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> Pool:
+    """Read one split of one variant, a key of `FILES`; None takes PB_T50_RS, the hardest and most reported.
 
     Raises:
-        PointsetError: there is no such split or variant, or its file is missing or damaged.
+        PointsetError: the split or variant is unknown, or its file is missing or damaged.
     """
     variant = variant or next(iter(FILES))
     if variant not in FILES:
@@ -55,7 +51,7 @@ def read_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> C
         raise PointsetError(f"{path} is missing: of split {split!r} there are {', '.join(there) or 'no variants'}")
     classes = list(load_card("scanobjectnn").classes)
     points, labels, names = read_hdf5_file(path, len(classes))
-    return Clouds(points, labels, [f"{variant}/{name}" for name in names], classes)
+    return Pool(points, [f"{variant}/{name}" for name in names], labels, classes, AS_RELEASED)
 
 
 def _file(folder: Path, variant: str, split: str) -> Path:

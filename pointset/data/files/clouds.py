@@ -9,7 +9,7 @@ from pointset.errors import PointsetError
 
 
 class CloudError(PointsetError, ValueError):
-    """A file without a point cloud that can be used; the message names the file and, where it can, the line."""
+    """A point cloud cannot be used; the message names the file and, where it can, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ def require_cloud(columns: np.ndarray, normals: bool) -> Cloud:
     """A cloud from an array [n, 3] or, with normals, [n, 6].
 
     Raises:
-        CloudError: it is another array, or one that no model can use.
+        CloudError: the array has another shape or type, no row, or numbers that float32 cannot show.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")

@@ -11,11 +11,11 @@ Kind = Literal["meshes", "clouds"]
 MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf"})
 CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
 NOTES = ("readme", "license", "licence", "copying")
-"""How the names of text files begin that do not hold clouds."""
+"""Beginnings of the names of text files that do not hold clouds."""
 
 
 def is_shape_file(name: str, *, at_top: bool) -> bool:
-    """Whether a file may hold a shape, by its name; text and arrays beside the class folders are lists of something."""
+    """Whether a file may hold a shape, by its name; text and arrays beside the class folders do not."""
     suffix = PurePath(name).suffix.lower()
     if suffix == ".txt" and name.lower().startswith(NOTES):
         return False
@@ -25,13 +25,11 @@ def is_shape_file(name: str, *, at_top: bool) -> bool:
 
 
 def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
-    """What the files of a data set hold; of a set of meshes, the .txt files are dropped as notes.
-
-    A .ply file may be either; where only those are found, the first of them decides.
+    """Whether a data set holds meshes or clouds; where all files are .ply, the first of them decides.
 
     Args:
         folder: named in the error.
-        listings: files by name, of each folder; changed in place.
+        listings: files by name, of each folder; the .txt files beside meshes are dropped, as notes.
 
     Raises:
         PointsetError: there are meshes and clouds.

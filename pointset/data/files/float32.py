@@ -1,19 +1,14 @@
-"""What float32 cannot show: the one check of meshes and clouds before their coordinates are rounded to it."""
+"""The check of meshes and clouds before their coordinates are rounded to float32."""
 
 import numpy as np
 
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
-"""Steps of float32 along a shape; with fewer, because it is small and far from the origin, its form is lost."""
+"""Steps of float32 along a shape; with fewer, its form is lost."""
 
 
 def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
-    """Why points in a box would overflow or fall together when they are rounded to float32; empty if they do not.
-
-    Args:
-        least: [3], smallest coordinates.
-        most: [3], largest coordinates.
-    """
+    """Why points between two corners [3] would overflow or coincide in float32; empty if they do not."""
     greatest = float(max(-least.min(), most.max()))
     if greatest > float(FLOAT32.max):
         return f"has a coordinate of {greatest:.3g}, too large for float32: scale it down"

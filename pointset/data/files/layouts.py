@@ -21,10 +21,10 @@ AXES = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
-"""What the arrays of an .npz file may be called."""
+"""Names of the arrays in an .npz file."""
 LONGEST_LINE = 1 << 16
 MOST_LINES = 10_000
-"""Of a header: a file in which it does not end is not read to its own end."""
+"""Of a header."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class Text:
     names: tuple[tuple[str, ...], ...] = (AXES, AXES + NORMALS)
     """Of the words on a line, for each number of words that a line may have."""
     count: int | None = None
-    """Points as announced, if they are."""
+    """Points that the header announces."""
     offset: int = 0
     """Byte after the header."""
     first_line: int = 1
-    """Number in the file of the line there."""
+    """Number of that line in the file."""
     skipped: int = 0
     """Lines of something else before the points."""
     more: bool = False
     """Whether lines of something else may follow."""
 
     def columns(self, words: int) -> list[int]:
-        """Where on a line of so many words the points stand, and the normals if it has them."""
+        """Places of the points, and of the normals if there are any, on a line with this number of words."""
         names = next(names for names in self.names if len(names) == words)
         return [names.index(name) for name in kept_columns(names)]
 
@@ -77,21 +77,23 @@ _UNREADABLE = (
     *(ValueError, TypeError, KeyError, AttributeError, EOFError, OverflowError, MemoryError),
     *(NotImplementedError, RuntimeError, TokenError, SyntaxError, zipfile.BadZipFile, zlib.error),
 )
-"""What numpy and zipfile raise for damaged files, and for those that hold Python objects."""
+"""Raised by numpy and zipfile for damaged files, and for those that hold Python objects."""
 
 
 def kept_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Which columns are read: the points, and their normals if all three are there."""
+    """The columns that are read: the points, and their normals if all three are there."""
     return AXES + NORMALS if {*NORMALS} <= {*names} else AXES
 
 
-def find_layout(path: Path) -> "Binary | Text | np.ndarray":
-    """Of a file whose suffix is one of `CLOUD_SUFFIXES`; the points themselves where they are compressed."""
-    return _LAYOUTS.get(path.suffix.lower(), lambda path: Text())(path)
+def find_layout(path: Path) -> Binary | Text | np.ndarray:
+    """The layout of a file with one of `CLOUD_SUFFIXES`, or its points if they are compressed."""
+    readers: dict[str, Callable[[Path], Binary | Text | np.ndarray]]
+    readers = {".npy": _npy, ".npz": _npz, ".ply": _ply, ".pcd": _pcd}
+    reader = readers.get(path.suffix.lower())
+    return reader(path) if reader else Text()
 
 
 def _npy(path: Path) -> Binary:
-    """Of a numpy array [n, 3] or [n, 6]."""
     formats = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with path.open("rb") as file:
         try:
@@ -108,7 +110,6 @@ def _npy(path: Path) -> Binary:
 
 
 def _npz(path: Path) -> np.ndarray:
-    """The points of an archive, which may be compressed."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:  # pickles could run anything
             names = list(found)
@@ -144,8 +145,6 @@ LIST = ""
 
 @dataclass(frozen=True)
 class _Element:
-    """One kind of thing in a PLY file."""
-
     name: str
     count: int
     names: list[str] = field(default_factory=list)
@@ -154,7 +153,6 @@ class _Element:
 
 
 def _ply(path: Path) -> Binary | Text:
-    """Of the element "vertex" in a PLY file without faces."""
     if has_faces(path):
         raise CloudError("is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it")
     lines, offset = _header(path, "end_header")
@@ -172,20 +170,14 @@ def _ply(path: Path) -> Binary | Text:
         if LIST in element.types:
             raise CloudError(f"has lists in its element {element.name}, so that points have no fixed place: drop them")
     if not order:
-        return Text(
-            names=(tuple(vertex.names),),
-            count=vertex.count,
-            offset=offset,
-            first_line=len(lines) + 1,
-            skipped=sum(element.count for element in before),
-            more=len(elements) > place + 1,
-        )
+        above = sum(element.count for element in before)
+        more = len(elements) > place + 1
+        return Text((tuple(vertex.names),), vertex.count, offset, len(lines) + 1, skipped=above, more=more)
     skipped = sum(element.count * np.dtype(kind).itemsize for element in before for kind in element.types)
     return Binary(vertex.count, offset + skipped, _record(vertex.names, [np.dtype(order + k) for k in vertex.types]))
 
 
 def _elements(lines: list[list[str]]) -> list[_Element]:
-    """The elements that a PLY header announces."""
     elements: list[_Element] = []
     for words in lines:
         match words:
@@ -209,7 +201,6 @@ PCD_NORMALS = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
 
 
 def _pcd(path: Path) -> Binary | Text | np.ndarray:
-    """Of a PCD file, as text or uncompressed."""
     lines, offset = _header(path, "DATA")
     header = {words[0]: words[1:] for words in lines if words}
     names, points = header.get("FIELDS", []), header.get("POINTS", [])
@@ -247,18 +238,12 @@ def _header(path: Path, last: str) -> tuple[list[list[str]], int]:
 
 
 def _record(names: Sequence[str], types: Sequence[np.dtype]) -> np.dtype:
-    """One point in the file, of which only x, y, z and perhaps nx, ny, nz are read."""
+    """One point in the file, with x, y, z and perhaps nx, ny, nz as its fields."""
     starts = [*accumulate((one.itemsize for one in types), initial=0)]
     kept = kept_columns(names)
     where = [names.index(name) for name in kept]
-    return np.dtype(
-        {
-            "names": kept,
-            "formats": [types[i] for i in where],
-            "offsets": [starts[i] for i in where],
-            "itemsize": starts[-1],
-        }
-    )
+    formats, offsets = [types[i] for i in where], [starts[i] for i in where]
+    return np.dtype({"names": kept, "formats": formats, "offsets": offsets, "itemsize": starts[-1]})
 
 
 def records(points: np.ndarray) -> np.ndarray:
@@ -305,11 +290,3 @@ def _unpack_lzf(packed: bytes, size: int) -> bytes:
     if len(found) != size:
         raise CloudError(f"expected {size} bytes of compressed points, found {len(found)}: they are damaged")
     return bytes(found)
-
-
-_LAYOUTS: dict[str, Callable[[Path], "Binary | Text | np.ndarray"]] = {
-    ".npy": _npy,
-    ".npz": _npz,
-    ".ply": _ply,
-    ".pcd": _pcd,
-}

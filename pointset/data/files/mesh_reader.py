@@ -15,16 +15,12 @@ from pointset.data.files.off import parse_off
 def read_mesh(path: str | Path) -> Mesh:
     """Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
 
-    The suffix says which, in any case of letters. OFF is read by `pointset.data.files.off`, everything else by
-    trimesh. Polygons are cut into triangles, vertices are not merged, and a file of several parts gives one mesh
-    with each part moved to its place.
-
-    Args:
-        path: The file.
+    Polygons are cut into triangles, vertices are not merged, and a file of several parts gives one mesh with each part
+    in its place.
 
     Raises:
-        MeshError: The file is missing, of an unknown kind, unreadable, without triangles, or has a coordinate
-            that is not finite or an index out of range.
+        MeshError: the file is missing, unreadable, of an unknown suffix, without triangles, or has a coordinate that is
+            not finite or an index out of range.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -50,7 +46,7 @@ def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
     import trimesh
 
     options: dict[str, Any] = {}
-    if suffix == ".obj":  # its textures may well be missing, and its unused vertices must not be dropped
+    if suffix == ".obj":  # textures may be missing, and unused vertices must not be dropped
         options = {"skip_materials": True, "maintain_order": True}
     try:
         with warnings.catch_warnings():
@@ -63,19 +59,16 @@ def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
     if not parts:
         raise MeshError(f"{path}: expected a mesh, found no triangles (a point cloud alone has none)")
     try:
-        return _concatenate([Mesh(np.asarray(part.vertices), np.asarray(part.faces)) for part in parts])
+        meshes = [Mesh(np.asarray(part.vertices), np.asarray(part.faces)) for part in parts]
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from error
-
-
-def _concatenate(meshes: list[Mesh]) -> Mesh:
     first_vertex = np.cumsum([0] + [len(mesh.vertices) for mesh in meshes])
     faces = [mesh.faces + first for mesh, first in zip(meshes, first_vertex, strict=False)]
     return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))
 
 
 def _require_obj_counts_from_one(content: bytes, path: Path) -> None:
-    """Refuse an OBJ whose faces use index 0: trimesh would take it for the last vertex and say nothing."""
+    """Refuse index 0 in the faces of an OBJ: trimesh would take it for the last vertex."""
     zero = re.search(rb"^[ \t]*f\b[^#\r\n]*?[ \t][+-]?0+(?=[/\s]|\Z)", content, re.MULTILINE)
     if zero is not None:
         line = content.count(b"\n", 0, zero.end()) + 1
@@ -83,7 +76,7 @@ def _require_obj_counts_from_one(content: bytes, path: Path) -> None:
 
 
 def _require_whole_ply(content: bytes, path: Path) -> None:
-    """Refuse a text PLY that was cut off or padded: trimesh would read what is there and say nothing."""
+    """Refuse a text PLY that was cut off or padded, which trimesh would read."""
     header, _, body = content.partition(b"end_header")
     if b"format ascii" not in header:
         return

@@ -8,7 +8,7 @@ from pointset.errors import PointsetError
 
 
 class MeshError(PointsetError, ValueError):
-    """A mesh file, or a mesh, that cannot be used; the message names the file and, where it can, the line."""
+    """A mesh cannot be used; the message names the file and, where it can, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,7 @@ class Mesh:
         faces: int64 [F, 3], rows of `vertices`, at least one. A face may be degenerate: it then has no area.
 
     Raises:
-        MeshError: An array has another shape or dtype kind, a coordinate is not finite, an index is out of
-            range, or `faces` is empty.
+        MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
     """
 
     vertices: np.ndarray

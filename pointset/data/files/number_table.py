@@ -1,4 +1,4 @@
-"""Numbers in lines of text: parsed fast, and searched for the line that is wrong only if one is."""
+"""Numbers in lines of text: parsed by numpy, then line by line only to name the wrong one."""
 
 import math
 import re
@@ -13,13 +13,13 @@ COMMENT = re.compile(rb"(?:#|//)[^\r\n]*")
 
 
 def parse_table(path: Path, content: bytes, *, widths: Sequence[int], first_line: int = 1) -> np.ndarray:
-    """Parse lines of numbers, separated by blanks, commas or semicolons; empty lines and comments are passed over.
+    """Parse lines of numbers, separated by blanks, commas or semicolons; empty lines and comments are skipped.
 
     Args:
         path: named in errors.
         content: the text.
-        widths: how many numbers a line may have; all lines must have as many.
-        first_line: the number of the text's first line in its file.
+        widths: allowed numbers per line; all lines have the same.
+        first_line: its number in the file.
 
     Returns:
         float64 [lines, width], finite.
@@ -48,7 +48,6 @@ def parse_table(path: Path, content: bytes, *, widths: Sequence[int], first_line
 
 
 def _wrong_lines(lines: Sequence[bytes], widths: Sequence[int], width: int, first_line: int) -> Iterator[str]:
-    """What is wrong with each line that is."""
     for number, line in enumerate(lines, first_line):
         words = line.split()
         if not words:

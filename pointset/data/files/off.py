@@ -9,11 +9,10 @@ OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex p
   and normal are read past. For 4 the position is homogeneous: x, y and z are divided by w;
 - polygons, cut into a fan of triangles from their first vertex, and 0, 1, 3 or 4 numbers of colour per face.
 
-Whatever is not exactly that is refused with the line that shows it, because a guess could silently give a
-wrong mesh: counts that do not match the lines, surplus or missing numbers, faces of one or two vertices
-(points and segments in OFF, no part of a surface), binary and n-dimensional files. Geomview itself lets a
-vertex run over several lines; here a line is a vertex or a face, so that one lost number cannot shift all
-those after it.
+Everything else is refused with its line, because a guess could silently give a wrong mesh: counts that do not match the
+lines, surplus or missing numbers, faces of one or two vertices (points and segments in OFF), binary and n-dimensional
+files. In Geomview a vertex may run over several lines; here a line is a vertex or a face, so that one lost number
+cannot shift all that follow.
 """
 
 import io
@@ -32,17 +31,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def parse_off(content: bytes, name: str) -> Mesh:
-    """Read the bytes of an OFF file.
-
-    Args:
-        content: The whole file.
-        name: What to call the file in an error, its path as a rule.
-
-    Returns:
-        The mesh, with vertices and faces in the file's order.
+    """The mesh in the bytes of an OFF file, with vertices and faces in the file's order.
 
     Raises:
-        MeshError: The file is not the OFF that this module's description says; the message names the line.
+        MeshError: the file is not OFF as described above; the message begins with `name` and the line.
     """
     content = content.removeprefix(_BYTE_ORDER_MARK)
     mesh = _read_usual(content)
@@ -51,27 +43,18 @@ def parse_off(content: bytes, name: str) -> Mesh:
     return LineReader(content, name).read() if mesh is None else mesh
 
 
-def write_off(path: str | Path, mesh: Mesh, decimals: int | None = 6) -> None:
-    """Write a mesh as an OFF file; the same mesh gives the same bytes on any machine.
-
-    Args:
-        path: The file to write; an existing one is replaced.
-        mesh: The mesh.
-        decimals: Digits after the decimal point; None writes each coordinate so that it reads back exactly.
+def write_off(path: Path, mesh: Mesh) -> None:
+    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine.
 
     Raises:
-        MeshError: The file cannot be written.
+        MeshError: the file cannot be written.
     """
-    number = "%r" if decimals is None else f"%.{decimals}f"
-    coordinates = (mesh.vertices + 0.0).ravel().tolist()  # + 0.0 makes -0.0 into 0.0
-    vertices = f"{number} {number} {number}\n" * len(mesh.vertices) % tuple(coordinates)
-    if decimals is not None:
-        zero = number % 0.0
-        vertices = vertices.replace(f"-{zero}", zero)  # what small negative numbers are rounded to
+    vertices = "%.6f %.6f %.6f\n" * len(mesh.vertices) % tuple(mesh.vertices.ravel().tolist())
+    vertices = vertices.replace("-0.000000", "0.000000")  # small negative numbers are rounded to it
     faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
     text = f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n{vertices}{faces}"
     try:
-        Path(path).write_bytes(text.encode("ascii"))
+        path.write_bytes(text.encode("ascii"))
     except OSError as error:
         raise MeshError(f"{path}: cannot be written: {error.strerror}") from error
 

@@ -1,6 +1,6 @@
-"""OFF read line by line: slower than numpy's parser, but sure of every spelling and of the line of a mistake.
+"""OFF read line by line: slower than numpy's parser, but it knows every spelling and the line of every mistake.
 
-`pointset.data.files.off` says which spellings are read and which are refused; it comes here with all but the usual.
+`pointset.data.files.off` says which spellings are read, and calls this reader for all but the usual ones.
 """
 
 import math
@@ -20,12 +20,7 @@ _LONGEST_EXCERPT = 40  # characters of a bad line that an error repeats
 
 
 class LineReader:
-    """One reading of one OFF file.
-
-    Args:
-        content: The whole file, without a byte order mark.
-        name: What to call the file in an error.
-    """
+    """One reading of one OFF file, whose bytes have no byte order mark; errors begin with `name`."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._name = name
@@ -40,14 +35,7 @@ class LineReader:
         self._underscores = b"_" in text  # Python reads 1_000 as a number, OFF does not
 
     def read(self) -> Mesh:
-        """Read the whole file.
-
-        Returns:
-            The mesh, with vertices and faces in the file's order.
-
-        Raises:
-            MeshError: The file is not as `pointset.data.files.off` says; the message names the line.
-        """
+        """The mesh in the file, or a MeshError that names the wrong line."""
         prefixes = self._read_header()
         vertex_count, face_count = self._read_counts()
         vertices = self._read_vertices(vertex_count, prefixes)
@@ -57,7 +45,7 @@ class LineReader:
         return Mesh(vertices, faces)
 
     def _read_header(self) -> list[bytes]:
-        """Read the word OFF and return its prefixes; what else its line says is left to be read."""
+        """The prefixes of the word OFF; the rest of its line is left to be read."""
         words = self._words("the word OFF")
         header = _HEADER_WORD.fullmatch(words[0])
         if header is None:
@@ -121,7 +109,7 @@ class LineReader:
         return np.array(triangles, dtype=np.int64).reshape(-1, 3)
 
     def _read_face(self, index: int, count: int, vertex_count: int) -> list[int]:
-        """Read one polygon's vertex indices and past its colour."""
+        """One polygon's vertex indices; its colour is skipped."""
         words = self._words("face {} of {}", index, count)
         (size,) = self._integers(words[:1])
         if size < 3:
@@ -141,7 +129,6 @@ class LineReader:
         return corners
 
     def _words(self, expected: str, *details: int) -> list[bytes]:
-        """Words of the line to be read next, which must exist."""
         if self._next < len(self._lines):
             return self._lines[self._next][1]
         expected = expected.format(*details)
@@ -167,13 +154,12 @@ class LineReader:
             raise self._error("expected only numbers") from None
 
     def _error(self, expected: str) -> MeshError:
-        """Build the error for the line that is being read."""
         number, words = self._lines[self._next]
         return MeshError(f"{self._name}, line {number}: {expected}, found {_excerpt(b' '.join(words))}")
 
 
 def _excerpt(line: bytes) -> str:
-    """Quote what a line says, in printable characters, its end left off where it is long."""
+    """The beginning of a line in printable characters."""
     text = line[: _LONGEST_EXCERPT + 1].decode("latin-1")
     return ascii(text if len(text) <= _LONGEST_EXCERPT else text[:_LONGEST_EXCERPT] + "...")
 

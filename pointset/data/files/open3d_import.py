@@ -1,7 +1,6 @@
-"""Importing Open3D, or saying in one sentence what it lacks on this machine.
+"""Importing Open3D, or saying which system libraries it lacks.
 
-Its wheel is linked to the system's graphics and USB libraries, which a bare Debian 12 does not have, and cannot
-be imported at all without them.
+Its wheel cannot be imported without graphics and USB libraries, which a bare Debian 12 does not have.
 """
 
 import ctypes
@@ -20,19 +19,11 @@ DEBIAN_PACKAGES = {
     "libudev.so.1": "libudev1",
     "libusb-1.0.so.0": "libusb-1.0-0",
 }
-"""System libraries that Open3D 0.20 is linked to, beside those of C and C++, and the packages that have them."""
+"""System libraries that Open3D 0.20 is linked to, and their packages."""
 
 
 def import_open3d() -> ModuleType:
-    """Import Open3D.
-
-    Returns:
-        The module `open3d`.
-
-    Raises:
-        PointsetError: Open3D is not installed, or libraries of the system that it needs are not; the message
-            names them all and what to install.
-    """
+    """Import the module `open3d`, or raise a PointsetError that says what to install."""
     try:
         return importlib.import_module("open3d")
     except ModuleNotFoundError as error:
@@ -55,7 +46,7 @@ def _missing_libraries() -> list[str]:
 
 
 def _remedy(message: str) -> str:
-    """Turn the dynamic linker's message into what to install."""
+    """The packages to install, from the dynamic linker's message."""
     named = re.search(r"([^\s/]+\.so[.\d]*): cannot open shared object file", message)
     if named is None:
         return " ".join(message.split())

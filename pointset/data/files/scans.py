@@ -1,4 +1,4 @@
-"""Points read from a file: in pieces, again and again, and never as a whole; or, of a file that fits, all at once.
+"""Reading points from a file, in pieces or as a whole.
 
 model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))
 """
@@ -24,17 +24,17 @@ from pointset.errors import PointsetError
 PIECE = 65_536
 """Points, or lines of text, that are read at a time."""
 SPOOL = 1 << 18
-"""Bytes of numbers that a text may have before they are moved from memory to a temporary file."""
+"""Bytes of a text's numbers that are kept in memory; more go to a temporary file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A file of points; every call reads them from the start: `chunks` for `model.stream`."""
+    """A file of points, as `chunks` for `model.stream`: every call reads it from the start."""
 
     path: Path
     layout: Binary
     open: Callable[[], AbstractContextManager[BinaryIO]]
-    """Where the layout's bytes are: the file, or numbers made from it."""
+    """Opens the file, or numbers made from it."""
     piece: int = PIECE
     """Points that are read at a time."""
 
@@ -80,13 +80,13 @@ class Scan:
 
 
 def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
-    """Open a file of points to be read in pieces; nothing but its header is read now, or kept later.
+    """Open a file of points to be read in pieces; only its header is read now.
 
     `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points, and `.npz` one such array,
     or one called "points" and perhaps one called "normals"; `.ply` has no faces; `.xyz` and `.txt` have a point per
-    line, `x y z` or `x y z nx ny nz`, separated by blanks or commas, and what follows `#` or `//` is a comment. The
-    numbers of a text are parsed once, now, into an unnamed temporary file of 24 or 48 bytes a point. `.npz` and
-    compressed `.pcd` have to be unpacked as a whole, now, and stay in memory.
+    line, `x y z` or `x y z nx ny nz`, separated by blanks or commas, with comments after `#` or `//`. The numbers of a
+    text are parsed once, now, into a temporary file of 24 or 48 bytes a point. `.npz` and compressed `.pcd` are
+    unpacked as a whole, now, and stay in memory.
 
     Args:
         path: the file.
@@ -124,8 +124,7 @@ def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
         normals: read the normals too.
 
     Raises:
-        CloudError: as for `open_scan`, or a number is not finite, float32 cannot show the cloud, or it has no normals
-            though they are asked for.
+        CloudError: as for `open_scan`, or a number is not finite, float32 cannot show the cloud, or it has no normals.
     """
     scan = open_scan(path)
     columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
@@ -135,7 +134,7 @@ def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Turn whatever is wrong with a file into a CloudError that begins with its name."""
+    """Raise every error as a CloudError that begins with the file's name."""
     try:
         yield
     except PointsetError as error:
@@ -146,7 +145,6 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _parsed(path: Path, layout: Text, piece: int) -> Scan:
-    """The scan of a text file, whose numbers are then in a temporary file."""
     numbers = cast(BinaryIO, tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 - closed with the scan
     count, record = 0, np.dtype([])
     try:

@@ -1,7 +1,6 @@
 """Making the pools of a whole data set, all its splits, before anything trains on them."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +12,12 @@ from pointset.data.pools.store import Made, UnreadableShapesError, build_pool
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
+SPLITS = ("train", "test")
+
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What a build did."""
+    """The result of a build of a data set."""
 
     source: str
     """The data set: a card's name or a folder."""
@@ -31,7 +32,7 @@ class BuildReport:
 
     @property
     def sampled(self) -> int:
-        """Sampled by this build; the others were there."""
+        """Sampled by this build."""
         return sum(made.sampled for made in self.pools.values())
 
     @property
@@ -52,15 +53,13 @@ def build_dataset(
     scheduler: str | None = None,
     on_error: str = "raise",
     rebuild: bool = False,
-    splits: Sequence[str] = ("train", "test"),
     split_seed: int = 0,
     progress: bool = True,
 ) -> BuildReport:
     """Sample every mesh of a data set into pools of points on disk.
 
-    What an earlier build finished, even one that was stopped, is not done again. No byte of the result depends on where
-    the work is done. On a cluster the workers must see the mesh files under the same paths; the points come
-    back to this process, which alone writes.
+    Shapes that an earlier build finished, even a stopped one, are not sampled again. The workers change no byte. On a
+    cluster they must see the mesh files under the same paths; this process alone writes.
 
     Args:
         name_or_folder: as for `load_dataset`.
@@ -72,15 +71,14 @@ def build_dataset(
         backend: "loky" (processes on this machine), "dask" or "ray".
         scheduler: the cluster's address, such as tcp://host:8786.
         on_error: when meshes cannot be used, after all have been tried: "raise", or "skip" to finish without them.
-        rebuild: make it again, whatever is there.
-        splits: those of the data set that has them; it must have one.
+        rebuild: make existing pools again.
         split_seed: of the rule that splits a class/file folder.
         progress: show a bar, if the output is a terminal.
 
     Raises:
         UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.
-        PointsetError: there is no such data set of meshes, an option is wrong, the disk is full or read-only, or a
-            pool is damaged and `rebuild` is off.
+        PointsetError: the data set has no meshes, an option is wrong, the disk is full or read-only, or a pool is
+            damaged and `rebuild` is off.
     """
     started = time.perf_counter()
     sampling = Sampling(points, sampler, seed, normals)
@@ -88,7 +86,7 @@ def build_dataset(
     folder = find_folder(name_or_folder, progress)
     pools: dict[str, Made] = {}
     errors: list[UnreadableShapesError] = []
-    for split, plan in _plans(folder, splits, split_seed, sampling).items():
+    for split, plan in _plans(folder, split_seed, sampling).items():
         try:
             pools[split] = build_pool(plan, spread, on_error=on_error, rebuild=rebuild, progress=progress)
         except UnreadableShapesError as error:  # the other splits are still to do
@@ -99,22 +97,18 @@ def build_dataset(
 
 
 def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
-    """The folder with a data set's meshes.
-
-    Raises:
-        PointsetError: there is none, or it holds points already.
-    """
+    """The folder with a data set's meshes; a PointsetError if it holds sampled points already."""
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
     return folder
 
 
-def _plans(folder: Path, splits: Sequence[str], split_seed: int, sampling: Sampling) -> dict[str, Plan]:
-    """What to make of each split that the folder has."""
+def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]:
+    """By split, of those that the folder has."""
     plans: dict[str, Plan] = {}
     absent: list[PointsetError] = []
-    for split in splits:
+    for split in SPLITS:
         try:
             listing = list_folder(folder, split, seed=split_seed)
         except PointsetError as error:
@@ -128,7 +122,7 @@ def _plans(folder: Path, splits: Sequence[str], split_seed: int, sampling: Sampl
     return plans
 
 
-def _all_in_one(errors: Sequence[UnreadableShapesError], pools: dict[str, Made]) -> UnreadableShapesError:
+def _all_in_one(errors: list[UnreadableShapesError], pools: dict[str, Made]) -> UnreadableShapesError:
     failures = {name: reason for error in errors for name, reason in error.failures.items()}
     finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
     reports = [report for error in errors for report in error.reports]

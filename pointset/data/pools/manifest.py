@@ -1,8 +1,8 @@
-"""What a finished pool is, as data: written beside its points, and compared with them and with what was asked for.
+"""The manifest of a finished pool, written beside its points and compared with them and with the plan.
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] of sampled meshes or [T, 3] of clouds one after the other, the
-same for `normals.npy` on request, and `manifest.json`. The number of the format changes when the files, or the points
-that a sampler gives, change; a pool of another format is refused. The version of the library is for people.
+same for `normals.npy` on request, and `manifest.json`. `FORMAT` changes with the files and with the points that a
+sampler gives; a pool of another format is refused. The library's version is noted for people.
 """
 
 import json
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that is known about a finished pool."""
+    """The data set, the sampling and the shapes of a finished pool."""
 
     folder: str
     classes: tuple[str, ...]
@@ -68,13 +68,13 @@ class Manifest:
 
     @property
     def header(self) -> bytes:
-        """How each array's file begins: a .npy file of little-endian float32."""
+        """Beginning of each array's .npy file, of little-endian float32."""
         stream = BytesIO()
         np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": self.shape})
         return stream.getvalue()
 
     def check(self, plan: Plan) -> None:
-        """Raise a PointsetError if it does not describe what was planned."""
+        """Raise a PointsetError if the plan is another."""
         names = [(entry.name, entry.label, entry.file) for entry in self.entries]
         if identity(self.folder, self.classes, self.sampling, names) != plan.identity:
             raise PointsetError(f"its {FILE} describes other shapes than its name")
@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read a pool's manifest.
 
     Raises:
-        PointsetError: it is missing, damaged or of another format; the message says which, and not yet what to do.
+        PointsetError: the manifest is missing, damaged or of another format.
     """
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))

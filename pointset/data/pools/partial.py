@@ -1,7 +1,7 @@
 """A pool in the making: one file per finished shape, put together when all are there.
 
-A shape's file is an archive with checksums of its own. One that was cut off by a kill or a power cut cannot be read,
-and counts as not there; so whatever the moment at which a process ends, the next one makes what is missing.
+A shape's file is an archive with checksums of its own, so a file that a kill or a power cut damaged is recognised and
+made again.
 """
 
 import errno
@@ -26,11 +26,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZip
 
 
 class PartialPool:
-    """The folder beside a pool in which it is made; the caller holds the pool's lock.
-
-    Attributes:
-        finished: the shapes that are done, by row.
-    """
+    """The folder beside a pool in which it is made, and the `finished` shapes by row; the caller holds the lock."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -41,26 +37,20 @@ class PartialPool:
         self._require_space()
 
     def write(self, result: Result) -> None:
-        """Keep the points of one shape."""
+        """Write the points of one shape."""
         arrays = {name: array.astype("<f4") for name, array in result.arrays.items()}
         np.savez(self._path(result.row), **arrays, source=np.array(json.dumps(vars(result.source))))  # type: ignore[arg-type]
         self.finished[result.row] = self._entry(result.row, result.source, arrays)
 
     def publish(self, failed: Iterable[Result]) -> None:
-        """Put the finished shapes together, and turn them into the pool."""
-        shapes = self.plan.shapes
-        skipped = {
-            one.row: Entry(
-                shapes[one.row].name,
-                shapes[one.row].label,
-                str(shapes[one.row].path),
-                one.source,
-                skipped=one.reason,
-            )
-            for one in failed
-        }
-        entries = [skipped.get(row) or self.finished[row] for row in range(len(shapes))]
-        manifest = Manifest(str(self.plan.root), self.plan.classes, self.plan.sampling, tuple(entries))
+        """Make the pool of the finished shapes."""
+        entries = dict(self.finished)
+        for one in failed:
+            shape = self.plan.shapes[one.row]
+            entries[one.row] = Entry(shape.name, shape.label, str(shape.path), one.source, skipped=one.reason)
+        manifest = Manifest(
+            str(self.plan.root), self.plan.classes, self.plan.sampling, tuple(entries[row] for row in sorted(entries))
+        )
         whole = self.folder.with_suffix(".whole")
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
@@ -83,7 +73,7 @@ class PartialPool:
             return arrays, Source(**json.loads(str(content["source"])))
 
     def _read_entry(self, row: int) -> Entry | None:
-        """A shape that is finished; None if what was kept cannot be read, or the shape's file is another now."""
+        """A finished shape; None if its points cannot be read, or its source has changed."""
         try:
             arrays, source = self._read(row)
         except UNREADABLE:
@@ -98,7 +88,7 @@ class PartialPool:
         return Entry(shape.name, shape.label, str(shape.path), source, checksums, size=size)
 
     def _require_space(self) -> None:
-        """For what is missing, and once more for all when they are put together; a cloud's size is not known yet."""
+        """Room for the missing shapes, and for all of them once more in the pool; sizes of clouds are not known yet."""
         shapes, sampling = len(self.plan.shapes), self.plan.sampling
         needed = (2 * shapes - len(self.finished)) * (sampling.points or 0) * 3 * 4 * len(sampling.arrays)
         free = shutil.disk_usage(self.folder).free
@@ -107,7 +97,7 @@ class PartialPool:
 
 
 def partial_folder(folder: Path) -> Path:
-    """Where a pool is made."""
+    """The folder in which a pool is made."""
     return folder.with_name(folder.name + ".partial")
 
 

@@ -1,4 +1,4 @@
-"""What a pool is made of: which shapes, and how each of them becomes points."""
+"""The plan of a pool: its shapes, and how each becomes points."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.home import pools_home
-from pointset.data.options import SAMPLERS, DataOptions
+from pointset.data.options import SAMPLERS
 from pointset.data.pools.pool import AS_RELEASED
 from pointset.errors import PointsetError
 
@@ -29,13 +29,8 @@ class Sampling:
     """Keep the unit normal at each point too."""
 
     @classmethod
-    def of(cls, options: DataOptions, normals: bool) -> Self:
-        """How the meshes of some options are sampled."""
-        return cls(options.pool_points, options.sampler, options.data_seed, normals)
-
-    @classmethod
     def none(cls, normals: bool) -> Self:
-        """How clouds are read."""
+        """The reading of clouds."""
         return cls(None, AS_RELEASED, 0, normals)
 
     def __post_init__(self) -> None:
@@ -48,16 +43,16 @@ class Sampling:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """What is kept of a shape, each float32 [n, 3]."""
+        """Names of the arrays of a shape, each float32 [n, 3]."""
         return ("points", "normals") if self.normals else ("points",)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to make: the shapes in their one order, by class and name, whatever the order they were given in."""
+    """The shapes of a pool, by class and name, and their sampling."""
 
     name: str
-    """Begins the folder's name, for people who look."""
+    """Beginning of the folder's name."""
     shapes: tuple[ShapeFile, ...]
     classes: tuple[str, ...]
     sampling: Sampling
@@ -82,19 +77,15 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this pool from others; not what may be wrong with it."""
+        """Everything that tells this pool from others."""
         names = [(shape.name, shape.label, str(shape.path)) for shape in self.shapes]
         return identity(self.root, self.classes, self.sampling, names)
-
-    def command(self, *flags: str) -> str:
-        """The command that makes this pool."""
-        return build_command(self.root, self.sampling, *flags)
 
 
 def identity(
     root: str | Path, classes: Sequence[str], sampling: Sampling, names: Sequence[tuple[str, int, str]]
 ) -> dict[str, Any]:
-    """What tells a pool from others: its data set, classes, sampling, and (name, label, file) of all shapes."""
+    """Data set, classes, sampling, and (name, label, file) of all shapes: a pool with the same is the same."""
     return {"folder": str(root), "classes": list(classes), **vars(sampling), "names": [list(name) for name in names]}
 
 

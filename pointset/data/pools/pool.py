@@ -19,8 +19,8 @@ AS_RELEASED = "as released"
 class Pool:
     """Points of shapes, to draw sets from.
 
-    A pool that is mapped from disk stays there: it is pickled as its path, so worker processes share the file, and the
-    pages that were read are given back to the system.
+    A pool mapped from disk is pickled as its path, so that worker processes share the file, and gives the pages that it
+    has read back to the system.
     """
 
     points: NDArray[np.float32]
@@ -31,20 +31,20 @@ class Pool:
     """[M], indices into `classes`."""
     classes: list[str]
     sampler: str
-    """How the points were chosen on the surfaces."""
+    """By which the points were chosen on the surfaces."""
     normals: NDArray[np.float32] | None = None
-    """Like `points`: unit normals of the surface at them, if they were kept."""
+    """Unit normals at `points`, of the same shape, if they were kept."""
     checksums: tuple[str, ...] = ()
-    """[M], BLAKE2b of each shape's points, where they are known already."""
+    """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: tuple[str, ...] = ()
-    """Names of shapes that the data set has and the pool lacks, because their meshes could not be used."""
+    """Names of shapes whose meshes could not be used; the pool lacks them."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
 
     def __post_init__(self) -> None:
         for name in ("points", "normals"):
             array = getattr(self, name)
-            if array is not None and not array.flags.c_contiguous:  # it would be copied whole at every draw
+            if array is not None and not array.flags.c_contiguous:  # else every draw copies it whole
                 object.__setattr__(self, name, np.ascontiguousarray(array))
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class Pool:
         return self._hashed[row]
 
     def fingerprint(self, rows: Sequence[int]) -> str:
-        """A hash of the classes in order, and of names, labels and points of some shapes, in order."""
+        """A hash of the classes, and of names, labels and points of some shapes, in order."""
         found = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
             found.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
@@ -102,7 +102,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A whole file's array, instead of its contents."""
+    """The place of an array in a file, pickled instead of its contents."""
 
     path: Path
     shape: tuple[int, ...]
@@ -110,21 +110,18 @@ class _Mapped:
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """Where an array that is mapped from disk lies; anything else as it is."""
-        if not _is_mapped(value):
-            return value
-        return cls(Path(value.filename), value.shape, value.offset)
+        return cls(Path(value.filename), value.shape, value.offset) if _is_mapped(value) else value
 
     def open(self) -> NDArray[np.float32]:
         return np.memmap(self.path, np.float32, "r", self.offset, self.shape)
 
 
 def _is_mapped(array: Any) -> bool:
-    """Whether an array is a file's, read-only and whole (a part of one says nothing of where it begins)."""
+    """Whether an array is a file's, read-only and whole: a part does not know its offset."""
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
 
 
 def _give_back(array: NDArray[np.float32]) -> None:
-    """Let go of pages that were read: they stay in the system's cache, and count as this process's memory no more."""
+    """Release pages that were read: they stay in the system's cache, but not in this process's memory."""
     if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
         array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]

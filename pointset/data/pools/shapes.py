@@ -1,8 +1,7 @@
 """Making the points of some shapes: in this process, in several, or on a cluster, carried by joblib.
 
-A worker may be on another machine: it is told file names and gives back points, and writes nothing. Results come in any
-order. Whoever takes them decides the pace: what is under way or waiting is never more than a few batches per worker, so
-memory does not grow with the number of shapes.
+A worker may be on another machine: it gets file names and returns points, in any order, and writes nothing. No more
+than a few batches per worker are under way or waiting, so memory does not grow with the number of shapes.
 """
 
 import functools
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.open3d_import import import_open3d
 from pointset.data.files.scans import read_cloud
@@ -28,9 +28,9 @@ from pointset.errors import PointsetError
 from pointset.runs.workers import Workers, closed, joblib_backend
 
 GRACE_SECONDS = 0.5
-"""Worker processes take about this long to start: what is done by then needs none, unless they were asked for."""
+"""Shapes are made in this process for as long as workers take to start, unless their number was chosen."""
 BATCH = {"fps": 1, "poisson": 1}
-"""Shapes per task, else `MANY`: enough to outweigh its messages, few enough to lose little when it is stopped."""
+"""Shapes per task, else `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
 MANY = 16
 IDLE_SECONDS = 20
 """Worker processes without work leave after this time."""
@@ -38,56 +38,50 @@ WAITING = 4
 """Batches per worker that may be under way or waiting to be written."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One file to make points of."""
-
-    row: int
-    """Its place in the data set."""
-    name: str
-    path: Path
+Job = tuple[int, ShapeFile]
+"""A file to make points of, and its row in the plan."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What became of one file."""
+    """The points of one file, or why it has none."""
 
     row: int
     source: Source
     arrays: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    """float32 [n, 3] under "points" and, if asked for, "normals"; nothing of a file that cannot be used."""
+    """float32 [n, 3] under "points" and, if asked for, "normals"."""
     reason: str = ""
     """Why the file cannot be used."""
 
 
 def make_shape(job: Job, sampling: Sampling) -> Result:
-    """Make the points of one file, or say why it cannot be done."""
+    """Make the points of one file, or say why not."""
+    row, shape = job
     try:
-        source = describe_source(job.path)
+        source = describe_source(shape.path)
     except OSError as error:
-        return Result(job.row, Source(-1, -1, None), reason=f"{job.path}: cannot be read: {error.strerror or error}")
+        return Result(row, Source(-1, -1, None), reason=f"{shape.path}: cannot be read: {error.strerror or error}")
     try:
-        arrays = _arrays(job, sampling)
-        if recheck(job.path, source) is not source:
+        arrays = _arrays(shape, sampling)
+        if recheck(shape.path, source) is not source:
             raise PointsetError("changed while it was read: run again")
-    except Exception as error:  # whatever a reader trips over, the other files are still to do
-        return Result(job.row, source, reason=_in_one_line(error, job.path))
-    return Result(job.row, source, arrays)
+    except Exception as error:  # readers fail in many ways, and the other files are still to do
+        return Result(row, source, reason=_in_one_line(error, shape.path))
+    return Result(row, source, arrays)
 
 
-def _arrays(job: Job, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
+def _arrays(shape: ShapeFile, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
     if sampling.points is None:
-        cloud = read_cloud(job.path, normals=sampling.normals)
+        cloud = read_cloud(shape.path, normals=sampling.normals)
         return {name: getattr(cloud, name) for name in sampling.arrays}
-    how: dict[str, Any] = {"seed": seed_for(sampling.seed, job.name), "sampler": sampling.sampler}
-    mesh = read_mesh(job.path)
+    how: dict[str, Any] = {"seed": seed_for(sampling.seed, shape.name), "sampler": sampling.sampler}
+    mesh = read_mesh(shape.path)
     if not sampling.normals:
         return {"points": sample_points(mesh, sampling.points, **how)}
     return dict(zip(sampling.arrays, sample_points(mesh, sampling.points, normals=True, **how), strict=True))
 
 
 def _in_one_line(error: Exception, path: Path) -> str:
-    """The reason, which names the file."""
     words = " ".join(str(error).split())
     if not isinstance(error, PointsetError):
         words = f"{type(error).__name__}: {words}"
@@ -103,7 +97,7 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
     begun = 0
     if workers.backend == "loky":
         if sampling.sampler == "poisson" and jobs:
-            import_open3d()  # or say what it lacks once, not for every mesh
+            import_open3d()  # raises once, not for every mesh
         alone = _count_cores(workers) == 1
         end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
         while begun < len(jobs) and (alone or time.monotonic() < end):
@@ -147,7 +141,7 @@ def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers
 
 
 def in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list[Any]], limit: int) -> Iterator[Any]:
-    """Run the batches; a round ends when `limit` results wait, which joblib alone would let grow without end."""
+    """Run the batches in rounds that end when `limit` results wait; joblib alone sets no bound."""
     from joblib import delayed
 
     taken = given = 0
@@ -170,7 +164,7 @@ def in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list[
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent ends: a worker whose parent was killed would wait for ever to give results."""
+    """End this process when its parent ends: a worker whose parent was killed would wait for ever."""
 
     def watch() -> None:
         while os.getppid() == parent:

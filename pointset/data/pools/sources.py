@@ -1,4 +1,4 @@
-"""Whether a shape's file is still the one a pool was made from: its size and time at a glance, its hash to be sure."""
+"""Whether a shape's file has changed since its pool was made, by size and time, and by hash where those differ."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Source:
-    """What tells a file from another version of it."""
+    """One version of a file."""
 
     bytes: int
     """Its size; with the buffers beside it, if it is a .gltf file."""
@@ -19,21 +19,13 @@ class Source:
 
 
 def describe_source(path: Path) -> Source:
-    """The facts of a file as it is now.
-
-    Raises:
-        OSError: there is no such file, or it cannot be read.
-    """
+    """The present version of a file; an OSError if it cannot be read."""
     size, modified = _glance(path)
     return Source(size, modified, hash_source(path))
 
 
 def hash_source(path: Path) -> str:
-    """BLAKE2b of the contents, 32 hexadecimal digits.
-
-    Raises:
-        OSError: there is no such file, or it cannot be read.
-    """
+    """BLAKE2b of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
     digest = hashlib.blake2b(digest_size=16)
     for file in _files(path):
         with file.open("rb") as stream:
@@ -43,10 +35,10 @@ def hash_source(path: Path) -> str:
 
 
 def recheck(path: Path, source: Source) -> Source | None:
-    """Compare a file with what it was; its contents are read only if its size or time is another.
+    """Compare a file with an earlier version; its contents are read only if size or time differ.
 
     Returns:
-        What it is now: `source` itself, or one with another time (a copy, say); None if its contents have changed.
+        The present version: `source` itself, or one with another time; None if the contents have changed.
     """
     try:
         size, modified = _glance(path)

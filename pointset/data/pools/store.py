@@ -1,9 +1,8 @@
-"""Pools on disk: opened if they are there, made if they are not.
+"""Pools on disk: opened, or made first.
 
-A pool is made beside its place under a lock and renamed when it is whole, so a pool that is there is whole, and a run
-that was stopped leaves its finished shapes to the next. Opening compares the manifest, the sizes of the arrays, and the
-size and time of every shape's file with what they should be (a file with another time is read to be sure);
-`pointset.data.pools.verify` also reads every byte.
+A pool is made beside its place under a lock and renamed when it is whole; a stopped run leaves its finished shapes to
+the next. Opening checks the manifest, the sizes of the arrays, and the size and time of every shape's file;
+`pointset.data.pools.verify` reads every byte.
 """
 
 import contextlib
@@ -22,9 +21,9 @@ from tqdm import tqdm
 from pointset.data.catalogue.home import disk_errors_told, locked, make_folder
 from pointset.data.pools.manifest import FILE, Manifest, read_manifest
 from pointset.data.pools.partial import PartialPool, partial_folder
-from pointset.data.pools.plan import Plan
+from pointset.data.pools.plan import Plan, build_command
 from pointset.data.pools.pool import Pool
-from pointset.data.pools.shapes import Job, Result, make_shapes
+from pointset.data.pools.shapes import Result, make_shapes
 from pointset.data.pools.sources import recheck
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_text
@@ -42,8 +41,8 @@ class UnreadableShapesError(PointsetError, ValueError):
     Attributes:
         failures: the reason for each, by the shape's name.
         reports: the files that list them.
-        finished: how many shapes are kept for the next run.
-        remedy: what to do.
+        finished: number of shapes that are kept for the next run.
+        remedy: advice, which ends the message.
     """
 
     def __init__(self, failures: dict[str, str], finished: int, reports: Sequence[Path], remedy: str) -> None:
@@ -59,44 +58,46 @@ class UnreadableShapesError(PointsetError, ValueError):
 
 @dataclass(frozen=True)
 class Made:
-    """What was done for one pool."""
+    """The result of a build of one pool."""
 
     folder: Path
     shapes: int
     """In the pool, M."""
     sampled: int
-    """Of them, by this call; the others were there."""
+    """Of them, by this call."""
     failures: dict[str, str]
     """Why a file could not be used, by the shape's name."""
 
     def require(self, on_error: str, plan: Plan, reports: Path) -> None:
-        """Raise if files failed and that is not to be passed over, or none is left."""
+        """Raise if files failed, unless they may be skipped and others are left."""
         if self.failures and (on_error == "raise" or not self.shapes):
             skip = bool(self.shapes) and plan.sampling.points is not None
-            leave_out = f", or leave them out with `{plan.command('--on-error', 'skip')}`" if skip else ""
+            leave_out = (
+                f", or leave them out with `{build_command(plan.root, plan.sampling, '--on-error', 'skip')}`"
+                if skip
+                else ""
+            )
             remedy = f"mend them and run again, finished shapes are kept{leave_out}"
             raise UnreadableShapesError(self.failures, self.shapes, [reports / ERRORS], remedy)
 
 
 def load_pool(plan: Plan, *, workers: Workers | None = None, progress: bool = True) -> Pool:
-    """Open the pool of some shapes; make it first if it is not there.
+    """Open the pool of a plan; make it first if it is absent.
 
-    A pool that was finished without some shapes is opened with a warning that says how many. A pool of clouds that is
-    damaged, or older than its files, is read again; one of sampled meshes is an error, because models may
-    have been trained on it.
+    A pool that lacks shapes is opened with a warning. If it is damaged, or older than its files, a pool of clouds is
+    made again; a pool of meshes is refused, because models may have been trained on it.
 
     Args:
-        plan: what to open.
-        workers: where it is made; changes no byte.
+        plan: of the pool.
+        workers: that make it; they change no byte.
         progress: show a bar, if the output is a terminal.
 
     Returns:
         A pool whose points, by class and name, are mapped from disk, read-only: [M, P, 3] of meshes, ragged of clouds.
 
     Raises:
-        UnreadableShapesError: files cannot be read or sampled; the message names the first of them.
-        PointsetError: the disk is full or read-only, or a pool on disk is damaged or older than its meshes; the
-            message says what to do.
+        UnreadableShapesError: files cannot be read or sampled.
+        PointsetError: the disk is full or read-only, or the pool is damaged or older than its meshes.
     """
     if not plan.folder.is_dir():
         build_pool(plan, workers, progress=progress)
@@ -136,16 +137,16 @@ def build_pool(
     rebuild: bool = False,
     progress: bool = True,
 ) -> Made:
-    """Make a pool, or go on with one that a stopped run left; one that is there and right is left alone.
+    """Make a pool, or finish one that a stopped run left; an existing pool is checked and left alone.
 
     A second process that wants the same pool waits and uses it.
 
     Args:
-        plan: what to make.
-        workers: where the work is done.
-        on_error: what to do, after all files have been tried, when some could not be used: "raise", which keeps the
-            finished shapes for the next run, or "skip", which finishes the pool without them.
-        rebuild: make it again, whatever is there.
+        plan: of the pool.
+        workers: that make it.
+        on_error: if files cannot be used, after all have been tried: "raise", which keeps the finished shapes for the
+            next run, or "skip", which finishes the pool without them.
+        rebuild: make an existing pool again.
         progress: show a bar, if the output is a terminal.
 
     Raises:
@@ -170,17 +171,12 @@ def build_pool(
 
 
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
-    """Make what is missing, then the pool; the caller holds the lock."""
+    """Make the missing shapes, then the pool; the caller holds the lock."""
     partial = PartialPool(plan)
     before, failed = len(partial.finished), list[Result]()
-    jobs = [Job(row, one.name, one.path) for row, one in enumerate(plan.shapes) if row not in partial.finished]
-    bar = tqdm(
-        total=len(plan.shapes),
-        initial=before,
-        desc=f"making {plan.name}",
-        unit="shape",
-        disable=None if progress else True,
-    )
+    jobs = [job for job in enumerate(plan.shapes) if job[0] not in partial.finished]
+    show = {"desc": f"making {plan.name}", "unit": "shape", "disable": None if progress else True}
+    bar = tqdm(total=len(plan.shapes), initial=before, **show)
     with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as results:
         for result in results:
             if result.reason:
@@ -197,7 +193,7 @@ def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> M
 
 
 def _discard(folder: Path) -> None:
-    """Take away a pool and what is left of an unfinished one; the caller holds the lock."""
+    """Remove a pool and its unfinished shapes; the caller holds the lock."""
     for found in (folder, partial_folder(folder)):
         if found.exists():
             # Renamed first: half a folder under its own name would look like a damaged pool.
@@ -207,10 +203,10 @@ def _discard(folder: Path) -> None:
 
 
 def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
-    """Map the arrays of a finished pool, once they and the shapes' files are what they should be.
+    """Check a finished pool and its shapes' files, and map its arrays.
 
     Raises:
-        PointsetError: they are not; the message names what differs and the command that makes the pool again.
+        PointsetError: something differs; the message names it and the command that makes the pool again.
     """
     folder = plan.folder
     try:
@@ -222,9 +218,9 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
     except (PointsetError, OSError, ValueError) as error:
         raise PointsetError(
             f"the pool of points {folder} cannot be used: {error}; make it again with "
-            f"`{plan.command('--rebuild')}`, or delete that folder and run again"
+            f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
         ) from error
-    if current != manifest:  # files with a new time and their old contents need not be read again the next time
+    if current != manifest:  # files with a new time and old contents are not read again the next time
         with contextlib.suppress(OSError):
             write_text(folder / FILE, current.as_text())
     return current, arrays

@@ -1,4 +1,4 @@
-"""Reading every byte of the pools and of the meshes they were made from, and naming what is wrong."""
+"""Reading every byte of the pools and of the files they were made from, to name damage."""
 
 import json
 import shlex
@@ -19,25 +19,21 @@ from pointset.errors import PointsetError
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found in one pool."""
+    """Findings in one pool."""
 
     folder: Path
     shapes: int
     skipped: int
     problems: tuple[str, ...]
     remedy: str
-    """The command that puts it right."""
+    """The command that repairs it."""
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all pools of a data set, whatever their points, samplers and seeds.
-
-    Args:
-        name_or_folder: as for `load_dataset`.
-        progress: show a bar, if the output is a terminal.
+    """Verify all pools of a data set, named as for `load_dataset`.
 
     Raises:
-        PointsetError: there is no such data set, or it has no pool.
+        PointsetError: the data set is unknown, or has no pool.
     """
     root = find_folder(name_or_folder, progress)
     pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder) == str(root)]
@@ -46,23 +42,14 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     return [verify_pool(folder, progress=progress) for folder in pools]
 
 
-def verify_pool(folder: str | Path, *, progress: bool = True) -> Verified:
-    """Read a pool whole, and the files it was made from, and compare them with its manifest.
-
-    Args:
-        folder: the pool's, such as `plan.folder`.
-        progress: show a bar, if the output is a terminal.
-
-    Returns:
-        What was found; no problem is raised.
-    """
-    folder = Path(folder)
+def verify_pool(folder: Path, *, progress: bool = True) -> Verified:
+    """Read a pool and the files it was made from, and compare them with its manifest; problems are not raised."""
+    remedy = f"rm -r {shlex.quote(str(folder))}"
     try:
         manifest = read_manifest(folder)
     except PointsetError as error:
-        return Verified(folder, 0, 0, (str(error),), f"rm -r {shlex.quote(str(folder))}")
+        return Verified(folder, 0, 0, (str(error),), remedy)
     problems = list(_array_problems(folder, manifest, progress)) + list(_file_problems(manifest, progress))
-    remedy = f"rm -r {shlex.quote(str(folder))}"
     if manifest.sampling.points is not None:
         flags = ["--rebuild", *(["--on-error", "skip"] if manifest.skipped else [])]
         remedy = build_command(manifest.folder, manifest.sampling, *flags)
@@ -99,7 +86,7 @@ def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]
 
 
 def _made_from(folder: Path) -> str | None:
-    """The data set's folder that a manifest names, if it can be read so far; of any format."""
+    """The data set's folder in a manifest of any format, if that can be read."""
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return str(content["folder"])

@@ -37,20 +37,13 @@ KINDS: dict[str, Callable[[Generator], list[Trimesh]]] = {
 }
 SPLITS = ("train", "test")
 FORMAT = 2
-"""Of what is generated: it goes up whenever a seed gives other meshes than before."""
+"""Goes up whenever a seed gives other meshes."""
 MARKER = "shapes10.json"
-"""Written last: says by which format the folder was made, and that it is whole and ours."""
+"""Written last, with the format: a folder that has it is whole and ours."""
 
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
-    """Build one instance.
-
-    Args:
-        kind: a key of `KINDS`.
-        split: "train" or "test".
-        number: from 0; the instance does not depend on how many others there are.
-        seed: of the whole data set.
-    """
+    """Build instance `number`, from 0, of a kind and a split; it does not depend on the number of others."""
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
     return finished(KINDS[kind](rng), rng)
 
@@ -66,15 +59,15 @@ def is_current(folder: Path) -> bool:
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
     """Write the data set, unless it is there; the same seed gives the same bytes.
 
-    Files are written beside `folder` and renamed into place when all are there: a build that was killed leaves nothing
-    that looks finished. A folder that another version made is replaced, with a warning.
+    Files are written beside `folder`, which is renamed when they are whole. A folder that another version made is
+    replaced, with a warning.
 
     Args:
-        folder: becomes `folder/kind/split/kind_0001.off`; numbers run on from train to test, as in ModelNet.
+        folder: of `kind/split/kind_0001.off`; numbers run on from train to test, as in ModelNet.
         seed: of every instance.
         train: instances per kind for training.
         test: instances per kind for testing.
-        progress: show a bar, where the output is a terminal.
+        progress: show a bar, if the output is a terminal.
 
     Raises:
         PointsetError: the folder holds something that is not this data set.

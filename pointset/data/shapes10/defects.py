@@ -1,4 +1,4 @@
-"""What happens to a thing in the world: no two copies are alike, and few are whole."""
+"""Defects of the objects: lost parts, dents, shear, holes."""
 
 from __future__ import annotations
 

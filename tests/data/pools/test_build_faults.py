@@ -84,6 +84,10 @@ def test_a_data_set_without_one_good_mesh_makes_no_pool(home: Path, few: Path) -
         path.write_text("OFF\n3 1 0\n0 0 0\n1 1 1\n2 2 2\n3 0 1 2\n")
     with pytest.raises(UnreadableShapesError, match=r"6 of 6 files cannot be used .*no area"):
         build(few, on_error="skip")
+    for path in few.rglob("*.off"):
+        path.unlink()
+    with pytest.raises(PointsetError, match="class0 holds no mesh"):
+        build(few)
 
 
 def test_a_reader_that_breaks_down_is_a_bad_mesh(home: Path, meshes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +167,6 @@ def test_a_read_only_home_is_one_sentence_and_its_pools_can_be_read(
         ({"on_error": "ignore"}, "on_error.*raise or skip.*'ignore'"),
         ({"points": 0}, "at least 1 point per shape, got 0"),
         ({"sampler": "random"}, "uniform.*'random'"),
-        ({"splits": ("trial",)}, "no shape in split 'trial'"),
     ],
 )
 def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, Any], words: str) -> None:

@@ -36,7 +36,7 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     make_shape = shapes.make_shape
 
     def record(job: Job, sampling: Sampling) -> Result:
-        names.append(job.name)
+        names.append(job[1].name)
         return make_shape(job, sampling)
 
     monkeypatch.setattr(shapes, "make_shape", record)
