@@ -198,13 +198,8 @@ def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else() -> None
     )
 
 
-def test_a_pool_on_disk_has_the_fingerprint_of_its_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    for number in range(2):
-        path = tmp_path / "parts" / f"class{number}" / "train" / "part.off"
-        path.parent.mkdir(parents=True)
-        path.write_text(f"OFF\n3 1 0\n0 0 0\n1 0 0\n0 {number + 1} 0\n3 0 1 2\n")
-    mapped = load_dataset(tmp_path / "parts", "train", 5, pool_points=9)
+def test_a_pool_on_disk_has_the_fingerprint_of_its_points(home: Path, few: Path) -> None:
+    mapped = load_dataset(few, "train", 5, pool_points=9)
     in_memory = dataclasses.replace(mapped.source_pool, points=np.array(mapped.pool), checksums=())
     assert mapped.source_pool.checksums
     assert PointSets(in_memory, DataOptions(points=5)).fingerprint == mapped.fingerprint
@@ -227,12 +222,6 @@ def test_wrong_requests_say_what_is_possible(request_it: Any, words: str) -> Non
 
 
 # Loading
-
-
-@pytest.fixture
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
@@ -270,30 +259,30 @@ def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], word
         load_dataset(release(tmp_path / "release"), **{"points": 7, **options})
 
 
-def test_what_is_neither_folder_nor_card_gets_the_nearest_cards(own_home: Path) -> None:
+def test_what_is_neither_folder_nor_card_gets_the_nearest_cards(home: Path) -> None:
     with pytest.raises(PointsetError, match=r"'modelnet41' is neither a folder nor.*modelnet40"):
         load_dataset("modelnet41")
     with pytest.raises(PointsetError, match="neither a folder nor"):
-        load_dataset(own_home / "nowhere")
+        load_dataset(home / "nowhere")
     with pytest.raises(PointsetError, match="'modelnet40' is neither"):
         load_dataset(Path("modelnet40"))  # a path is never a card
 
 
 @pytest.mark.parametrize("name", ["modelnet10", "modelnet40", "modelnet40-hdf5"])
-def test_absent_data_is_told_where_to_get_and_to_put_it(own_home: Path, name: str) -> None:
+def test_absent_data_is_told_where_to_get_and_to_put_it(home: Path, name: str) -> None:
     with pytest.raises(PointsetError, match=r"https?://\S+\.zip") as caught:
         load_dataset(name)
-    assert str(own_home / "datasets") in str(caught.value)
+    assert str(home / "datasets") in str(caught.value)
 
 
-def test_a_cards_data_is_found_under_the_archives_name_and_checked(own_home: Path) -> None:
-    release(own_home / "datasets" / "modelnet40_ply_hdf5_2048")
+def test_a_cards_data_is_found_under_the_archives_name_and_checked(home: Path) -> None:
+    release(home / "datasets" / "modelnet40_ply_hdf5_2048")
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
 
 
-def test_a_copy_that_lacks_shapes_is_refused(own_home: Path) -> None:
-    folder = release(own_home / "datasets" / "modelnet40-hdf5", classes=40)
+def test_a_copy_that_lacks_shapes_is_refused(home: Path) -> None:
+    folder = release(home / "datasets" / "modelnet40-hdf5", classes=40)
     names = load_card("modelnet40-hdf5").classes
     (folder / "shape_names.txt").write_text("\n".join(names))
     with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
@@ -321,16 +310,16 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return folders
 
 
-def test_the_embedded_data_set_is_built_at_first_use(own_home: Path, builds: list[Path]) -> None:
+def test_the_embedded_data_set_is_built_at_first_use(home: Path, builds: list[Path]) -> None:
     data = load_dataset("shapes10", points=7, pool_points=9)
     assert (len(data), data.classes, data.up, data.name) == (3, ["a", "b"], "y", "shapes10")
     assert len(load_dataset("shapes10", "test", points=7, pool_points=9)) == 2
-    assert builds == [own_home / "datasets" / "shapes10"]
+    assert builds == [home / "datasets" / "shapes10"]
 
 
-def test_a_damaged_embedded_data_set_says_what_to_delete(own_home: Path, builds: list[Path]) -> None:
+def test_a_damaged_embedded_data_set_says_what_to_delete(home: Path, builds: list[Path]) -> None:
     load_dataset("shapes10", points=7, pool_points=9)
-    (own_home / "datasets" / "shapes10" / "a" / "train" / "2.off").unlink()
+    (home / "datasets" / "shapes10" / "a" / "train" / "2.off").unlink()
     with pytest.raises(PointsetError, match=r"has 2 train shapes where shapes10 has 3: delete that folder"):
         load_dataset("shapes10", points=7, pool_points=9)
 

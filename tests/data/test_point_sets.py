@@ -171,8 +171,7 @@ TETRAHEDRON = "OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 0 3 2
 
 
 @pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+def parts(home: Path, tmp_path: Path) -> Path:
     for name in ("a/train/1", "a/test/2", "b/train/3", "b/test/4"):
         path = (tmp_path / "parts" / name).with_suffix(".off")
         path.parent.mkdir(parents=True)
@@ -198,13 +197,13 @@ def test_normals_belong_to_the_points_of_the_fixed_view(parts: Path) -> None:
 
 
 @pytest.mark.parametrize(("built", "normals"), [(False, False), (True, True), (True, False)])
-def test_a_pool_that_was_built_is_used(parts: Path, tmp_path: Path, built: bool, normals: bool) -> None:
+def test_a_pool_that_was_built_is_used(parts: Path, home: Path, built: bool, normals: bool) -> None:
     build_dataset(parts, points=300, normals=built, progress=False, workers=1)
-    pools = {path: path.stat().st_mtime_ns for path in (tmp_path / "home" / "pools").iterdir()}
+    pools = {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()}
     for split in ("train", "test"):
         data = load_dataset(parts, split, points=50, pool_points=300, normals=normals)
         assert (data.describe()["pool"], data.has_normals) == (300, normals)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "home" / "pools").iterdir()} == pools
+    assert {path: path.stat().st_mtime_ns for path in (home / "pools").iterdir()} == pools
 
 
 def test_the_order_of_the_classes_is_part_of_the_fingerprint(parts: Path) -> None:

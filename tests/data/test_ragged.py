@@ -24,9 +24,8 @@ SIZES = (3, 9, 5, 20, 1, 12, 7, 9, 9, 4)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(home: Path, tmp_path: Path) -> Path:
     """Two classes of clouds in five formats; every cloud is far from zero, where padding would show."""
-    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     rng = np.random.default_rng(0)
     for number, size in enumerate(SIZES):
         cloud = rng.normal([50, 60, 70, 0, 0, 0], size=(size, 6))
@@ -138,9 +137,9 @@ def test_normals_go_with_their_points(folder: Path) -> None:
         load_dataset(folder, points=8).normals_of(0)
 
 
-def test_the_pool_on_disk_follows_its_files(folder: Path, tmp_path: Path) -> None:
+def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:
     before = load_dataset(folder, points=8)
-    pools = list((tmp_path / "home" / "pools").glob("*/points.npy"))
+    pools = list((home / "pools").glob("*/points.npy"))
     assert len(pools) == 1
     modified = pools[0].stat().st_mtime_ns
     assert load_dataset(folder, points=8).fingerprint == before.fingerprint
@@ -153,14 +152,14 @@ def test_the_pool_on_disk_follows_its_files(folder: Path, tmp_path: Path) -> Non
     assert load_dataset(folder, points=8).fingerprint == after.fingerprint
 
 
-def test_a_bad_file_stops_loading_and_is_named(folder: Path, tmp_path: Path) -> None:
+def test_a_bad_file_stops_loading_and_is_named(folder: Path, home: Path) -> None:
     (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
     with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 or 6 numbers, found 2"):
         load_dataset(folder, points=8)
-    assert not list((tmp_path / "home" / "pools").glob("*/manifest.json"))
+    assert not list((home / "pools").glob("*/manifest.json"))
 
 
-def test_workers_change_nothing(folder: Path, tmp_path: Path) -> None:
+def test_workers_change_nothing(folder: Path) -> None:
     alone = load_dataset(folder, points=8)
     plan = Plan.of("scans-train", list_folder(folder, "train"), Sampling.none(normals=False))
     build_pool(plan, Workers(2), rebuild=True, progress=False)

@@ -112,7 +112,7 @@ def test_a_folder_with_something_of_the_users_is_left_alone(name, built, tmp_pat
         (folder / name).parent.unlink()
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("mine")
-    with pytest.raises(PointsetError, match=rf"is not the generated shapes10, for it holds {name[:4]}.*: move it away"):
+    with pytest.raises(PointsetError, match=rf"is not the generated shapes10, it holds {name[:4]}"):
         build_shapes10(folder, progress=False)
     assert (folder / name).read_text() == "mine"
 

@@ -53,7 +53,7 @@ def _require_apart(folder: Path) -> None:
         for name in _listed(folder, path.name.removesuffix("_files.txt")):
             if name in found:
                 where = f"twice in {path.name}" if found[name] == path.name else f"in {found[name]} and in {path.name}"
-                raise PointsetError(f"{folder}: {name} is listed {where}: a file may count once, so mend the lists")
+                raise PointsetError(f"{folder}: {name} is listed {where}: list every file once")
             found[name] = path.name
 
 

@@ -77,7 +77,7 @@ class Made:
                 if skip
                 else ""
             )
-            remedy = f"mend them and run again, finished shapes are kept{leave_out}"
+            remedy = f"correct them and run again, finished shapes are kept{leave_out}"
             raise UnreadableShapesError(self.failures, self.shapes, [reports / ERRORS], remedy)
 
 

@@ -112,6 +112,6 @@ def _require_ours(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
         if not ours.fullmatch(path.relative_to(folder).as_posix()):
             raise PointsetError(
-                f"{folder} is not the generated shapes10, for it holds {path.relative_to(folder)}: move it away, and "
+                f"{folder} is not the generated shapes10, it holds {path.relative_to(folder)}: move it away, and "
                 "shapes10 will be built there"
             )

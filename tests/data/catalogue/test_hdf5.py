@@ -37,6 +37,7 @@ def release(tmp_path: Path) -> Path:
 
 def test_files_are_read_in_the_order_of_their_list_by_base_name(release: Path) -> None:
     assert is_hdf5_folder(release)
+    assert not is_hdf5_folder(release.parent)
     train = read_hdf5_folder(release, "train")
     with h5py.File(release / "ply_data_train0.h5") as first, h5py.File(release / "ply_data_train1.h5") as second:
         np.testing.assert_array_equal(train.points, np.concatenate([first["data"][:], second["data"][:]]))
@@ -55,6 +56,11 @@ def test_double_precision_and_flat_labels_are_taken(release: Path) -> None:
     assert test.labels.tolist() == [1, 0]
 
 
+def put(name: str, content: bytes | None) -> Any:
+    """Replace a file of the release, or remove it."""
+    return lambda folder: (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+
+
 def break_nothing_but(name: str, **arrays: Any) -> Any:
     return lambda folder: write_file(folder / name, **arrays)
 
@@ -67,27 +73,17 @@ WITH_NAN[1, 3, 2] = np.nan
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda folder: (folder / "ply_data_test0.h5").unlink(), "ply_data_test0.h5.*missing"),
-        (lambda folder: (folder / "ply_data_test0.h5").write_bytes(b"no HDF5"), "ply_data_test0.h5.*HDF5"),
-        (lambda folder: (folder / "shape_names.txt").unlink(), "shape_names.txt is missing.*classes"),
-        (lambda folder: (folder / "test_files.txt").unlink(), "test_files.txt is missing.*test files"),
-        (lambda folder: (folder / "test_files.txt").write_text("\n \n"), "test_files.txt is empty"),
+        (put("ply_data_test0.h5", None), "ply_data_test0.h5.*missing"),
+        (put("ply_data_test0.h5", b"no HDF5"), "ply_data_test0.h5.*HDF5"),
+        (put("shape_names.txt", None), "shape_names.txt is missing.*classes"),
+        (put("test_files.txt", None), "test_files.txt is missing.*test files"),
+        (put("test_files.txt", b"\n \n"), "test_files.txt is empty"),
+        (put("test_files.txt", b"a/ply_data_test0.h5\nb/ply_data_test0.h5\n"), "ply_data_test0.h5 .*twice in .*test_f"),
         (
-            lambda folder: (folder / "test_files.txt").write_text("a/ply_data_test0.h5\nb/ply_data_test0.h5\n"),
-            r"ply_data_test0.h5 is listed twice in .*test_files.txt",
+            put("train_files.txt", b"ply_data_test0.h5\n"),
+            "ply_data_test0.h5 .*in test_files.txt and in train_files.txt",
         ),
-        (
-            lambda folder: (folder / "train_files.txt").write_text("ply_data_test0.h5\n"),
-            r"ply_data_test0.h5 is listed in test_files.txt and in train_files.txt",
-        ),
-        (
-            lambda folder: (folder / "shape_names.txt").write_bytes("théière\nbed\nsofa\n".encode("latin-1")),
-            r"shape_names.txt .*UTF-8",
-        ),
-        (
-            lambda folder: (folder / "test_files.txt").write_bytes("données/ply_data_test0.h5\n".encode("latin-1")),
-            r"test_files.txt .*UTF-8",
-        ),
+        (put("shape_names.txt", "théière\nbed\nsofa\n".encode("latin-1")), "shape_names.txt .*UTF-8"),
         (break_nothing_but("ply_data_test0.h5", label=GOOD_LABEL), "no data set 'data': found label"),
         (break_nothing_but("ply_data_test0.h5", data=clouds(2)), "no data set 'label': found data"),
         (
@@ -116,10 +112,6 @@ def test_clouds_of_different_sizes_are_refused(release: Path) -> None:
     write_file(release / "ply_data_train1.h5", data=clouds(2, points=8), label=[[2], [2]])
     with pytest.raises(PointsetError, match=r"different sizes: \[7, 8\]"):
         read_hdf5_folder(release, "train")
-
-
-def test_other_folders_are_not_taken_for_the_release(tmp_path: Path) -> None:
-    assert not is_hdf5_folder(tmp_path)
 
 
 def test_the_real_release_has_the_official_counts(real_data: Path) -> None:

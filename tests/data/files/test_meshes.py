@@ -73,21 +73,16 @@ def cut(file_type: str, **options: str) -> bytes:
 
 BAD_FILES = {
     "missing.obj": (None, "cannot be read: No such file or directory"),
-    "missing.off": (None, "cannot be read: No such file or directory"),
     "points.xyz": (b"0 0 0\n", "ends in one of .glb, .gltf, .obj, .off, .ply, .stl, not in '.xyz'"),
     "mesh": (b"OFF", "not in 'no suffix'"),
     "empty.obj": (b"\n", "found an empty file"),
-    "empty.stl": (b"", "found an empty file"),
-    "empty.glb": (b"", "found an empty file"),
     "text.obj": (b"hello\n", "found no triangles"),
     "text.stl": (b"hello\n", "found no triangles"),
     "text.ply": (b"hello\n", "cannot be read as PLY: ValueError: Not a ply file!"),
-    "text.glb": (b"hello, this is no mesh at all\n", "cannot be read as GLB"),
     "text.gltf": (b"hello\n", "cannot be read as GLTF"),
     "points.obj": (TRIANGLE.encode(), "found no triangles (a point cloud alone has none)"),
     "points.ply": (trimesh.PointCloud(BOX.vertices).export(file_type="ply"), "found no triangles"),
     "nan.obj": ((TRIANGLE + "v nan 0 0\nf 1 2 4\n").encode(), "vertex 3 has a coordinate that is not finite"),
-    "overflow.obj": ((TRIANGLE + "v 1e999 0 0\nf 1 2 4\n").encode(), "vertex 3 has a coordinate that is not"),
     "range.obj": ((TRIANGLE + "f 1 2 4\n").encode(), "cannot be read as OBJ: IndexError"),
     "zero.obj": ((TRIANGLE + "f 1 2 3\nf 1/1 2/2 0/3\n").encode(), "line 5: expected vertex indices from 1 on"),
     "word.obj": ((TRIANGLE + "v 0 zero 0\nf 1 2 3\n").encode(), "cannot be read as OBJ"),
@@ -110,22 +105,6 @@ def test_a_bad_file_is_a_mesh_error_of_one_sentence(tmp_path: Path, name: str) -
     assert message.startswith(str(tmp_path / name))
     assert words in message
     assert message.isprintable()
-
-
-@pytest.mark.parametrize("name", ["folder.off", "folder.obj"])
-def test_a_folder_is_no_mesh(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).mkdir()
-    with pytest.raises(MeshError, match=rf"{name}: cannot be read: Is a directory"):
-        read_mesh(tmp_path / name)
-
-
-@pytest.mark.parametrize("end", [0.3, 0.6, 0.95])
-def test_a_text_ply_cut_anywhere_is_refused(tmp_path: Path, end: float) -> None:
-    content = trimesh.creation.icosphere(subdivisions=1).export(file_type="ply", encoding="ascii")
-    content = content.encode() if isinstance(content, str) else content
-    (tmp_path / "cut.ply").write_bytes(content[: int(len(content) * end)])
-    with pytest.raises(MeshError, match="lines after its header"):
-        read_mesh(tmp_path / "cut.ply")
 
 
 GOOD = np.eye(3)
