@@ -24,7 +24,7 @@ from .geometric import GeometricSets as GeometricSets
 from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
 from .point_sets import PointSets as PointSets
-from .pools.pool import Pool as Pool
+from .pool import Pool as Pool
 from .ragged import pad_sets as pad_sets
 from .sampling import downsample as downsample
 from .sampling import sample_points as sample_points

@@ -16,8 +16,8 @@ from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.geometric import geometric_pool
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
 from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.pool import Pool
 from pointset.data.pools.store import load_pool
 from pointset.errors import PointsetError
 

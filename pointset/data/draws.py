@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pointset.data.pools.pool import Pool
+from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
 
 Places = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 from pointset.data.files.clouds import require_cloud
 from pointset.data.files.meshes import Mesh
 from pointset.data.options import DataOptions
-from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError
 

@@ -16,7 +16,7 @@ from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.pools.pool import Pool
+from pointset.data.pool import Pool
 from pointset.data.ragged import pad_rows
 from pointset.errors import PointsetError
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from pointset.data.batches import one_thread
 from pointset.data.dataset import PointSets
-from pointset.data.pools.pool import Pool
+from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt, find_corruption

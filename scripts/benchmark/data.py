@@ -29,7 +29,7 @@ from pointset.data import PointSets, read_mesh, sample_points
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import batches
 from pointset.data.options import DataOptions
-from pointset.data.pools.pool import Pool
+from pointset.data.pool import Pool
 
 Task = Callable[[Path], Any]
 

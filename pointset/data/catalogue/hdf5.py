@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pool import AS_RELEASED, Pool
 from pointset.errors import PointsetError
 
 SHAPE_NAMES = "shape_names.txt"

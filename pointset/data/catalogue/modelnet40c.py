@@ -7,7 +7,7 @@ import numpy as np
 
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.hdf5 import check_clouds
-from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pool import AS_RELEASED, Pool
 from pointset.errors import PointsetError
 
 LABELS = "label.npy"

@@ -5,7 +5,7 @@ from pathlib import Path
 from pointset.data.catalogue.hdf5 import is_hdf5_folder, read_hdf5_folder
 from pointset.data.catalogue.modelnet40c import is_modelnet40c_folder, read_modelnet40c
 from pointset.data.catalogue.scanobjectnn import is_scanobjectnn_folder, read_scanobjectnn
-from pointset.data.pools.pool import Pool
+from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.hdf5 import read_hdf5_file
-from pointset.data.pools.pool import AS_RELEASED, Pool
+from pointset.data.pool import AS_RELEASED, Pool
 from pointset.errors import PointsetError
 
 # Folder and ending of the file names of each variant, from the authors' README, section "h5 files". Those that end in

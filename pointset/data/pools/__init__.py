@@ -1,5 +1,5 @@
 """Points of shapes, kept on disk and mapped into memory: build, open, verify.
 
-`pool` is what sets are drawn from. `plan` says what to make, `shapes` makes it in any number of processes, `partial`
-keeps what is finished, `manifest` describes the whole, `store` opens or makes a pool, `build` makes all of a data set.
+`plan` says what to make, `shapes` makes it in any number of processes, `partial` keeps finished shapes, `manifest`
+describes the whole, `store` opens or makes a pool, `build` makes all of a data set.
 """

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.home import pools_home
 from pointset.data.options import SAMPLERS
-from pointset.data.pools.pool import AS_RELEASED
+from pointset.data.pool import AS_RELEASED
 from pointset.errors import PointsetError
 
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from pointset.data.catalogue.home import disk_errors_told, locked, make_folder
+from pointset.data.pool import Pool
 from pointset.data.pools.manifest import FILE, Manifest, read_manifest
 from pointset.data.pools.partial import PartialPool, partial_folder
 from pointset.data.pools.plan import Plan, build_command
-from pointset.data.pools.pool import Pool
 from pointset.data.pools.shapes import Result, make_shapes
 from pointset.data.pools.sources import recheck
 from pointset.errors import PointsetError
