@@ -29,7 +29,7 @@ def classify(run: Path, files: list[Path], *, as_json: Json = False) -> None:
         as_json: print JSON.
     """
     from pointset.training.checkpoints import load_run
-    from pointset.training.loop import find_device
+    from pointset.training.devices import find_device
 
     model, description = load_run(run)
     model = model.to(find_device("auto"))

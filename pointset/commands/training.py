@@ -53,7 +53,7 @@ def train(
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
-    """Train one model. A run that was cut off goes on when the same command is given again.
+    """Train one model. The same command continues an interrupted run.
 
     Several GPUs, or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 
@@ -100,13 +100,13 @@ def evaluate(
         run: the folder that `pointset train` wrote.
         data: a card's name or a folder; the data set of the run when not given.
         split: "test" or "train".
-        calibrate: fit a temperature on the run's validation split too, and say what it changes; the accuracy is not.
+        calibrate: also fit a temperature on the run's validation split; it changes probabilities, not the accuracy.
         as_json: print JSON.
     """
     from pointset.data.loading import load_like
     from pointset.evaluation import evaluate as evaluate_model
     from pointset.training.checkpoints import load_run
-    from pointset.training.loop import find_device
+    from pointset.training.devices import find_device
 
     network, description = load_run(run)
     sets = load_like(description["data"], split, data)
@@ -148,7 +148,7 @@ def _print_calibration(result: dict[str, Any]) -> None:
 
 
 def _check_options(model: str, options: ModelOptions) -> None:
-    """Refuse an option that was given and that the model has no use for: it is a mistake, or a misunderstanding."""
+    """Refuse options that the model does not use, where they differ from their defaults."""
     from pointset.zoo.names import used_options
 
     usual = ModelOptions().as_dict()
@@ -156,4 +156,4 @@ def _check_options(model: str, options: ModelOptions) -> None:
     used = used_options(model)
     for name in given:
         if name not in used:
-            raise PointsetError(f"{model} has no use for {name}: leave it out; it has {', '.join(sorted(used))}")
+            raise PointsetError(f"{model} does not use {name}: leave it out; it uses {', '.join(sorted(used))}")

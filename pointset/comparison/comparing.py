@@ -15,8 +15,8 @@ from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
+from pointset.training.devices import find_device
 from pointset.training.distributed import world_size
-from pointset.training.loop import find_device
 
 
 def run_experiment(

@@ -1,4 +1,4 @@
-"""Numbers from predictions: accuracy, and how far it can be trusted.
+"""Metrics: accuracy, calibration, robustness, costs, symmetry, mixtures.
 
 Imports: `data`, `nn`, `runs`. Imported by: `commands`, `comparison`, `tasks`, `training`, `viz`.
 """

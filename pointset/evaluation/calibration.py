@@ -1,7 +1,7 @@
-"""How far probabilities can be believed: Brier score, expected calibration error, temperature scaling.
+"""How reliable probabilities are: Brier score, expected calibration error, temperature scaling.
 
-Written as pure functions of logits [shapes, classes] and labels [shapes]. A prediction's confidence is its largest
-probability; a classifier is calibrated when, of the predictions made with confidence c, a share c is right.
+All are pure functions of logits [shapes, classes] and labels [shapes]. A prediction's confidence is its largest
+probability; a classifier is calibrated if a share c of the predictions with confidence c is right.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from numpy import ndarray
 from pointset.errors import PointsetError
 
 BINS = 15
-"""As usual since Guo et al., arXiv 1706.04599."""
+"""The usual number since Guo et al., arXiv 1706.04599."""
 Edges = Literal["width", "mass"]
 
 
@@ -61,16 +61,16 @@ def reliability(
         logits: of the test shapes.
         labels: their classes.
         edges: "width" for bins of equal width on (0, 1], as in arXiv 1706.04599, eq. 3; "mass" for bins with equally
-            many predictions, which do not depend on a few crowded bins (Nguyen and O'Connor 2015).
+            many predictions, so that a few crowded bins do not decide the error (Nguyen and O'Connor 2015).
         bins: how many.
 
     Raises:
         PointsetError: there are no predictions, or no bins.
     """
     if not len(labels) or bins < 1:
-        raise PointsetError(f"{len(labels)} predictions in {bins} bins say nothing: give at least one of each")
+        raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
     found = probabilities(logits)
-    # The prediction is that of the logits: those that differ by next to nothing have the same probability.
+    # Logits that differ by little can have the same probability, so the prediction is that of the logits.
     confidence, right = found.max(axis=1), logits.argmax(axis=1) == labels
     if edges == "width":
         place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
@@ -84,21 +84,10 @@ def reliability(
     return Reliability(mean_confidence, accuracy, counts[full] / len(labels))
 
 
-def calibration_error(
-    logits: Float[ndarray, "shapes classes"],
-    labels: Int[ndarray, " shapes"],
-    edges: Edges = "width",
-    bins: int = BINS,
-) -> float:
-    """Expected calibration error; see `reliability`."""
-    return reliability(logits, labels, edges, bins).error
-
-
 def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"]) -> float:
     """The temperature T > 0 for which softmax(logits / T) has the smallest log loss (arXiv 1706.04599, section 4.2).
 
-    Fit it on validation shapes, never on those that are tested: dividing all logits by one positive number leaves
-    their order, and so every prediction and the accuracy, as they are.
+    Fit it on validation shapes, never on test shapes. It keeps the order of the logits, and with it every prediction.
 
     Raises:
         PointsetError: there are no shapes to fit on.
@@ -107,7 +96,7 @@ def fit_temperature(logits: Float[ndarray, "shapes classes"], labels: Int[ndarra
     from scipy.special import logsumexp
 
     if not len(labels):
-        raise PointsetError("no shapes to fit a temperature on: train with a validation split (--validation 0.1)")
+        raise PointsetError("a temperature is fitted on validation shapes, got 0: train with --validation 0.1")
     wide = logits.astype(np.float64)
     chosen = wide[np.arange(len(labels)), labels]
 

@@ -43,32 +43,25 @@ def measure_costs(
         models: of the zoo, all on one device.
         points: per set.
         batch_size: sets per training step, for the memory.
-        repeats: timings of each model; they take turns, so that a busy moment of the machine hits all alike.
+        repeats: timings of each model; the models take turns, so that a busy moment of the machine affects all.
         threads: of torch.
     """
     with torch_threads(threads):
-        return _measure(models, points, batch_size, repeats)
-
-
-def _measure(models: Sequence[nn.Module], points: int, batch_size: int, repeats: int) -> list[Cost]:
-    times: list[list[float]] = [[] for _ in models]
-    for _ in range(repeats):
-        for model, found in zip(models, times, strict=True):
-            found.append(latency_ms(model, points))
-    return [
-        Cost(
-            multiply_adds=multiply_adds(model, points),
-            latency_ms=round(statistics.median(found), 3),
-            step_memory_mb=round(step_memory(model, points, batch_size) / 1e6, 1),
-        )
-        for model, found in zip(models, times, strict=True)
-    ]
+        rounds = [[latency_ms(model, points) for model in models] for _ in range(repeats)]
+        return [
+            Cost(
+                multiply_adds=multiply_adds(model, points),
+                latency_ms=round(statistics.median(times), 3),
+                step_memory_mb=round(step_memory(model, points, batch_size) / 1e6, 1),
+            )
+            for model, times in zip(models, zip(*rounds, strict=True), strict=True)
+        ]
 
 
 def multiply_adds(model: nn.Module, points: int) -> int:
     """Multiply-adds of all matrix products of a forward pass over one set, those of distances between rows included.
 
-    torch's own counter sees them, on a CPU whatever the model's device: the count is the same on all.
+    torch's own counter counts them on a CPU, whichever the model's device: the count is the same.
     """
     model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     clouds = clouds_for(model, 1, points)
@@ -92,7 +85,7 @@ def flops(work: Callable[[], object]) -> int:
 
 @contextmanager
 def _unfused() -> Iterator[None]:
-    """Make attention and recurrent layers of plain products: the counter does not know their kernels for CPUs."""
+    """Compute attention and recurrent layers by plain products: the counter does not know their CPU kernels."""
     attention, recurrent = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
@@ -147,14 +140,14 @@ def _peak_on_gpu(step: Callable[[], None], device: torch.device) -> int:
 
 
 def held_at_peak(step: Callable[[], None]) -> int:
-    """The most bytes that results of operators hold at one time; the peak of a process never falls, this one does."""
+    """The most bytes that results of operators hold at one time (the peak of a whole process never falls)."""
     with _Held() as held:
         step()
     return held.peak
 
 
 class _Held(TorchDispatchMode):
-    """Sees every operator, backward pass included, and follows the memory of its results until it is freed."""
+    """Follows the memory of the results of every operator, backward pass included, until it is freed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,6 +182,6 @@ def clouds_for(model: nn.Module, sets: int, points: int) -> Tensor:
 
 
 def wait_for(device: torch.device) -> None:
-    """Until a GPU has done what it was given."""
+    """Wait until a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians with diagonal covariances, many at a time: drawing them, and how likely they make some data.
+"""Batches of mixtures of Gaussians with diagonal covariances: drawing them, and likelihoods under them.
 
     p(x) = sum_j pi_j N(x; mu_j, diag(sigma_j^2))                           arXiv 1810.00825, section 5.3
 
@@ -23,7 +23,7 @@ SPREAD = 4.0
 SIGMA = 0.3
 """Of every drawn component, in each dimension."""
 LEAST_SCALE = 1e-3
-"""Below it no scale falls, of a model or of EM: a component that closes in on one element has no largest likelihood.
+"""The smallest scale, of a model or of EM: a component that shrinks onto one element has an unbounded likelihood.
 A three-hundredth of SIGMA: a wrong scale of this size costs a model far more than it gains."""
 
 
@@ -40,7 +40,7 @@ class Mixture:
 
     @classmethod
     def from_output(cls, output: Tensor) -> "Mixture":
-        """Read what a model says of each component, [B, k, 1 + 2 d]: a logit, d means, and d scales before softplus.
+        """Read a model's output, [B, k, 1 + 2 d]: of each component a logit, d means, and d scales before softplus.
 
         Raises:
             PointsetError: the last axis is not 1 + 2 d.

@@ -1,4 +1,4 @@
-"""Numbers from predictions: every test shape once, accuracy over shapes and not over batches."""
+"""Metrics of predictions: every test shape once, means over shapes and not over batches."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from torch import nn
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation.calibration import Edges, brier_score, calibration_error, probabilities
+from pointset.evaluation.calibration import Edges, brier_score, probabilities, reliability
 from pointset.evaluation.unpadded import logits_of
 from pointset.nn.modes import in_evaluation_mode
 
@@ -37,7 +37,7 @@ class Evaluation:
 
     @property
     def per_class(self) -> dict[str, float]:
-        """Share of the shapes of each class that are right; classes without a shape are left out."""
+        """Recall of each class, the share of its shapes that are right; classes without a shape are left out."""
         from sklearn.metrics import recall_score
 
         present = np.unique(self.labels)
@@ -75,7 +75,7 @@ class Evaluation:
 
     def calibration_error(self, edges: Edges = "width") -> float:
         """Expected calibration error over 15 bins of equal width, or of equal mass; see `reliability`."""
-        return calibration_error(self.logits, self.labels, edges)
+        return reliability(self.logits, self.labels, edges).error
 
     def at_temperature(self, temperature: float) -> "Evaluation":
         """The same predictions with logits / temperature; the accuracy is the same."""
@@ -113,7 +113,7 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     stacked = torch.cat(logits).numpy()
     if stacked.shape[1] != len(data.classes):
         raise PointsetError(
-            f"the model tells {stacked.shape[1]} classes apart, {data.name} has {len(data.classes)}: "
+            f"the model has {stacked.shape[1]} classes and {data.name} has {len(data.classes)}: "
             "evaluate on the data set it was trained for"
         )
     return Evaluation(stacked, data.labels.numpy(), list(data.classes))

@@ -1,9 +1,9 @@
-"""How accuracy holds up: under corruptions, and with fewer points than a model was trained on.
+"""Accuracy under corruptions, and with fewer points than a model was trained on.
 
-**Frames.** Corruptions are defined for clouds in the unit sphere, y up; a data set may be normalised otherwise. So each
-fixed set is moved and scaled into the unit sphere (mean at the origin, farthest point at distance 1) and turned y up,
-corrupted there, moved back, and then normalised with the data set's own option, from the points that are left or were
-added: what a model would get if it were handed the corrupted cloud. `corrupted_sets` does that, and nothing else does.
+**Frames.** Corruptions are defined for clouds in the unit sphere, y up; a data set may be normalised otherwise.
+`corrupted_sets` moves each fixed set into the unit sphere (mean at the origin, farthest point at distance 1), y up,
+corrupts it there, moves it back and normalises it again with the data set's own option: what a model would get if it
+were given the corrupted cloud.
 """
 
 import copy
@@ -36,7 +36,7 @@ class Robustness:
     errors: dict[str, dict[int, float]]
     """By corruption and severity."""
     seed: int
-    """Of the corruptions: models are comparable under the same seed, which gives them the same clouds."""
+    """Of the corruptions: the same seed gives every model the same clouds."""
 
     @property
     def corruption_errors(self) -> dict[str, float]:
@@ -45,7 +45,7 @@ class Robustness:
 
     @property
     def mean_error(self) -> float:
-        """Mean over corruptions and severities: ER_cor of ModelNet40-C, over the corruptions that are here."""
+        """Mean over corruptions and severities: ER_cor of ModelNet40-C, over the corruptions in `errors`."""
         return float(np.mean(list(self.corruption_errors.values())))
 
     def mean_corruption_error(self, baseline: "Robustness") -> float:
@@ -99,7 +99,7 @@ def robustness(
     seed: int = 0,
     batch_size: int = 64,
 ) -> Robustness:
-    """Errors of a classifier under corruptions, every shape once under each at each severity.
+    """Errors of a classifier under corruptions: every shape once, under each corruption at each severity.
 
     Args:
         model: see `evaluate`.
@@ -110,10 +110,10 @@ def robustness(
         batch_size: shapes per forward pass.
 
     Raises:
-        PointsetError: there is no such corruption or severity (before anything is computed), or none is asked for.
+        PointsetError: there is no such corruption or severity (raised before anything is computed), or none is given.
     """
     if not names or not severities:
-        raise PointsetError("no corruption or no severity is asked for: give at least one of each")
+        raise PointsetError(f"give at least one corruption and one severity, got {list(names)} and {list(severities)}")
     for name in names:
         for severity in severities:
             find_corruption(name, severity)
@@ -138,14 +138,14 @@ def evaluate_corrupted(
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
     """The fixed sets of a data set under one corruption, as a data set.
 
-    density_inc returns half of the points it is given. So it is given twice as many, from the pools, if these hold
-    them for every shape; otherwise the set's own, and a model sees half as many as it was trained on.
+    density_inc returns half of its points, so it gets twice as many from the pools, if they hold them for every shape.
+    Otherwise it gets the sets' own, and a model sees half as many points as it was trained on.
 
     Args:
-        data: what to corrupt: each shape's fixed set.
+        data: its fixed sets are corrupted.
         name: one of `list_corruptions()`.
         severity: 1 to 5.
-        seed: with the name, the severity and the order of the shapes it decides everything.
+        seed: together with the name, the severity and the order of the shapes it decides the result.
 
     Raises:
         PointsetError: there is no such corruption or severity.
@@ -184,7 +184,7 @@ def accuracy_by_size(
         PointsetError: a size is below 1.
     """
     clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
-    # A seed of its own: were it the data's, the subsets would follow the order that chose the sets.
+    # Not the data's seed: the subsets would follow the order that chose the sets.
     mixed = seed_for(seed, "accuracy by size")
     return {
         size: evaluate(model, _as_sets(clouds, data, size, mixed), batch_size=batch_size).accuracy
@@ -194,8 +194,8 @@ def accuracy_by_size(
 
 
 _TOGETHER = 8
-"""Clouds corrupted at once. Random numbers are drawn in such blocks, so that the clouds do not depend on the batches
-of a model; and the largest intermediate results of so few stay in the processor's cache."""
+"""Clouds corrupted at once. Random numbers are drawn in blocks of this size, independent of a model's batches, and the
+largest intermediate results of so few clouds stay in the processor's cache."""
 
 
 def _corrupt_in_unit_sphere(points: Tensor, up: str, name: str, severity: int, generator: torch.Generator) -> Tensor:
@@ -211,14 +211,14 @@ def _corrupt_in_unit_sphere(points: Tensor, up: str, name: str, severity: int, g
 
 
 def _with_more_points(data: PointSets, factor: int) -> PointSets:
-    """The same shapes with so many times as many points, if all pools have them; the data as it is if not."""
+    """The same shapes with `factor` times as many points, if every pool has them; else the data as it is."""
     larger = copy.copy(data)
     larger.options = dataclasses.replace(data.options, points=factor * data.size)
     return larger if (larger.sizes == factor * data.sizes).all() else data
 
 
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
-    """Sets of at most `size` points of clouds [n_i, 3], which take the place of those of a data set."""
+    """The data set with clouds [n_i, 3] in place of its own, in sets of at most `size` points."""
     pool = Pool(
         torch.cat(list(clouds)).numpy(),
         data.names,

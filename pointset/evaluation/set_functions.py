@@ -1,4 +1,4 @@
-"""Calling a module that somebody else wrote with sets and, where it takes one, a mask."""
+"""Calling any module with sets and, where it takes one, a mask."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class SetFunction:
     Attributes:
         name: of the function, or of the module's class, for messages.
         mask: how it is given a mask; see `mask_argument`.
-        owner: the module whose mode, numbers and `inputs` count: the module itself or, of a method, the one it is bound
-            to; None when there is none.
+        owner: the module that has the mode, parameters and `inputs`: the module itself or, for a method, the one it
+            is bound to; None for other functions.
     """
 
     def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool | None) -> None:
@@ -43,11 +43,11 @@ class SetFunction:
 
     @property
     def inputs(self) -> int:
-        """The width of the rows it asks for; 3 when it does not say."""
+        """The width of its rows; 3 when it does not say."""
         return int(getattr(self.owner, "inputs", 3))
 
     def evaluating(self) -> AbstractContextManager[None]:
-        """The block in which its dropout and batch statistics are off."""
+        """A block in evaluation mode, without dropout and batch statistics."""
         return nullcontext() if self.owner is None else in_evaluation_mode(self.owner)
 
     def random_sets(self, sets: int, size: int, dim: int, generator: torch.Generator) -> Tensor:
@@ -60,7 +60,7 @@ class SetFunction:
         """Its output for the sets; the mask is left out where it takes none.
 
         Raises:
-            PointsetError: it cannot be called so, or its output is no tensor.
+            PointsetError: the call fails, or its output is not a tensor.
         """
         try:
             found = self._call(X, mask)
@@ -69,9 +69,8 @@ class SetFunction:
         except Exception as error:
             raise PointsetError(self._why_not(X, mask, error)) from error
         if not isinstance(found, torch.Tensor):
-            kind = type(found).__name__
             raise PointsetError(
-                f"{self.name} returns a {kind} and no tensor: wrap it in a module that returns the tensor"
+                f"{self.name} must return a tensor, got {type(found).__name__}: wrap it in a module that returns one"
             )
         return found
 
@@ -93,13 +92,12 @@ class SetFunction:
 
 
 def mask_argument(function: nn.Module | Callable[..., Tensor], wanted: bool | None = None) -> MaskArgument:
-    """How a function of X is given a mask, told from its signature.
+    """How a function of X takes a mask, from its signature.
 
     Args:
         function: a module, whose `forward` is looked at, or another callable.
-        wanted: False for not at all. When None, it takes a mask if it has a parameter `mask`, or a second one by
-            position that must be given; any other parameter is an option of it and no mask. When True, one is given
-            whatever the parameters are called.
+        wanted: False for not at all. When None, a mask goes to a parameter `mask`, or to a second positional one
+            without a default; other parameters are options. When True, a mask is always given.
     """
     if wanted is False:
         return MaskArgument.NONE
@@ -118,12 +116,12 @@ def mask_argument(function: nn.Module | Callable[..., Tensor], wanted: bool | No
 
 
 def _parameters(function: nn.Module | Callable[..., Tensor]) -> list[inspect.Parameter]:
-    """Those of the call, without `self`; none for a builtin, which does not tell."""
+    """Of the call, without `self`; none for a builtin, which has no signature."""
     try:
         found = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
     except (TypeError, ValueError):
         return []
-    # torch.compile, DataParallel and averages of weights take whatever the module in them takes.
+    # torch.compile, DataParallel and averages of weights pass everything on to the module in them.
     inner = getattr(function, "_orig_mod", getattr(function, "module", None))
     hidden = bool(found) and found[0].kind is inspect.Parameter.VAR_POSITIONAL
     return _parameters(inner) if hidden and callable(inner) else found

@@ -1,4 +1,4 @@
-"""Does a module treat its input as a set? Measured, not believed."""
+"""Whether a module treats its input as a set: invariance, equivariance and masks, measured."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pointset.errors import PointsetError
 from pointset.evaluation.set_functions import MaskArgument, SetFunction
 
 SETS = 3
-"""In each batch that is tried."""
+"""In each batch."""
 MIXED_ORDERS = 2
-"""Random orders of each set that are tried, beside a rotation, which moves every row."""
+"""Random orders of each set, in addition to a rotation, which moves every row."""
 PADDING = 5
-"""Rows of garbage that are added behind a mask."""
+"""Masked rows added to each set."""
 GARBAGE = (1.0, 1e4, math.nan)
-"""What the rows of garbage, from N(0, 1), are multiplied by: like the elements, far larger, and no numbers at all."""
+"""Factors of the masked rows, which are from N(0, 1): like the elements, far larger, and NaN."""
 
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The worst deviations found, as shares of the largest output; inf where an output is not finite."""
+    """The largest deviations found, relative to the largest output; inf where an output is not finite."""
 
     kind: str
     """"invariant" when the output has no row per element, "equivariant" when it has."""
@@ -33,15 +33,15 @@ class Symmetry:
     duplicates: float
     """The same for sets in which elements occur twice; for an equivariant module also between the rows of equals."""
     padding: float | None
-    """Between a set and the same set with masked rows at its end or among its elements, whatever they hold: NaN too,
-    which a weight of 0 does not silence. None when the module takes no mask."""
+    """Between a set and the same set with masked rows at its end or among its elements, of small, large and NaN values.
+    None when the module takes no mask."""
     repetition: float
-    """Between a set and the set with each element twice. A property, not a fault, and no part of `worst`: maxima, means
-    and attention do not see it, sums do."""
+    """Between a set and the set with each element twice. Not a fault, so not part of `worst`: sums change; maxima,
+    means and attention do not."""
 
     @property
     def worst(self) -> float:
-        """The largest of the deviations that a function of sets does not have."""
+        """The largest deviation that a function of sets must not have."""
         return max(self.permutation, self.duplicates, self.padding or 0.0)
 
 
@@ -61,16 +61,16 @@ def check_symmetry(
         sizes: set sizes to try.
         dim: width of the rows; the module's own `inputs`, or 3, when None.
         seed: of sets and permutations.
-        mask: False for a module that is called with X alone; padding is then not tested. When None, a module takes a
-            mask if it has a parameter called `mask`, which is then given by name, or a second one without a default.
-            True for one that hides its parameters behind `*inputs` and wraps no module that shows them.
+        mask: False calls the module with X alone and does not test padding. None gives a mask to a module with a
+            parameter `mask` (by name) or with a second parameter without a default. True is for a module that hides
+            its parameters behind `*inputs` and does not wrap a module that shows them.
 
     Returns:
-        The worst deviations. For a correct module they are of the order of its rounding (float32: below 1e-4).
+        The largest deviations; those of a correct module are of the order of rounding (float32: below 1e-4).
 
     Raises:
-        PointsetError: no size, or one below 1; the module cannot be called so; its output is not a tensor, or
-            has a shape that changes with the set in another way than by a row per element.
+        PointsetError: sizes are empty or below 1; the module cannot be called as above; its output is not a tensor, or
+            its shape depends on the set in another way than by one row per element.
     """
     if not sizes or min(sizes) < 1:
         raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")
@@ -95,7 +95,7 @@ class _Trial:
     """One batch of sets of one size, and what the function makes of it."""
 
     equivariant = False
-    """Decided over all sizes: at one alone, two seeds look like two elements."""
+    """Decided over all sizes: at a single size, two seeds look like two elements."""
 
     def __init__(self, function: SetFunction, size: int, dim: int, generator: torch.Generator) -> None:
         self.function, self.size, self.generator = function, size, generator
@@ -110,7 +110,7 @@ class _Trial:
         return self._moved(self.X, self.result)
 
     def duplicates(self) -> float:
-        """The first element in place of every other one: rows with the same numbers, maxima that occur twice."""
+        """With every other element replaced by the first one."""
         X = self.X.clone()
         X[:, ::2] = X[:, :1].clone()
         result = self._run(X)
@@ -139,13 +139,13 @@ class _Trial:
         return max(_deviation(self._run(X[_each_set(), order]), self._at(order, result)) for order in orders)
 
     def _at(self, places: Tensor, result: Tensor) -> Tensor:
-        """The rows that an equivariant function has for the elements at places [B, m]; else all there is."""
+        """The rows of an equivariant function for the elements at places [B, m]; the whole result if invariant."""
         return result[_each_set(), places] if self.equivariant else result
 
     def _run(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
         found = self.function(X, X.new_ones(X.shape[:2]).bool() if mask is None else mask)
         if self.equivariant and found.shape[:2] != X.shape[:2]:
-            raise PointsetError(f"{self.function.name} gives {list(found.shape)} for X {list(X.shape)}: {ROWS}")
+            raise PointsetError(f"{self.function.name} returns {list(found.shape)} for X {list(X.shape)}: {ROWS}")
         return found
 
 
@@ -153,12 +153,12 @@ ROWS = "its output must have one row for each element, in axis 1, or a shape tha
 
 
 def _each_set() -> Tensor:
-    """Numbers [B, 1] of the sets, for indexing beside places [B, m]."""
+    """Indices [B, 1] of the sets, to go with places [B, m]."""
     return torch.arange(SETS)[:, None]
 
 
 def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
-    """Orders [B, n] to try, drawn for each set; of two elements or more, never the one they have."""
+    """Orders [B, n] to try, different for each set; with two elements or more, never the identity."""
     shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=generator)
     rotation = (torch.arange(size) + shifts) % size
     mixed = [torch.rand(SETS, size, generator=generator).argsort(dim=1) for _ in range(MIXED_ORDERS * (size > 2))]
@@ -167,7 +167,7 @@ def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
 
 
 def _places(size: int, generator: torch.Generator) -> Tensor:
-    """Where the elements [B, n] stand among padding, in their order: first in the first set, never quite so after."""
+    """Places [B, n] of the elements among padding, in order: at the front in the first set, mixed in the others."""
     draws = torch.rand(SETS, size + PADDING, generator=generator)
     draws[0] = torch.arange(size + PADDING)
     draws[1:, 0] = torch.inf
@@ -176,7 +176,7 @@ def _places(size: int, generator: torch.Generator) -> Tensor:
 
 def _deviation(found: Tensor, expected: Tensor) -> float:
     if found.shape != expected.shape:
-        raise PointsetError(f"an output of {list(found.shape)} stands where {list(expected.shape)} was: {ROWS}")
+        raise PointsetError(f"the output changed its shape from {list(expected.shape)} to {list(found.shape)}: {ROWS}")
     if not found.numel():
         return 0.0
     exact = torch.promote_types(found.dtype, torch.float64)  # differences of integers and half floats overflow

@@ -1,4 +1,4 @@
-"""Temperature scaling of a trained run, on the shapes that its training held out."""
+"""Temperature scaling of a trained run, on its validation split."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,13 +19,11 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
         description: what `load_run` gives beside it.
 
     Raises:
-        PointsetError: the run held no shapes out, or its training data is not there or has changed.
+        PointsetError: the run has no validation split, or its training data is missing or has changed.
     """
     share = description["recipe"]["validation"]
     if share == 0.0:
-        raise PointsetError(
-            "the run held no shapes out to calibrate on: train with --validation 0.1, say; the test set is not for it"
-        )
+        raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")
     train = load_like(description["data"], "train")
     if train.describe()["fingerprint"] != description["data"]["fingerprint"]:
         raise PointsetError(

@@ -1,4 +1,4 @@
-"""A model called on a padded batch, without doing the work of the padding."""
+"""A model called on a padded batch, without computing the padding."""
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,9 @@ from pointset.data.batches import Batch
 def logits_of(model: nn.Module, batch: Batch, device: torch.device) -> Tensor:
     """What `model(points, mask)` gives on a device, float32 [B, classes].
 
-    Where there is padding, the model is called by way of `model.packed`, if it has that: equal to rounding, but for the
-    random numbers of dropout of rows. On a GPU it is called with the padding: there the many small products of packed
-    sets are likely to take longer, and nobody has measured it.
+    On a CPU a padded batch goes through `model.packed`, where the model has it: equal to rounding, except for the
+    random numbers of dropout of rows. On a GPU the model is called with the padding: the many small products of packed
+    sets are probably slower there, which has not been measured.
     """
     points, mask = batch.points, batch.mask
     if mask is None or device.type != "cpu" or not _packs(model):

@@ -1,4 +1,4 @@
-"""Which points a max pool selects: the picture that a model without attention has."""
+"""Which points a max pool selects: what a model without attention has in place of a map."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pointset.zoo.classifiers import SetClassifier
 
 
 def critical_points(model: nn.Module, points: Tensor) -> Tensor:
-    """For how many features of its max pool each point is the one that is taken.
+    """For each point, the number of features for which the max pool selects it.
 
-    A point with 0 could be left out without any change of the pooled vector: the others are the critical point set (Qi
-    et al., PointNet, arXiv 1612.00593, section 4.3). Of equal values the first point counts.
+    A point with 0 can be left out without a change of the pooled vector: the others are the critical point set (Qi et
+    al., PointNet, arXiv 1612.00593, section 4.3). Of equal values the first point counts.
 
     Args:
         model: a zoo model that pools by max, such as rff-max or isab16-max. In an encoder where points read one another

@@ -1,12 +1,10 @@
-"""Maps in files and tables: `.npz` to keep them, pandas to work on them."""
+"""Maps in `.npz` files and in pandas tables."""
 
 from __future__ import annotations
 
 import io
 import json
-import struct
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +22,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FORMAT = 2
-_DAMAGE = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # a flag that says "encrypted"; NotImplementedError, of a compression nobody has, is one of these
-    SyntaxError,  # in the header of an array
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What zipfile and numpy raise on a file that is not what it says."""
 
 
 def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
@@ -78,16 +61,18 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
             )
             for place, one in enumerate(about["maps"])
         ]
-    except _DAMAGE as error:
+    except PointsetError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds on a damaged file
         fault = " ".join(str(error).split()) or type(error).__name__
         raise PointsetError(f"{path} does not hold attention maps ({fault}): save them again with save_maps") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What is said about the maps, and their arrays by name.
+    """The header of the file, and its arrays by name.
 
-    Every member is read to its end before it is parsed, as only then its checksum is compared; `numpy.load` stops
-    where the header of the array says, which may be what is damaged.
+    Every member is read to its end before it is parsed, because only then its checksum is compared; `numpy.load` stops
+    where the array's header says, which may be damaged.
     """
     with zipfile.ZipFile(path) as content:
 
@@ -100,7 +85,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
                 f"{path} has format {about['format']}, and this version of pointset reads {FORMAT}: save the maps "
                 "again with save_maps"
             )
-        return about, {name: array(name) for name in about["arrays"]}  # a mask that got lost is missed here
+        return about, {name: array(name) for name in about["arrays"]}  # a missing mask is an error here
 
 
 def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:

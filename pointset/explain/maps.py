@@ -1,6 +1,6 @@
-"""Attention maps as data: who reads what, for every attention of a model.
+"""Attention maps as data: what each query of every attention in a model reads.
 
-This module stays light: `pointset.attention_maps` is this module's function, and the package loads it at once.
+`import pointset` loads this module for `pointset.attention_maps`: it must stay light.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class AttentionMap:
     def __len__(self) -> int:
         """Clouds in the batch."""
         if self.weights.dim() == 3:
-            raise TypeError(f"the map of {self.layer} is of one cloud: it has no length")
+            raise TypeError(f"the map of {self.layer} has no length: it is of one cloud, not of a batch")
         return len(self.weights)
 
     def __getitem__(self, index: int) -> AttentionMap:
         """The map of one cloud of a batch, without its padded queries and keys."""
         if not -len(self) <= index < len(self):
-            raise IndexError(f"the batch has {len(self)} clouds, and no number {index}")
+            raise IndexError(f"the batch has {len(self)} clouds, got index {index}")
         weights = self.weights[index]
         if self.mask is not None:
             real = self.mask[index]
@@ -96,27 +96,27 @@ class AttentionMap:
         """Indices and weights of the k keys that each row attends to most, in falling order, [..., queries, k] each.
 
         Raises:
-            PointsetError: there are not so many keys.
+            PointsetError: k is not between 1 and the number of keys.
         """
         keys = self.weights.shape[-1]
         if not 1 <= k <= keys:
-            raise PointsetError(f"{self.layer} has {keys} keys: ask for the top 1 to {keys}, not {k}")
+            raise PointsetError(f"k must be 1 to {keys}, the keys of {self.layer}, got {k}")
         found = self.weights.topk(k, dim=-1)
         return found.indices, found.values
 
     def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
-        """The map with its heads made one. Rows of a mean still sum to 1; rows of a maximum do not.
+        """The map with its heads combined into one. Rows of a mean still sum to 1; rows of a maximum do not.
 
         Raises:
             PointsetError: `how` is neither.
         """
         if how not in ("mean", "max"):
-            raise PointsetError(f"heads are made one by mean or max, not {how!r}")
+            raise PointsetError(f"heads are combined by mean or max, got {how!r}")
         over = self.weights.mean if how == "mean" else self.weights.amax
         return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
 
     def _keys(self) -> Tensor:
-        """Real keys of each cloud, in a shape that goes with the weights."""
+        """Real keys of each cloud, in a shape that broadcasts with the weights."""
         if self.mask is None or self.points_are not in ("keys", "both"):
             return torch.tensor(float(self.weights.shape[-1]))[..., None]
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
@@ -125,16 +125,16 @@ class AttentionMap:
 def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once and return one map per attention in it, in the order of the computation.
 
-    Looking changes nothing: the model computes what it always computes, keeps no record and stays in its mode.
+    The model computes what it always computes, keeps no record and stays in its mode.
 
     Args:
-        model: any module whose attention is made of this package's blocks.
+        model: any module with this package's attention blocks.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives
             [B, heads, queries, keys].
         mask: [n] or [B, n], True at real points.
 
     Raises:
-        PointsetError: the model has no attention, or points or mask are not what it takes.
+        PointsetError: the model has no attention, or points or mask do not fit it.
     """
     attentions = dict(_attentions(model))
     if not attentions:
@@ -193,14 +193,14 @@ def check_clouds(model: nn.Module, points: Tensor, mask: Tensor | None = None) -
         raise PointsetError(f"the mask must be bool {expected}, True at real points; got {got}")
     real = points.reshape(-1, width) if mask is None else points[mask]
     if not len(real) or (mask is not None and not bool(mask.any(dim=-1).all())):
-        raise PointsetError("a cloud is empty: there is nothing to look at")
+        raise PointsetError("every cloud must have at least one real point, got an empty one")
     if not bool(real.isfinite().all()):
-        raise PointsetError("a coordinate is not finite (NaN or infinite): leave its point out, or mask it")
+        raise PointsetError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
 
 
 @contextmanager
 def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Tensor]]]:
-    """Let every attention hand its weights over inside this block, to the CPU at once and in float32 at least."""
+    """Record the weights of every attention inside this block, on the CPU and in float32 at least."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in attentions.items()}
     for name, attention in attentions.items():
@@ -221,7 +221,7 @@ def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
 
 
 def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
-    """What each MAB of the model does, told by the block that holds it; a MAB of the user's own counts as "self"."""
+    """What each MAB of the model does, from the block that holds it; a MAB without such a block counts as "self"."""
     kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in _attentions(model)}
     for name, module in model.named_modules():
         prefix = f"{name}." if name else ""

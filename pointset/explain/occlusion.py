@@ -1,4 +1,4 @@
-"""Which points a prediction needs, found by taking them away: the check on whether attention explains anything."""
+"""Which points a prediction needs, found by removing them: a check on what attention maps suggest."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pointset.nn.modes import in_evaluation_mode
 
 @dataclass(frozen=True, eq=False)
 class Occlusion:
-    """What the points of one cloud are worth to one class."""
+    """How much one class depends on each point of one cloud."""
 
     influence: Tensor
-    """[n]: how much the log-probability of the class falls, in nats, when the point goes with its neighbours."""
+    """[n]: how much the log-probability of the class falls, in nats, without the point and its neighbours."""
     label: int
     """The class."""
     log_probability: float
-    """Of the class, with all points there."""
+    """Of the class, with all points."""
     neighbours: int
-    """Points taken away at once."""
+    """Points removed at once."""
 
 
 def occlusion_influence(
@@ -34,21 +34,21 @@ def occlusion_influence(
     neighbours: int | None = None,
     batch_size: int = 64,
 ) -> Occlusion:
-    """Take each point away with its nearest neighbours, by masking them, and see what becomes of the prediction.
+    """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
 
-    One point of a dense cloud has others beside it that say the same, so a small patch goes at a time (Zeiler and
-    Fergus, arXiv 1311.2901, section 4.2, slide a square over an image). n forward passes.
+    In a dense cloud the neighbours of a point replace it, so a small patch is removed at a time (Zeiler and Fergus,
+    arXiv 1311.2901, section 4.2, slide a square over an image). n forward passes.
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
         points: [n, 3], one cloud.
         label: the class to watch; the predicted one when None.
-        neighbours: points to take away at once, itself included; a sixteenth of the cloud, when None.
+        neighbours: points to remove at once, itself included; a sixteenth of the cloud when None.
         batch_size: clouds per forward pass.
 
     Raises:
-        PointsetError: the cloud is not [n, 3] with n at least 2 or not what the model takes, `neighbours` would leave
-            nothing, or the class does not exist.
+        PointsetError: the cloud is not [n, 3] with n at least 2 or does not fit the model, `neighbours` leaves no
+            point, or the class does not exist.
     """
     if points.ndim != 2 or len(points) < 2:
         raise PointsetError(f"points must be [n, 3], n at least 2, got {list(points.shape)}")
@@ -56,12 +56,12 @@ def occlusion_influence(
     n = len(points)
     taken = max(1, n // 16) if neighbours is None else neighbours
     if not 1 <= taken < n:
-        raise PointsetError(f"neighbours={taken} of {n} points: give at least 1, and leave at least 1")
+        raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {taken}")
     device = next(model.parameters()).device
     points = points.to(device)
-    # By differences: the rounding of a matrix product is as large as the distances in a cloud far from the origin.
+    # By differences: far from the origin the rounding of a matrix product is as large as the distances.
     distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
-    distances.fill_diagonal_(-1.0)  # nearer to itself than any other point in the same place
+    distances.fill_diagonal_(-1.0)  # nearer to itself than to another point in the same place
     near = distances.topk(taken, largest=False).indices  # [n, taken]
     masks = torch.ones(n, n, dtype=torch.bool, device=device).scatter(1, near, False)
     with torch.no_grad(), in_evaluation_mode(model):
@@ -80,8 +80,8 @@ def occlusion_influence(
 def agreement(first: Tensor, second: Tensor) -> float:
     """Spearman's rank correlation of two measures of the same points [n]: 1 one order, 0 nothing in common.
 
-    No p-value: neighbouring points have alike values, so n points are far fewer than n observations. Compare it
-    with the correlation for an untrained model, or for another measure.
+    No p-value: neighbouring points have similar values, so n points are far fewer than n observations. Compare it with
+    the correlation for an untrained model, or for another measure.
 
     Raises:
         PointsetError: they are not two vectors of one length, of at least 3 points, or some value is NaN.
@@ -90,10 +90,10 @@ def agreement(first: Tensor, second: Tensor) -> float:
 
     if first.dim() != 1 or first.shape != second.shape or len(first) < 3:
         raise PointsetError(
-            f"two vectors [n] of one length are compared, got {list(first.shape)}, {list(second.shape)}"
+            f"agreement needs two vectors [n], n at least 3, got {list(first.shape)} and {list(second.shape)}"
         )
     if bool(first.isnan().any() or second.isnan().any()):
-        raise PointsetError("a value is NaN, which has no rank: leave its point out of both vectors")
+        raise PointsetError("values must not be NaN, which has no rank: leave the point out of both vectors")
     if first.min() == first.max() or second.min() == second.max():
-        return 0.0  # one of them has no order
+        return 0.0  # constant: no order
     return float(spearmanr(first.double().cpu().numpy(), second.double().cpu().numpy()).statistic)

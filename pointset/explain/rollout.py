@@ -14,12 +14,12 @@ from pointset.explain.maps import AttentionMap
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
 
-    Heads are averaged, and each block passes half of a row on by its residual: A' = 0.5 I + 0.5 A, with A = writes
-    reads for an ISAB and A itself for a SAB. The pooled row is multiplied through from the last block to the first.
+    Heads are averaged, and half of each row passes through the residual: A' = 0.5 I + 0.5 A, with A = writes reads for
+    an ISAB and A itself for a SAB. The pooled row is multiplied through from the last block to the first.
 
-    What it does not know: values and their sizes, the feed-forward layers, norms, and how much the residual really
-    carries. It says where attention could have taken a pooled vector's content from, not what the prediction rests on:
-    see `pointset.explain.occlusion` for that.
+    Rollout ignores values, feed-forward layers, norms and the real share of the residual. It shows where attention
+    could have taken a pooled vector's content from, not what the prediction depends on: see
+    `pointset.explain.occlusion`.
 
     Args:
         maps: all maps of a model on one cloud, in order, as `attention_maps` gives them.
@@ -28,16 +28,15 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         [k, n]: for each of the k pooled vectors, shares of the points; rows sum to 1.
 
     Raises:
-        PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all maps of one
-            run of a model.
+        PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all the maps of
+            one forward pass.
     """
     if any(found.weights.dim() != 3 for found in maps):
-        raise PointsetError("rollout is of one cloud: give the maps of one, such as [found[0] for found in maps]")
+        raise PointsetError("rollout takes the maps of one cloud, got a batch: give [found[0] for found in maps]")
     pooling = [place for place, found in enumerate(maps) if found.kind == "pools"]
     if len(pooling) != 1:
         raise PointsetError(
-            "rollout ends at a pooling by attention, which these maps have not: critical_points shows what a max pool "
-            "takes"
+            f"rollout needs one map of kind 'pools', got {len(pooling)}: for a max pool see critical_points"
         )
     _require_whole(maps, maps[pooling[0]].weights.shape[-1])
     averaged = [found.heads("mean").weights[0] for found in maps]
@@ -56,7 +55,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
 
 
 def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
-    """See that every ISAB has both of its maps, side by side, and that all are of one cloud."""
+    """Check that every ISAB has both of its maps, side by side, and that all maps are of one cloud."""
     reads = {(place, found.layer.removesuffix("reads")) for place, found in enumerate(maps) if found.kind == "reads"}
     writes = {
         (place - 1, found.layer.removesuffix("writes")) for place, found in enumerate(maps) if found.kind == "writes"

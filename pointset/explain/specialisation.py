@@ -1,4 +1,4 @@
-"""Do inducing points, or seeds, specialise? Measures over a data set, with the untrained model as the control."""
+"""How far inducing points, or seeds, specialise: measures over a data set, with the untrained model as control."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Specialisation:
     entropy: Tensor
     """Mean entropy of its row over log n: 1 is uniform."""
     overlap: Tensor
-    """Mean likeness of its row to the other rows of its head, on the same shape: 1 less the total variation."""
+    """Mean similarity of its row to the other rows of its head, on the same shape: 1 - total variation."""
     same_instances: Tensor
-    """Mean likeness of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells."""
+    """Mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells."""
     other_instances: Tensor
-    """The same, with another inducing point of its head on the second shape: what any two rows share."""
+    """The same, with another inducing point of its head on the second shape."""
     same_augmented: Tensor
-    """Mean likeness of its rows, point by point, on a shape and on the shape augmented."""
+    """Mean similarity of its rows, point by point, on a shape and on the augmented shape."""
     other_augmented: Tensor
     """The same, with another inducing point on the augmented shape."""
 
     @property
     def measures(self) -> dict[str, Tensor]:
-        """What is worth drawing, by name; see `DESCRIPTIONS`. The last two are 0 where nothing is special."""
+        """The measures to draw, by name; see `DESCRIPTIONS`. The last two are 0 without specialisation."""
         return {
             "entropy": self.entropy,
             "overlap": self.overlap,
@@ -80,10 +80,9 @@ def specialisation(
 ) -> Specialisation:
     """Measure what the inducing points, or the seeds, of one layer read, over some shapes of every class.
 
-    Likeness is 1 less the total variation of two rows of attention, or of the shares of attention that fall into the
-    cells of a grid over the shapes' common box: shapes have no points in common, but they stand upright in one frame.
-    An inducing point has a place of its own when its regions on two shapes are more alike than those of two different
-    ones are.
+    Similarity is 1 - total variation of two rows of attention. Shapes have no points in common but stand upright in one
+    frame, so between shapes the rows are shares of attention in the cells of a grid over their common box. An inducing
+    point has a place of its own when its regions on two shapes are more similar than those of two different ones.
 
     Args:
         model: with ISABs.
@@ -94,7 +93,7 @@ def specialisation(
             keep the order of the points; scale and jitter when None.
         per_class: shapes of each class, the first ones.
         seed: of the augmentation.
-        batch_size: shapes per run of the model; the result does not depend on it.
+        batch_size: shapes per forward pass; the result does not depend on it.
 
     Raises:
         PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
@@ -117,8 +116,8 @@ def specialisation(
         measured.append(
             (
                 found.entropy(),
-                _likeness(found.weights, found.weights),
-                _likeness(found.weights, again.weights),
+                _similarity(found.weights, found.weights),
+                _similarity(found.weights, again.weights),
                 _regions(found.weights, points[part], box),
             )
         )
@@ -144,7 +143,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     """
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):
-        raise PointsetError("only a model of the zoo can be built anew: make the control of your own model yourself")
+        raise PointsetError(f"{type(model).__name__} is not a model of the zoo: build its untrained control yourself")
     return build_model(dataclasses.replace(spec, seed=spec.seed + seed)).eval()
 
 
@@ -152,7 +151,9 @@ def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
     rows = [torch.nonzero(sets.labels == label)[:count, 0] for label in sets.labels.unique()]
     rows = [found for found in rows if len(found) > 1]
     if count < 2 or not rows:
-        raise PointsetError(f"{sets.name}: regions are compared between shapes of a class, and no class has two")
+        raise PointsetError(
+            f"{sets.name} has no class with two shapes to compare: give more shapes, or per_class above 1"
+        )
     return torch.cat(rows)
 
 
@@ -160,7 +161,7 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
     """The map of the layer, or of the first whose inducing points read, or else of the seeds."""
     maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
     if not maps:
-        raise PointsetError("the model has no inducing points that read, and no seeds: give an isab or a pma model")
+        raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
     return maps[0] if layer is None else find_map(maps, layer=layer)
 
 
@@ -171,7 +172,7 @@ def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
-    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight, in any cell."""
+    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight."""
     low, high = box
     place = ((points - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
@@ -179,22 +180,22 @@ def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Ten
     return torch.einsum("bhmn,bnc->bhmc", weights, into)
 
 
-def _likeness(first: Tensor, second: Tensor) -> Tensor:
-    """1 less the total variation between all rows [..., m, n] of two maps: [..., m, m]."""
+def _similarity(first: Tensor, second: Tensor) -> Tensor:
+    """1 - total variation between all rows [..., m, n] of two maps: [..., m, m]."""
     return 1 - torch.cdist(first, second, p=1.0) / 2
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Likeness [h, m] of regions [S, h, m, cells] on different shapes: of one inducing point, of different ones."""
+    """Similarity [h, m] of regions [S, h, m, cells] on different shapes: of one inducing point, of different ones."""
     first, second = torch.combinations(torch.arange(len(regions))).T
-    pairs = _likeness(regions[first], regions[second])
+    pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)
 
 
-def _off_diagonal(likeness: Tensor) -> Tensor:
+def _off_diagonal(similarity: Tensor) -> Tensor:
     """Mean over the other columns, [..., m]; NaN for one row."""
-    others = likeness.shape[-1] - 1
-    return (likeness.sum(dim=-1) - likeness.diagonal(dim1=-2, dim2=-1)) / others
+    others = similarity.shape[-1] - 1
+    return (similarity.sum(dim=-1) - similarity.diagonal(dim1=-2, dim2=-1)) / others
 
 
 def _in_words(values: Tensor) -> str:

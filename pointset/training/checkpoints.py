@@ -1,8 +1,8 @@
-"""Runs on disk: a folder that is complete at every moment, whatever kills the process.
+"""Runs on disk: a folder that is complete at every moment, also when the process is killed.
 
     run.json            what the run is: model, recipe, data, versions (written first)
     history.jsonl       one line per finished epoch
-    checkpoint-0007/    everything needed to go on after epoch 7 (one folder at a time)
+    checkpoint-0007/    everything needed to continue after epoch 7 (one folder at a time)
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
 Files are written beside their place, flushed to the disk and renamed into it.
@@ -44,7 +44,7 @@ class Checkpoint:
     optimizer: dict[str, Any]
     history: list[Row] = field(default_factory=list)
     best: Weights | None = None
-    """Weights of the best validation accuracy so far, when early stopping watches it."""
+    """Weights of the best validation accuracy so far, under early stopping."""
 
     @property
     def epoch(self) -> int:
@@ -63,7 +63,7 @@ class RunFolder:
         """Keep other processes from training in this folder.
 
         Raises:
-            PointsetError: one is at it.
+            PointsetError: another process trains in it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / ".lock", blocking=False)
@@ -79,9 +79,9 @@ class RunFolder:
             lock.release()
 
     def claim(self, description: dict[str, Any]) -> None:
-        """Write run.json, or check that the one there describes the same run.
+        """Write run.json, or check that the existing one describes the same run.
 
-        A description without a finished epoch beside it has nothing to lose and is replaced.
+        It is replaced where no epoch is finished.
 
         Raises:
             PointsetError: the folder holds a run with other settings; the first difference is named.
@@ -138,7 +138,7 @@ class RunFolder:
         return checkpoint
 
     def finish(self, weights: Weights) -> None:
-        """Write the trained weights: from now on the run is finished."""
+        """Write the trained weights, which marks the run as finished."""
         write_atomically(self.path / "model.safetensors", lambda temporary: save_weights(weights, temporary))
         self._drop_checkpoints()
 
@@ -153,7 +153,7 @@ class RunFolder:
                 f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
             )
         if not self.finished:
-            raise PointsetError(f"{self.path} is not finished: start the same training again and it goes on")
+            raise PointsetError(f"{self.path} is not finished: start the same training again to continue it")
         return _intact(self.path / "model.safetensors", load_file)
 
     def _checkpoints(self) -> list[Path]:
@@ -216,7 +216,7 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         The model in evaluation mode, and the content of run.json.
 
     Raises:
-        PointsetError: the folder is not a finished run, or its model is not of the zoo.
+        PointsetError: the folder is not a finished run, or its model is not from the zoo.
     """
     folder = RunFolder(Path(path))
     weights = folder.weights()

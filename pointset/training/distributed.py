@@ -3,22 +3,25 @@
     torchrun --nproc-per-node 2 -m -- pointset.cli train isab16-pma --run runs/mine
     accelerate launch --multi_gpu --num_processes 2 -m pointset.cli train isab16-pma --run runs/mine
 
-Both start the same; `--device cpu` behind either trains on the CPU. (Without the two dashes torchrun takes `--run` for
-an abbreviated option of its own.) Every process draws the same batch, which stays the recipe's batch, and works on its
-share of the rows: every world-th from its rank on. What is added up over the processes is the gradient of the mean loss
-over the whole batch, also where the shares are of unequal size.
+Both start the same; add `--device cpu` to train on the CPU. (Without the two dashes torchrun takes `--run` for an
+abbreviated option of its own.) Every process draws the whole batch of the recipe and works on its share of the rows:
+every world-th, starting at its rank. The processes add up the gradient of the mean loss over the whole batch, also
+where their shares differ in size.
 
-The model is not given to `Accelerator.prepare`, which would make it a DistributedDataParallel: that averages over
-processes and not over rows, and waits for ever for a process that has no row of a short last batch. What it gains, sums
-that run beside the backward pass, is little for the few megabytes of gradients of the models here.
+The model does not become a DistributedDataParallel (`Accelerator.prepare`), which averages over processes instead of
+rows and waits forever for a process without a row of a short last batch. Its advantage, sums that overlap the backward
+pass, is small for the few megabytes of gradients of the models here.
 
-Limits. Batch normalisation uses a process's own rows, as it does in DistributedDataParallel: the running statistics are
-averaged over the processes after each epoch, but shares of a few sets make noisy ones, and the result differs from that
-of a single process by more than rounding. Validation runs in the main process while the others wait. Every process
-holds the data and draws whole batches. `precision` is the recipe's: `accelerate launch --mixed_precision` does nothing.
-A resumed run gives the numbers of one that was never cut off if it has as many processes; with another number of them,
-dropout and rounding differ. `accelerate launch --cpu` starts a single process without an MPI, whatever its
-`--num_processes` says (accelerate 1.15), and is refused.
+Limits:
+
+- Batch normalisation uses a process's own rows, as in DistributedDataParallel. The running statistics are averaged over
+  the processes after each epoch, but small shares make them noisy: the result differs from that of a single process by
+  more than rounding.
+- Validation runs in the main process while the others wait. Every process holds the data and draws whole batches.
+- `precision` comes from the recipe: `accelerate launch --mixed_precision` has no effect.
+- A resumed run equals an uninterrupted one only with the same number of processes: it decides dropout and rounding.
+- `accelerate launch --cpu` is refused: without an MPI it starts a single process, whatever its `--num_processes`
+  (accelerate 1.15).
 """
 
 import os
@@ -35,7 +38,7 @@ T = TypeVar("T")
 
 
 class OneProcess:
-    """A process that trains by itself: everything is as if there were no others."""
+    """A process that trains by itself."""
 
     rank = 0
     """Number of this process, from 0."""
@@ -66,10 +69,10 @@ class OneProcess:
         return work()
 
     def start_alike(self, model: nn.Module) -> None:
-        """Give every process the weights of the main one: a user's own model may have been made without a seed."""
+        """Give every process the main one's weights: a user's own model may have been made without a seed."""
 
     def settle_buffers(self, model: nn.Module) -> None:
-        """Bring what the processes counted on their own shares, such as running statistics, to one value."""
+        """Make buffers, such as running statistics, equal in all processes."""
 
 
 class SeveralProcesses(OneProcess):
@@ -82,7 +85,7 @@ class SeveralProcesses(OneProcess):
         self.world = accelerator.num_processes
 
     def share(self, batch: Batch) -> Batch:
-        """Rows rank, rank + world, ... of a batch; none where the batch is that short."""
+        """Rows rank, rank + world, ... of a batch; none of a batch that is too short."""
         rows = slice(self.rank, None, self.world)
         return Batch(batch.points[rows], None if batch.mask is None else batch.mask[rows], batch.labels[rows])
 
@@ -97,7 +100,7 @@ class SeveralProcesses(OneProcess):
         total = self.sum(torch.cat([torch.tensor(found, device=self.device), *pieces]))
         anywhere, *sums = total.split([len(parameters), *(parameter.numel() for parameter in parameters)])
         for index, (parameter, gradient) in enumerate(zip(parameters, sums, strict=True)):
-            if found[index] or anywhere[index]:  # the second makes a GPU wait, and is asked for only without the first
+            if found[index] or anywhere[index]:  # reading `anywhere` makes a GPU wait: only where it is needed
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def sum(self, numbers: Tensor) -> Tensor:
@@ -161,7 +164,7 @@ def world_size() -> int:
         return int(os.environ["WORLD_SIZE"])
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true" and "MASTER_ADDR" in os.environ:
         raise PointsetError(
-            "accelerate launch --cpu has started processes that do not know of each other, or only one: "
+            "accelerate launch --cpu started processes that are not connected, or only one: "
             "start them with torchrun --nproc-per-node N -m -- pointset.cli train ... --device cpu"
         )
     return 1
@@ -180,7 +183,7 @@ def join_processes(device: torch.device) -> OneProcess:
 
     Raises:
         PointsetError: there are several, and accelerate is not installed, a launcher's variable is missing, or the
-            device is of a kind that cannot be shared out.
+            device cannot be divided among them.
     """
     world = world_size()
     if world == 1:

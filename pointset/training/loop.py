@@ -1,23 +1,22 @@
 """One explicit training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
 
 Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
-generator, dropout from torch's generator, which is seeded for the epoch and put back after it. A run that was killed
-and resumed therefore gives the same numbers to the last bit as one that was not (on a CPU with the same threads).
-What it trains on, and the loss, is an `Objective`.
+generator, dropout from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same
+number of threads, a run that was killed and resumed gives the same numbers to the last bit as an uninterrupted one.
+An `Objective` says what is trained on, and the loss.
 
 Under `torchrun` or `accelerate launch` several processes train one run: see `pointset.training.distributed`.
 """
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
@@ -27,6 +26,7 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.runs.provenance import origin
 from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model
+from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
 from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
@@ -68,14 +68,14 @@ def fit(
     Args:
         model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; trained in place.
         train: the training sets; the recipe's validation split is cut from them, class by class.
-        recipe: how; the defaults of `Recipe` when not given.
+        recipe: see `Recipe`; its defaults when None.
         seed: of order, subsets, augmentation, dropout and the validation split.
-        run: folder for checkpoints and history. A run that was cut off there goes on, a finished one is loaded.
+        run: folder for checkpoints and history. An unfinished run in it is continued, a finished one is loaded.
         progress: show a bar, where the output is a terminal.
 
     Raises:
         PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
-            there, or the loss stopped being finite.
+            available, or the loss became infinite or NaN.
     """
     recipe = recipe or Recipe()
     check_seed(seed)
@@ -98,7 +98,7 @@ def fit_objective(
 
     Args:
         model: trained in place.
-        objective: what it is trained on; it has its share of the seed already.
+        objective: sets and loss; its own random numbers are seeded already.
         recipe: optimizer, schedule, length, precision and device.
         description: from the number of processes to what the run is, as `describe` makes it.
         seed: of dropout.
@@ -276,26 +276,3 @@ def best_epoch(history: list[dict[str, Any]]) -> int:
     """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
     scores = [row["validation_accuracy"] for row in history]
     return scores.index(max(scores)) + 1 if scores else 0
-
-
-def find_device(name: str) -> torch.device:
-    """The device of that name; "auto" is the GPU where there is one, else the CPU."""
-    if name == "auto":
-        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise PointsetError(f"device {name!r} is not available on this machine: use auto or cpu") from error
-    return device
-
-
-@contextmanager
-def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -> Iterator[None]:
-    """Dropout draws from torch's global generators: seed them for this block only, from (seed, epoch, rank)."""
-    devices = [] if device.type == "cpu" else [device]
-    with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
-        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # a single process: as without the rank
-        state = np.random.SeedSequence(key).generate_state(1, np.uint64)
-        torch.manual_seed(int(state[0] >> np.uint64(1)))
-        yield

@@ -1,4 +1,4 @@
-"""The sets that a training works on, and its loss: the loop in `pointset.training.loop` is the same for all of it."""
+"""What a training works on: its sets and its loss. The loop itself is in `pointset.training.loop`."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ class Objective(Protocol):
 
     @property
     def metrics(self) -> Sequence[str]:
-        """Names of the means over the sets that stand beside the loss of each epoch, such as accuracy."""
+        """Names of the means over the sets that each epoch reports beside its loss, such as accuracy."""
 
     def batches(self, epoch: int) -> Iterator[Any]:
-        """The batches of one epoch, from 0, the same whatever ran before it."""
+        """The batches of one epoch, from 0; they depend on nothing that ran before."""
 
     def size(self, batch: Any) -> int:
         """Sets in a batch."""

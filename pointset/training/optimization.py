@@ -7,7 +7,7 @@ from torch import nn
 
 from pointset.training.recipe import Recipe
 
-# Vectors that are trained as data, not as maps: pulling them to zero has no reason.
+# These are trained as data, not as linear maps: there is no reason to pull them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
 
 

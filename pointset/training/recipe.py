@@ -42,11 +42,11 @@ class Recipe(Checked):
     validation: Share = 0.0
     """Share of the training shapes, class by class, held out to watch and to stop on."""
     patience: Count | None = None
-    """Stop after so many epochs without a better validation accuracy, and keep the best; needs `validation`."""
+    """Epochs without a better validation accuracy before training stops and keeps the best; needs `validation`."""
     precision: Precision = "float32"
     """Of the matrix products while training: "bfloat16" is mixed precision (weights, sums and losses stay float32),
     faster on a GPU, and on a CPU that has instructions for it (with AMX 1.7 to 2.9 times, at width 256 and 100 points).
-    Evaluation is in float32 always."""
+    Evaluation is always in float32."""
     device: str = "auto"
     """"auto" takes a GPU where there is one; else a torch device name."""
 

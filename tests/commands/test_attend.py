@@ -97,7 +97,7 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "box.bmp"], "let it end in .html, .png, .svg, .ply, .glb"),
+        (["-o", "box.bmp"], "must end in .html, .png, .svg, .ply, .glb"),
         (["-o", "no/such/folder/box.png"], "there is no folder no/such/folder"),
         (["-o", "box.png", "--layer", "encoder.7"], "no attention has layer 'encoder.7': there are encoder.0.reads"),
         (["-o", "box.png", "--head", "2"], "has no head 2: give one from 0 to 1"),

@@ -84,7 +84,7 @@ def test_help_is_success(arguments, capsys):
         (["train", "rff-max", "--form", "papre"], "--form"),
         (["train", "rff-max", "--augment", "shear"], "shear"),
         (["train", "rff-max", "--points", "65"], "65 is more than the 64"),
-        (["train", "rff-max", "--form", "paper"], "rff-max has no use for form"),
+        (["train", "rff-max", "--form", "paper"], "rff-max does not use form"),
         (["train", "rff-max", "--learning-rate", "nan"], "got nan"),
         (["train", "rff-max", "--seed", "-1"], "got -1"),
         (["train", "isab99999999999-max"], "at most 4096"),

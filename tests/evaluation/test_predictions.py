@@ -40,5 +40,5 @@ def test_every_shape_is_used_once_and_the_batch_size_does_not_matter(clouds_fold
 
 def test_a_model_for_other_classes_is_refused(clouds_folder):
     test = pointset.load_dataset(clouds_folder, "test", 32)
-    with pytest.raises(pointset.PointsetError, match=r"tells 5 classes apart, .* has 3"):
+    with pytest.raises(pointset.PointsetError, match=r"5 classes and .* has 3"):
         pointset.evaluate(pointset.create_model("rff-max", classes=5, dim=16), test)

@@ -220,7 +220,7 @@ def test_a_baseline_that_cannot_be_compared_with_is_refused(baseline: Robustness
         own.mean_corruption_error(baseline)
 
 
-def test_figures_survive_json() -> None:
+def test_metrics_survive_json() -> None:
     own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.3]}, seed=7)
     written = json.loads(json.dumps(own.as_dict()))
     assert written["mean_error"] == pytest.approx(0.2)
@@ -299,7 +299,7 @@ def test_small_sets_of_a_ragged_data_set_are_kept_whole() -> None:
     ("call", "words"),
     [
         (lambda: robustness(Sharp(), sets(), ["gaussian", "fog"], [1]), "no corruption is called 'fog'"),
-        (lambda: robustness(Sharp(), sets(), ["gaussian"], [1, 7]), "severity=7 of gaussian"),
+        (lambda: robustness(Sharp(), sets(), ["gaussian"], [1, 7]), "severity of gaussian.*7"),
         (lambda: robustness(Sharp(), sets(), [], [1]), "at least one"),
         (lambda: robustness(Sharp(), sets(), ["gaussian"], []), "at least one"),
         (lambda: evaluate_corrupted(Sharp(), sets(), "fog", 1), "'fog'"),

@@ -101,7 +101,7 @@ def test_the_width_of_a_model_is_its_own():
 
 
 def test_what_cannot_be_checked_is_one_clear_sentence():
-    with pytest.raises(PointsetError, match="NotATensor returns a list and no tensor"):
+    with pytest.raises(PointsetError, match=r"NotATensor.*tensor.*list"):
         check_symmetry(NotATensor())
     with pytest.raises(PointsetError, match=r"sizes must be .* got \(0, 3\)"):
         check_symmetry(Square(), sizes=(0, 3))
@@ -141,7 +141,7 @@ def test_scores_of_elements_are_equivariant_whatever_their_rank():
 
 
 def test_a_shape_that_changes_otherwise_is_refused():
-    with pytest.raises(PointsetError, match=r"\[3, 6\] stands where \[3, 3\] was: its output must have one row for"):
+    with pytest.raises(PointsetError, match=r"from \[3, 3\] to \[3, 6\].* one row for each element"):
         check_symmetry(lambda X: X.flatten(1))
 
 

@@ -203,9 +203,9 @@ def test_maps_are_found_by_layer_or_kind():
     [
         (clouds(N, 4), None, r"points must be \[n, 3\]"),
         (clouds(2, 2, N, 3), None, r"points must be \[n, 3\]"),
-        (torch.zeros(0, 3), None, "a cloud is empty"),
-        (clouds(2, N, 3), torch.tensor([[True] * N, [False] * N]), "a cloud is empty"),
-        (torch.full((N, 3), math.nan), None, "a coordinate is not finite"),
+        (torch.zeros(0, 3), None, "got an empty one"),
+        (clouds(2, N, 3), torch.tensor([[True] * N, [False] * N]), "got an empty one"),
+        (torch.full((N, 3), math.nan), None, "must be finite"),
         (clouds(2, N, 3), torch.ones(2, N - 1, dtype=torch.bool), r"the mask must be bool \[2, 11\]"),
         (clouds(2, N, 3), torch.ones(2, N), r"the mask must be bool \[2, 11\], True at real points; got torch.float32"),
         (clouds(2, N, 3), torch.ones(2, N, dtype=torch.uint8), r"got torch.uint8 \[2, 11\]"),
@@ -235,7 +235,7 @@ def test_a_model_without_attention_is_refused(name):
 
 
 def test_asking_for_more_keys_than_there_are_is_refused():
-    with pytest.raises(pointset.PointsetError, match="has 4 keys: ask for the top 1 to 4, not 5"):
+    with pytest.raises(pointset.PointsetError, match="k must be 1 to 4"):
         by_hand([[0.25] * 4]).top(5)
 
 

@@ -111,7 +111,7 @@ def test_wrong_clouds_and_classes_are_named(arguments, words):
 
 @pytest.mark.parametrize("neighbours", [0, N])
 def test_something_must_go_and_something_must_stay(neighbours):
-    with pytest.raises(PointsetError, match=f"neighbours={neighbours} of 17 points"):
+    with pytest.raises(PointsetError, match=f"neighbours .* 17 points, got {neighbours}"):
         occlusion_influence(model_of("rff-max"), cloud(), neighbours=neighbours)
 
 
@@ -121,10 +121,10 @@ def test_agreement_is_a_rank_correlation():
     assert agreement(first, -first) == pytest.approx(-1.0)
     assert agreement(first, torch.tensor([1.0, 3.0, 2.0, 4.0])) == pytest.approx(0.8)
     assert agreement(first, torch.ones(4)) == 0.0
-    with pytest.raises(PointsetError, match=r"got \[4\], \[3\]"):
+    with pytest.raises(PointsetError, match=r"got \[4\] and \[3\]"):
         agreement(first, first[:3])
     for pair in ((first, first.log().sub(1).sqrt()), (first * math.nan, first)):
-        with pytest.raises(PointsetError, match="a value is NaN, which has no rank"):
+        with pytest.raises(PointsetError, match="must not be NaN"):
             agreement(*pair)
 
 
@@ -147,7 +147,7 @@ def test_only_a_max_pool_has_critical_points(name):
         critical_points(model_of(name), cloud())
     with pytest.raises(PointsetError, match=r"n at least 1, got \[0, 3\]"):
         critical_points(model_of("rff-max"), cloud()[:0])
-    with pytest.raises(PointsetError, match="a coordinate is not finite"):
+    with pytest.raises(PointsetError, match="must be finite"):
         critical_points(model_of("rff-max"), cloud() * math.nan)
     with pytest.raises(PointsetError, match=r"points are torch.float64 and the model computes in torch.float32"):
         critical_points(model_of("rff-max"), cloud().double())
@@ -203,7 +203,7 @@ def test_rollout_refuses_maps_that_do_not_belong_together():
 
 
 def test_rollout_needs_a_pooling_by_attention_and_one_cloud():
-    with pytest.raises(PointsetError, match="ends at a pooling by attention"):
+    with pytest.raises(PointsetError, match="kind 'pools', got 0"):
         rollout(attention_maps(model_of("isab4-max"), cloud()))
-    with pytest.raises(PointsetError, match="rollout is of one cloud"):
+    with pytest.raises(PointsetError, match="maps of one cloud, got a batch"):
         rollout(attention_maps(model_of("isab4-pma"), cloud()[None]))

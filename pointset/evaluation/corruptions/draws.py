@@ -28,16 +28,15 @@ def whole(shape: Sequence[int], count: int, like: Tensor, generator: Generator) 
     return torch.randint(count, tuple(shape), generator=generator, device=generator.device).to(like.device)
 
 
+def every(points: Tensor) -> Tensor:
+    """True at every point of [B, n, 3]: bool [B, n]."""
+    return torch.ones(points.shape[:2], dtype=torch.bool, device=points.device)
+
+
 def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
-    """Rows of random points: `count` of each cloud's True ones, without repeats, every subset equally likely.
+    """Rows of `count` random points of each cloud, int64 [B, count], in random order and without repeats.
 
-    Args:
-        among: bool [B, n], with at least `count` True in each row.
-        count: how many.
-        generator: the only source of randomness.
-
-    Returns:
-        int64 [B, count], in random order.
+    Every subset of the points at True in `among`, bool [B, n], is equally likely; each cloud must have enough of them.
     """
     # The largest of independent uniform keys are a uniform subset; double precision makes ties negligible.
     keys = torch.rand(among.shape, generator=generator, device=generator.device, dtype=torch.float64)

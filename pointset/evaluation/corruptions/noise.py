@@ -1,11 +1,10 @@
-"""Corruptions that move points at random or add points that do not belong."""
+"""Corruptions that move points at random or add points."""
 
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.evaluation.corruptions.density import everything
-from pointset.evaluation.corruptions.draws import normal, signs, some_of, take, uniform
+from pointset.evaluation.corruptions.draws import every, normal, signs, some_of, take, uniform
 from pointset.evaluation.corruptions.registry import corruption
 
 
@@ -33,7 +32,7 @@ def impulse_noise(points: Float[Tensor, "B n 3"], divisor: int, generator: Gener
 
     Severities: divisors 30, 25, 20, 15, 10. Source: ModelNet40-C, impulse. At least one point is moved.
     """
-    rows = some_of(everything(points), _share(points, divisor), generator)
+    rows = some_of(every(points), _share(points, divisor), generator)
     kicks = 0.1 * signs((*rows.shape, 3), points, generator)
     return points.scatter_add(1, rows.unsqueeze(2).expand_as(kicks), kicks)
 
@@ -44,7 +43,7 @@ def upsampling(points: Float[Tensor, "B n 3"], divisor: int, generator: Generato
 
     Severities: divisors 5, 4, 3, 2, 1. Source: ModelNet40-C, upsampling. At least one point is added.
     """
-    copies = take(points, some_of(everything(points), _share(points, divisor), generator))
+    copies = take(points, some_of(every(points), _share(points, divisor), generator))
     return torch.cat([points, copies + uniform(copies.shape, -0.05, 0.05, points, generator)], dim=1)
 
 
@@ -59,5 +58,5 @@ def background_noise(points: Float[Tensor, "B n 3"], divisor: int, generator: Ge
 
 
 def _share(points: Tensor, divisor: int) -> int:
-    """One in `divisor` points, at least one: otherwise small sets would come through as they are."""
+    """One in `divisor` points, at least one, so that small sets change too."""
     return max(1, points.shape[1] // divisor)

@@ -12,7 +12,7 @@ from pointset.errors import PointsetError
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
-"""Called with points [B, n, 3], what the severity stands for, and the only source of randomness."""
+"""Called with points [B, n, 3], the level of the severity, and the only source of randomness."""
 
 SEVERITIES = (1, 2, 3, 4, 5)
 
@@ -31,20 +31,20 @@ MODELNET40_C = (
     "distortion_rbf",
     "distortion_rbf_inv",
 )
-"""The corruptions of the benchmark ModelNet40-C, but for occlusion and lidar, under the names of its files."""
+"""The corruptions of ModelNet40-C except occlusion and lidar, under the names of its files."""
 
 
 @dataclass(frozen=True)
 class Corruption:
-    """One way in which clouds go wrong."""
+    """One corruption, at five severities."""
 
     name: str
     family: Family
     levels: tuple[Any, ...]
-    """What severities 1 to 5 stand for; the docstring of `apply` says of what."""
+    """The numbers for severities 1 to 5; the docstring of `apply` says what they count."""
     apply: Apply
     points_needed: int = 1
-    """Points it is given for each point it returns, as published: 2 for density_inc, which makes 1,024 of 2,048."""
+    """Points given for each point returned, as published: 2 for density_inc, which makes 1,024 of 2,048."""
 
 
 CORRUPTIONS: dict[str, Corruption] = {}
@@ -69,17 +69,17 @@ def list_corruptions(family: Family | None = None) -> list[str]:
 
 
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
-    """A corruption by name, and what one of its severities stands for.
+    """A corruption by name, and the level of one of its severities.
 
     Raises:
-        PointsetError: there is no such corruption or severity; what there is, is listed.
+        PointsetError: there is no such corruption or severity; the message lists what exists.
     """
     if name not in CORRUPTIONS:
         near = difflib.get_close_matches(name, CORRUPTIONS, n=1)
         meant = f"did you mean {near[0]!r}? There are " if near else "choose one of "
         raise PointsetError(f"no corruption is called {name!r}: {meant}{', '.join(list_corruptions())}")
     if severity not in SEVERITIES:
-        raise PointsetError(f"severity={severity!r} of {name} does not exist: choose 1, 2, 3, 4 or 5")
+        raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {severity!r}")
     found = CORRUPTIONS[name]
     return found, found.levels[int(severity) - 1]
 
@@ -94,8 +94,8 @@ def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator:
         generator: the only source of randomness; the same state gives the same result.
 
     Returns:
-        Points on the device and in the type of those given. How many, m, depends on n, name and severity alone, so
-        there is no padding and no mask.
+        Points on the same device and of the same type. Their number m depends only on n, name and severity, so the
+        result needs no padding and no mask.
 
     Raises:
         PointsetError: there is no such corruption or severity, or the points are not [B, n, 3] with n at least 1.

@@ -99,8 +99,8 @@ def _radial_distortion(points: Points, distance: float, root: Root, generator: G
 
     M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such that
     M(c_i) = c_i + distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The angles
-    a_i and g_i are independent and uniform on [-pi, pi]. So does PyGeM (`pygem/rbf.py`), which interpolates the places
-    of the control points instead of their displacements: the same, since q reproduces the identity.
+    a_i and g_i are independent and uniform on [-pi, pi]. PyGeM (`pygem/rbf.py`) interpolates the
+    control points' places instead of their displacements, which is the same, since q reproduces the identity.
     """
     exact = points.double()  # the system's condition number is 3e4
     line = torch.linspace(-1, 1, _GRID, dtype=exact.dtype, device=exact.device)
@@ -133,7 +133,7 @@ def _bernstein(t: Tensor) -> Tensor:
 
 
 def _turns(angles: Float[Tensor, " B"], axis: int) -> Float[Tensor, "B 3 3"]:
-    """Rotations about one axis that act on column vectors; a row vector times them turns the other way."""
+    """Rotations about one axis, for column vectors; row vectors times them turn the other way."""
     first, second = (axis + 1) % 3, (axis + 2) % 3
     matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
     matrices[:, first, first] = matrices[:, second, second] = angles.cos()
