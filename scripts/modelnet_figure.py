@@ -1,4 +1,4 @@
-"""The README's picture and figures of attention on ModelNet40: what inducing points read, trained and untrained.
+"""The README's picture and metrics of attention on ModelNet40: what inducing points read, trained and untrained.
 
 The two runs are those of the README's table on ModelNet40; the command stands beside the picture there.
 """
@@ -61,7 +61,7 @@ def report_agreement(model: torch.nn.Module, control: torch.nn.Module, sets: poi
 
 
 def report(name: str, values: list[float]) -> None:
-    """Mean and deviation in one line."""
+    """Mean and standard deviation in one line."""
     numbers = torch.tensor(values)
     print(
         f"{name:20} rank correlation with occlusion {numbers.mean():+.2f} ± {numbers.std():.2f}, {len(values)} shapes"
@@ -78,7 +78,7 @@ def main(
     points: int = 1024,
     shapes: int = 60,
 ) -> None:
-    """Draw the picture and print the figures.
+    """Draw the picture and print the metrics.
 
     Args:
         checkpoint: the run of a model with inducing points and PMA.
@@ -86,7 +86,7 @@ def main(
         output: the PNG to write.
         pooled_by_max: the run of a model that pools by max, for its critical points.
         layer: the attention to draw and to measure.
-        points: on each shape of the picture; the figures are measured on 256.
+        points: on each shape of the picture; the metrics are measured on 256.
         shapes: for the correlations.
     """
     model, description = pointset.load_run(checkpoint)

@@ -35,14 +35,14 @@ def main(
     points: int = 1000,
     head: int = 0,
 ) -> None:
-    """Draw the picture and print what the inducing points and the seeds of each run are worth.
+    """Draw the picture and print measures of the inducing points and seeds of each run.
 
     Args:
         runs: the folder of the comparison.
         data: ModelNet40 as points.
         output: the PNG to write.
         kind: the class whose first test shape is drawn.
-        points: on the shape; the figures are measured on sets of the size that the models were trained on.
+        points: on the shape; the metrics are measured on sets of the size that the models were trained on.
         head: the one that is drawn.
     """
     pictures = []

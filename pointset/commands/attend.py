@@ -57,7 +57,7 @@ def attend(
     seed: int = 0,
     as_json: Json = False,
 ) -> None:
-    """Draw what a trained model attends to on one shape, and say what it takes the shape for.
+    """Draw what a trained model attends to on one shape, and print its prediction.
 
     The suffix of the output chooses: .html turns with the mouse and holds every layer; .png and .svg show all heads and
     queries of one layer, or the one that is named; .ply and .glb colour the mesh for MeshLab or Blender.
@@ -69,8 +69,8 @@ def attend(
         layer: an attention of the model, such as encoder.0.reads; the last that reads points when not given.
         head: one head; all, or the first in a 3D file, when not given.
         query: one inducing point, seed or point; all, or the first in a 3D file, when not given.
-        points: how many to sample on the mesh; as many as the model was trained on, but at least 1,024 so that there is
-            something to see, when not given.
+        points: how many to sample on the mesh; when not given, as many as the model was trained on, but at least 1,024
+            for a clear picture.
         seed: of the points sampled on the mesh.
         as_json: print JSON.
     """
@@ -107,12 +107,12 @@ def _predict(model: Any, shape: "Shape", classes: list[str]) -> tuple[str, float
 
 
 def _writer(output: Path) -> Callable[[Request, Path], object]:
-    """What makes a file with this suffix, before anything slow is done."""
+    """The function that writes this suffix; a wrong path is an error before anything slow is done."""
     writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
     if output.suffix.lower() not in writers:
         raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")
     if not output.parent.is_dir():
-        raise PointsetError(f"{output} cannot be written: there is no folder {output.parent}")
+        raise PointsetError(f"{output} cannot be written: the folder {output.parent} does not exist")
     return writers[output.suffix.lower()]
 
 

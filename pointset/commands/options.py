@@ -1,4 +1,4 @@
-"""Groups of flags that several commands share: the fields of the configurations."""
+"""Groups of flags that several commands share."""
 
 from typing import Annotated
 

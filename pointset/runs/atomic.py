@@ -1,4 +1,4 @@
-"""Files that are whole at every moment: written beside their place, flushed to the disk, renamed into it."""
+"""Files that are complete at every moment: written beside their place, flushed to the disk, renamed."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write atomically to a path that somebody chose.
+    """Write atomically to a path that the user chose.
 
     Raises:
         PointsetError: the path cannot be written.
@@ -53,7 +53,7 @@ def read_json(path: Path) -> Any:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder and the files in it, so that a rename that survives a power cut has its content too."""
+    """Flush a folder and the files in it: after a power cut, a renamed folder must have its content."""
     for file in folder.iterdir():
         sync(file)
     sync(folder)

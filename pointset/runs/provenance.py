@@ -43,7 +43,7 @@ def machine() -> dict[str, Any]:
 
 
 def origin() -> dict[str, Any]:
-    """What a run is made by: versions, machine, commit."""
+    """What made a run: versions, machine, commit."""
     return {"versions": versions(), "machine": machine(), "commit": commit()}
 
 

@@ -1,4 +1,4 @@
-"""torch's threads, for a while."""
+"""The number of torch's threads, inside a block."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import torch
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use so many threads inside this block, and as many as before after it."""
+    """Let torch use `count` threads inside this block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

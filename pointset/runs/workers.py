@@ -1,4 +1,4 @@
-"""Worker processes on this machine or on a cluster, carried by joblib, and what joblib does not say about them."""
+"""Worker processes on this machine or on a cluster, through joblib."""
 
 import contextlib
 import importlib
@@ -16,14 +16,14 @@ BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
 
 @dataclass(frozen=True)
 class Workers:
-    """Where the work is done; it changes no byte of the result."""
+    """Where the work is done; the result does not depend on it."""
 
     count: int | None = None
     """Worker processes; None takes one per core, or all of a cluster's."""
     backend: str = "loky"
     """"loky" (processes on this machine), "dask" or "ray" (a cluster, whose workers see the same files)."""
     scheduler: str | None = None
-    """The cluster's address, such as tcp://host:8786; None takes the dask client, or the ray, of this process."""
+    """The cluster's address, such as tcp://host:8786; None takes this process's dask client or ray."""
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -34,7 +34,7 @@ class Workers:
             raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
 
     def at_once(self, jobs: int, threads: int = 1) -> int:
-        """How many of so many jobs, of so many threads each, run side by side on the cores this process may use."""
+        """How many of `jobs` runs, with `threads` threads each, go side by side on the cores of this process."""
         from joblib import cpu_count
 
         return max(1, min(self.count or cpu_count() // threads, jobs))
@@ -65,11 +65,10 @@ def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: An
 
 @contextmanager
 def recycled_quietly() -> Iterator[None]:
-    """Keep joblib's remark on replaced workers from the user, and its thread alive where warnings are errors.
+    """Silence joblib's warning about replaced workers.
 
-    A worker that has grown by 300 MB, by importing torch or opening data, is replaced by a fresh one between two tasks.
-    joblib speaks of a memory leak then (joblib issue 869), in the thread that starts the fresh one; made an error
-    there, the warning ends that thread, and everybody waits for ever.
+    joblib replaces a worker that has grown by 300 MB, as by importing torch, and warns of a memory leak (joblib issue
+    869) in the thread that starts the next one. Where warnings are errors, that ends the thread, and joblib hangs.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
@@ -78,7 +77,7 @@ def recycled_quietly() -> Iterator[None]:
 
 @contextmanager
 def closed(finished: Any) -> Iterator[Any]:
-    """End joblib's generator here and now when its reader gives up, and not when the garbage is collected."""
+    """Close joblib's generator at the end of the block, and not when the garbage is collected."""
     try:
         yield finished
     finally:
@@ -90,7 +89,6 @@ def closed(finished: Any) -> Iterator[Any]:
 
 @contextmanager
 def _cluster(workers: Workers) -> Iterator[None]:
-    """Connect to a cluster."""
     module = {"dask": "distributed", "ray": "ray"}[workers.backend]
     try:
         library: Any = importlib.import_module(module)

@@ -1,7 +1,7 @@
-"""Pictures of attention: every function takes maps and points, draws, and never runs a model.
+"""Pictures of attention: functions take maps and points, draw, and never run a model.
 
-Maps come from `pointset.attention_maps(model, points)`. On every picture 1 means "as much as uniform attention
-would give", on a logarithmic scale.
+Maps come from `pointset.attention_maps(model, points)`. On every picture 1 means uniform attention, on a logarithmic
+scale.
 
     still (matplotlib; PNG or SVG by `save`)
         draw_clouds(clouds, names=...)              clouds without attention, to see what a model sees
@@ -12,7 +12,7 @@ would give", on a logarithmic scale.
         draw_pooling_comparison(points, critical=..., pools=..., influence=...)    ways of pooling on one shape
         draw_specialisation(trained, control)       measures of inducing points, the untrained model beside them
         draw_clusters(sets, mixtures)               sets in the plane and the mixtures of Gaussians they stand for
-        draw_predictions(truth, said)               what models say of a number, against the number
+        draw_predictions(truth, said)               predicted numbers against true ones
     interactive (one HTML file, no network)
         make_page(maps, points)                     all maps of a layer turn together; a `Page`
     3D tools

@@ -56,6 +56,11 @@ class Camera:
         )
 
 
+def z_to_y(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn points or directions [..., 3] with z up so that y is up."""
+    return points[..., [0, 2, 1]] * (1.0, 1.0, -1.0)
+
+
 def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:
     """Turn the up axis to z, move the middle of the bounding box to 0 and scale the farthest point to radius 1."""
     upright = points if up == "z" else points[:, [0, 2, 1]] * (1.0, -1.0, 1.0)

@@ -21,7 +21,7 @@ WIDTH = 7.2
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """How the n-th of the things compared is drawn: alike on every chart, whatever else is on it."""
+    """The style of the n-th of the things compared, the same on every chart."""
     return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
 
 

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians over the sets they stand for: elements coloured by component, ellipses for the components."""
+"""Mixtures of Gaussians over sets in the plane: elements coloured by component, ellipses for the components."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def draw_clusters(
 ) -> Picture:
     """Sets side by side, one line of panels for each kind of mixture.
 
-    Every element has the colour of the component that most likely made it, and every component has ellipses at one and
-    two standard deviations. Components have no order, so those of later lines are matched to those of the first: the
-    same colour stands for the components that share most elements. The log-likelihood per datum stands below a panel.
+    An element has the colour of its most likely component; a component has ellipses at one and two standard deviations.
+    Components have no order, so those of later lines take the colours of the components of the first line with which
+    they share most elements. The log-likelihood per datum stands below each panel.
 
     Args:
         X: [B, n, 2], the sets.
-        mixtures: of these sets, by what is to be said of them, such as {"truth": ..., "model": ..., "after one EM
-            step": ...}; each as `pointset.evaluation.mixtures.Mixture`.
+        mixtures: one `pointset.evaluation.mixtures.Mixture` of these sets for each label, such as {"truth": ...,
+            "model": ..., "after one EM step": ...}.
         mask: [B, n], True at real elements.
         title: of the whole picture.
 
     Raises:
-        PointsetError: the sets are not [B, n, 2], or there is no mixture, or one is of other sets or has more
-            components than there are colours.
+        PointsetError: the sets are not [B, n, 2], there is no mixture, or one is of other sets or has more components
+            than there are colours.
     """
     X = torch.as_tensor(X)
     keep = torch.ones(X.shape[:2], dtype=torch.bool) if mask is None else torch.as_tensor(mask)
@@ -70,7 +70,7 @@ def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
     if X.dim() != 3 or X.shape[2] != 2 or not len(X):
         raise PointsetError(f"sets in the plane are [B, n, 2], got {list(X.shape)}: give at least one such set")
     if not mixtures:
-        raise PointsetError("there is no mixture to draw: give at least one, by its name")
+        raise PointsetError("mixtures must hold at least one, got none")
     for name, mixture in mixtures.items():
         sets, components, width = mixture.means.shape
         if sets != len(X) or width != 2 or components > len(COLORS):
@@ -81,7 +81,7 @@ def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
 
 
 def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int64]:
-    """Which component of the reference each component shares most elements with, no two with the same one."""
+    """The component of the reference with which each component shares most elements, one to one."""
     from scipy.optimize import linear_sum_assignment
 
     shared = responsibilities(X[None], mixture)[0].T @ responsibilities(X[None], reference)[0]  # [k, k of reference]

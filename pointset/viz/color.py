@@ -1,4 +1,4 @@
-"""Colours with their meaning: scales that the colour-blind can read, made for white paper."""
+"""Colour scales for white paper and all kinds of colour vision."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError
 
 LEAST, MOST = 2.0, 64.0
-"""Between these lies the largest factor that a scale tells apart: beyond it, colours say "more than"."""
+"""Bounds of a scale's reach, the largest factor over uniform that it shows."""
 DEFAULT = "magma_r"
 HOLLOW = "ring: weight exactly 0"
 """What a picture says of points without a colour."""
 
 
 class Scale(ABC):
-    """What a panel and a colour bar ask of a scale."""
+    """What panels and colour bars need of a scale."""
 
     name: str
     """A matplotlib colour map."""
@@ -32,7 +32,7 @@ class Scale(ABC):
 
     @abstractmethod
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How much values [...] deserve to be seen, from 0 to 1; above 0.5 they are drawn over the others."""
+        """How prominent values [...] are, from 0 to 1; above 0.5 they are drawn over the others."""
 
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which values [...] have no colour and are drawn hollow."""
@@ -44,15 +44,12 @@ class Scale(ABC):
 
     @abstractmethod
     def ticks(self) -> tuple[list[float], list[str]]:
-        """Positions on the bar, and what stands there."""
+        """Positions on the bar, and their labels."""
 
 
 @dataclass(frozen=True)
 class ColorScale(Scale):
-    """For attention: from `1 / reach` over 1 (uniform) to `reach` in equal steps of the logarithm.
-
-    What lies beyond has the colour of the end.
-    """
+    """For attention: from `1 / reach` over 1 (uniform) to `reach` on a logarithmic scale, clipped at both ends."""
 
     reach: float
     name: str = DEFAULT
@@ -65,11 +62,11 @@ class ColorScale(Scale):
         return (logs + limit) / (2 * limit)
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What has more than uniform attention is drawn over what has less."""
+        """Their positions: more than uniform attention is drawn over less."""
         return self.positions(values)
 
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """What sparse weights leave out: exactly 0, and not merely little."""
+        """Exact zeros, as sparse weights have them."""
         return values == 0
 
     def ticks(self) -> tuple[list[float], list[str]]:
@@ -83,13 +80,13 @@ class ColorScale(Scale):
 
 @dataclass(frozen=True)
 class CountScale(Scale):
-    """For counts: equal steps from 0 to `top`; whatever is counted at all is drawn over what is not."""
+    """For counts: equal steps from 0 to `top`; any count above 0 is drawn over 0."""
 
     top: int
     name: str = DEFAULT
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Counts over the largest; the first count is far enough from 0 to be told from it."""
+        """Counts over the largest, with a gap between 0 and 1."""
         return np.where(values > 0, 0.3 + 0.7 * np.minimum(values / self.top, 1.0), 0.0)
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -132,17 +129,17 @@ def colors_of(scale: Scale, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScale:
-    """The scale for all pictures that share it: its reach is a power of two beyond which 1 value in 200 lies."""
+    """The scale for all these values: its reach is a power of two, and about 1 value in 200 lies beyond."""
     top = float(np.quantile(values, 0.995))
     reach = 2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05)
     return ColorScale(reach, name or DEFAULT)
 
 
 def ramp(name: str) -> NDArray[np.float64]:
-    """256 colours [256, 3] of a matplotlib colour map made fit for white paper.
+    """256 colours [256, 3] of a matplotlib colour map, adapted to white paper.
 
-    An end that paper would swallow is cut off, and a light low end is greyed without a change of lightness, so that
-    what is hardly attended to stays in the background.
+    Ends close to white are cut off. A light low end becomes greyer at the same lightness, so that points with little
+    attention stay in the background.
 
     Raises:
         PointsetError: matplotlib has no colour map of this name.

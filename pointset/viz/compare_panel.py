@@ -1,4 +1,4 @@
-"""Figures that compare: ways of pooling on one shape, and inducing points before and after training."""
+"""Pictures that compare: ways of pooling on one shape, and inducing points before and after training."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera
 from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
-from pointset.viz.grid import MARGIN, Grid, Line, Panel
+from pointset.viz.grid import Grid, Line, Panel
 from pointset.viz.rows import as_cloud
 from pointset.viz.scatter import frame_for
-from pointset.viz.sheet import Picture, Sheet
+from pointset.viz.sheet import FAINT, INK, MARGIN, Picture, Sheet
 
-# Okabe and Ito's colours, which the colour-blind can tell apart: one per head.
+# Okabe and Ito's palette for all kinds of colour vision: one colour per head.
 HEAD_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A00")
 
 
@@ -32,11 +32,11 @@ def draw_pooling_comparison(
     notes: Mapping[str, str] | None = None,
     title: str = "Which points the pooling uses",
 ) -> Picture:
-    """Up to three ways to say which points of one cloud matter, side by side, each with its own colour bar.
+    """Up to three measures of which points of one cloud matter, side by side, each with its own colour bar.
 
     Args:
         points: [n, 3].
-        critical: [n], for how many features of a max pool a point is the one selected (its critical points).
+        critical: [n], for how many features a max pool selects each point.
         pools: [n], the attention of a PMA's seed over the points; sums to 1.
         influence: [n], how much the class score falls when a point is removed.
         camera: the same for every panel.
@@ -45,13 +45,13 @@ def draw_pooling_comparison(
         title: of the whole picture.
 
     Raises:
-        PointsetError: none of the three is given, or one has another length than the cloud or is not finite.
+        PointsetError: none of the three is given, or one does not have n finite values.
     """
     cloud, camera, notes = as_cloud(points), camera or Camera(), notes or {}
     given = {"critical": critical, "pools": pools, "influence": influence}
     vectors = {name: _vector(name, values, len(cloud)) for name, values in given.items() if values is not None}
     if not vectors:
-        raise PointsetError("there is nothing to compare: give at least one of critical, pools and influence")
+        raise PointsetError("give at least one of critical, pools and influence: there is nothing to compare")
     made = {name: _comparable(name, values, colors) for name, values in vectors.items()}
     headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
     panels = [
@@ -61,7 +61,7 @@ def draw_pooling_comparison(
     sheet = grid.draw(title, "one shape, one camera; each panel has its own scale", below=0.75)
     for column, (name, (_, scale, _, label)) in enumerate(made.items()):
         left = grid.place(0, column)[0] + 0.35
-        sheet.text(left - 0.2, grid.bottom + 0.08, label, 7.5, color="#6b6b6b")
+        sheet.text(left - 0.2, grid.bottom + 0.08, label, 7.5, color=FAINT)
         sheet.bar(scale, left, grid.bottom + 0.3, grid.panel_width - 0.75, "", uniform=name == "pools")
     return sheet.picture
 
@@ -107,11 +107,11 @@ def draw_specialisation(
     Args:
         trained: name of a measure -> values [heads, inducing points] (or a vector).
         control: the same measures of the same model before its training.
-        descriptions: what a measure's ends mean, such as {"entropy": "1 = reads all points alike"}.
+        descriptions: the meaning of a measure, such as {"entropy": "1 = reads all points alike"}.
         title: of the whole picture.
 
     Raises:
-        PointsetError: there is no measure, or the two do not have the same ones.
+        PointsetError: the two do not have the same measures, at least one.
     """
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
@@ -126,7 +126,7 @@ def draw_specialisation(
         heads = max(heads, *(len(values) for values in pair))
         _draw_measure(axes, pair)
         sheet.text(left + column * each, 0.70, name, 9, weight="bold")
-        sheet.text(left + column * each, 0.90, (descriptions or {}).get(name, ""), 7, color="#6b6b6b")
+        sheet.text(left + column * each, 0.90, (descriptions or {}).get(name, ""), 7, color=FAINT)
     for head in range(heads if heads > 1 else 0):
         style = {"color": HEAD_COLORS[head % len(HEAD_COLORS)], "va": "bottom"}
         sheet.text(left + 0.7 * head, 3.8, f"● head {head}", 7.5, **style)
@@ -140,7 +140,7 @@ def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
         offsets = ((np.arange(values.size) * 0.618034) % 1 - 0.5) * 0.55
         dot_colors = [HEAD_COLORS[h % len(HEAD_COLORS)] for h in head.ravel()]
         axes.scatter(place + offsets, values.ravel(), s=13, c=dot_colors, alpha=0.75, linewidths=0)
-        axes.plot([place - 0.38, place + 0.38], [float(np.nanmedian(values))] * 2, color="#222222", linewidth=1.6)
+        axes.plot([place - 0.38, place + 0.38], [float(np.nanmedian(values))] * 2, color=INK, linewidth=1.6)
     everything = np.concatenate([values.ravel() for values in pair])
     if np.nanmin(everything) >= 0 and np.nanmax(everything) <= 1:
         axes.set_ylim(-0.03, 1.03)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pointset.data.files.meshes import Mesh
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user
-from pointset.viz.camera import Up
+from pointset.viz.camera import Up, z_to_y
 from pointset.viz.color import Scale, colors_of, scale_for
 from pointset.viz.rows import as_cloud, point_rows
 from pointset.viz.surface import carry_to_vertices, refined, require_on_surface
@@ -33,8 +33,7 @@ def export_cloud(
 ) -> Path:
     """Write one cloud, coloured by one head and one query, as points.
 
-    A .ply keeps the coordinates as they are. A .glb stands upright (its format has y up), and its colours are linear,
-    as Blender and browsers expect.
+    A .ply keeps the coordinates. A .glb is turned y up and has linear colours, as its format demands.
 
     Args:
         attention: of one cloud.
@@ -50,9 +49,11 @@ def export_cloud(
             suffix or cannot be written.
     """
     path = checked_suffix(path, SUFFIXES, "coloured points")
-    cloud = as_cloud(points)
+    cloud, suffix = as_cloud(points), path.suffix[1:].lower()
     values = _values(attention, cloud, head, query)
-    return write_points(cloud, values, scale_for(values, colors), path, up)
+    rgba = _rgba(values, scale_for(values, colors), suffix)
+    made = trimesh.PointCloud(_placed(cloud, suffix, up), colors=rgba)
+    return _exported(trimesh.Scene([made]) if suffix == "glb" else made, path, suffix)
 
 
 def export_surface(
@@ -71,41 +72,20 @@ def export_surface(
     Triangles larger than the space between points are cut first, so that colours change within them.
 
     Args:
-        attention: of one cloud.
         points: [n, 3] in the mesh's own coordinates: before they were normalised for the model, in the same order.
-        mesh: the mesh.
-        path: ends in .ply or .glb; see `export_cloud`.
-        head: one of the map's heads.
-        query: an inducing point, a seed or a point.
-        up: the axis of the mesh that points up.
-        colors: a matplotlib colour map.
+        attention, path, head, query, up, colors: see `export_cloud`.
 
     Raises:
         PointsetError: the points do not lie on the mesh, or see `export_cloud`.
     """
     path = checked_suffix(path, SUFFIXES, "a coloured surface")
-    cloud = as_cloud(points)
+    cloud, suffix = as_cloud(points), path.suffix[1:].lower()
     values = _values(attention, cloud, head, query)
-    scale = scale_for(values, colors)
     fine = refined(mesh, cloud)
     require_on_surface(cloud, fine)
-    return _write_mesh(fine, carry_to_vertices(cloud, values, fine.vertices), scale, path, up)
-
-
-def write_points(cloud: NDArray[np.float64], values: NDArray[np.float64], scale: Scale, path: Path, up: Up) -> Path:
-    """Write points [n, 3] in the colours of values [n]."""
-    suffix = path.suffix[1:].lower()
-    cloud_made = trimesh.PointCloud(_placed(cloud, suffix, up), colors=_rgba(values, scale, suffix))
-    whole = trimesh.Scene([cloud_made]) if suffix == "glb" else cloud_made
-    return _exported(whole, path, suffix)
-
-
-def _write_mesh(mesh: Mesh, values: NDArray[np.float64], scale: Scale, path: Path, up: Up) -> Path:
-    suffix = path.suffix[1:].lower()
-    made = trimesh.Trimesh(
-        _placed(mesh.vertices, suffix, up), mesh.faces, vertex_colors=_rgba(values, scale, suffix), process=False
-    )
-    return _exported(made, path, suffix)
+    rgba = _rgba(carry_to_vertices(cloud, values, fine.vertices), scale_for(values, colors), suffix)
+    placed = _placed(fine.vertices, suffix, up)
+    return _exported(trimesh.Trimesh(placed, fine.faces, vertex_colors=rgba, process=False), path, suffix)
 
 
 def _exported(made: Any, path: Path, suffix: str) -> Path:
@@ -120,7 +100,7 @@ def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, quer
 
 def _placed(points: NDArray[np.float64], suffix: str, up: Up) -> NDArray[np.float64]:
     """Points [n, 3] with y up for glTF (section 3.4 of its specification), as they are for PLY."""
-    return points[:, [0, 2, 1]] * (1.0, 1.0, -1.0) if suffix == "glb" and up == "z" else points
+    return z_to_y(points) if suffix == "glb" and up == "z" else points
 
 
 def _rgba(values: NDArray[np.float64], scale: Scale, suffix: str) -> NDArray[np.uint8]:

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from pointset.viz.camera import Camera
 from pointset.viz.color import HOLLOW, Scale, colors_of
 from pointset.viz.scatter import Frame, draw_cloud
-from pointset.viz.sheet import Sheet
+from pointset.viz.sheet import FAINT, MARGIN, Sheet
 
-MARGIN, GAP, HEADER, TOP = 0.15, 0.06, 0.17, 0.68
-FAINT = "#6b6b6b"
+GAP, HEADER, TOP = 0.06, 0.17, 0.68
 LARGEST_PANEL = 4.9
 
 
@@ -28,7 +27,7 @@ class Panel:
     name: str = ""
     note: str = ""
     marked: int | None = None
-    """A point to ring: the one that reads, where points read points."""
+    """A point to ring: the reading one, where points read points."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,18 @@ class Grid:
 
     @property
     def label_width(self) -> float:
-        """What the labels take on the left."""
+        """Room for the labels on the left."""
         return 0.62 if any(line.label for line in self.lines) else MARGIN
 
     @property
     def panel_width(self) -> float:
-        """Of each panel; few panels do not grow without bounds."""
+        """Of each panel, bounded where there are few."""
         free = (self.width - self.label_width - MARGIN) / self.columns - GAP
         return min(free, LARGEST_PANEL if self.columns == 1 else 3.0, LARGEST_PANEL / self.frame.aspect)
 
     @property
     def left(self) -> float:
-        """Where the first column begins: panels without labels that do not fill the width stand in its middle."""
+        """Where the first column begins; panels without labels are centred."""
         unused = self.width - self.label_width - MARGIN - self.columns * (self.panel_width + GAP)
         return self.label_width + (unused / 2 if self.label_width == MARGIN else 0.0)
 

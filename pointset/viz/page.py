@@ -28,21 +28,21 @@ from pointset.viz.writing import checked_suffix
 
 MOST_CHOSEN = 16
 LARGE = 700_000
-"""Numbers on a page: up to here each takes two bytes, and the page stays under 2 MB; beyond, one."""
+"""Up to so many values on a page each takes two bytes, else one: the page stays under 2 MB."""
 LEAST_EXPONENT = -20
-"""Weights below 2^-20 of uniform, but not exact zeros, are shown as that."""
+"""Weights below 2^-20 of uniform are shown as 2^-20, except exact zeros."""
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
     """A page of turning maps, and the still picture of what it opens with.
 
-    As the last line of a notebook cell it shows both, as two outputs: viewers that do not trust a notebook strip
-    scripts and frames, and then the still picture is what remains.
+    As the last line of a notebook cell it shows both, as two outputs: the still picture remains in viewers that strip
+    scripts and frames.
     """
 
     html: str
-    """The whole page; it asks the network for nothing."""
+    """The whole page; it needs no network."""
     draw_still: Callable[[], Picture]
     height: int = 720
     """Of the frame in a notebook, in pixels; the page scrolls inside it."""
@@ -70,7 +70,7 @@ class Page:
 
 
 def inline(page: str, height: int = 720) -> str:
-    """A page as a frame that carries its whole content, for notebooks; it cannot reach the notebook around it."""
+    """A page as a self-contained, sandboxed frame for notebooks."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
         f'style="width: 100%; height: {height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
@@ -92,19 +92,19 @@ def make_page(
     """A page of all maps on one cloud [n, 3].
 
     Args:
-        maps: of one cloud; those among pooled vectors have nothing to show on points and are left out.
+        maps: of one cloud; those among pooled vectors are left out.
         points: [n, 3], the cloud that the maps were made from.
         title: of the page.
         prediction: a line under it, such as "predicted: chair (93 %)".
-        layer: the one that the page opens with; the last one that an encoder reads with, when None.
+        layer: the one that the page opens with; the last of kind "reads" when None.
         heads: which ones; all when None.
-        queries: which rows of the layer that the page opens with (inducing points, seeds or points), and of the others
-            that have the same; None gives all, of points 16 far from one another.
-        camera: where it stands at first.
+        queries: which inducing points, seeds or points of the opening layer, and of others with rows of the same kind
+            and number; None gives all, of points 16 far from one another.
+        camera: the first view.
         colors: a matplotlib colour map.
 
     Raises:
-        PointsetError: cloud and maps do not fit each other, or something is chosen that they do not have.
+        PointsetError: cloud and maps do not fit each other, or a map does not have a chosen layer, head or query.
     """
     cloud, camera = as_cloud(points), camera or Camera()
     given = list(maps) if isinstance(maps, Sequence) else [maps]
@@ -175,10 +175,10 @@ class _Block:
 
 
 def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsignedinteger], float, float]:
-    """Values [...] from 0 as whole numbers in equal steps of their binary logarithm; 0 itself, and nothing else, is 0.
+    """Values [...] of at least 0 as integers in equal steps of their binary logarithm; only 0 itself becomes 0.
 
     Returns:
-        The codes, and the logarithms that the code 0, were it one of the steps, and the greatest stand for.
+        The codes, and the logarithms at code 0 (extrapolated) and at the largest code.
     """
     steps = 2**bits - 1
     logs = np.log2(np.maximum(values, 2.0**LEAST_EXPONENT))
@@ -190,9 +190,9 @@ def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsigne
 
 
 def _room(cloud: NDArray[np.float64], camera: Camera) -> dict[str, float]:
-    """The height of a panel over its width, and the enlargement at which a full turn of the cloud stays inside it."""
+    """The aspect of a panel (height over width) and the scale at which the turning cloud stays inside it."""
     turned = (replace(camera, azimuth=azimuth).project(cloud)[0] for azimuth in range(0, 360, 30))
-    # A single point is no larger than 0.
+    # A single point has size 0.
     width, height = np.maximum(np.max([np.abs(places).max(axis=0) for places in turned], axis=0), 1e-3)
     aspect = float(np.clip(height / width, 0.7, 1.4))
     return {"aspect": aspect, "fit": 0.95 / float(max(width, height / aspect))}
@@ -206,7 +206,7 @@ def _first(shown: Sequence[AttentionMap], layer: str | None) -> int:
         readers = [i for i, attention in enumerate(shown) if attention.kind == "reads"]
         return readers[-1] if readers else len(names) - 1
     if layer not in names:
-        raise PointsetError(f"there is no map of a layer {layer!r}: choose among {', '.join(names)}")
+        raise PointsetError(f"no map is of layer {layer!r}: choose among {', '.join(names)}")
     return names.index(layer)
 
 
@@ -219,8 +219,8 @@ def _filled(content: dict[str, Any]) -> str:
     page, style, script, controls = (
         (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js", "page_controls.js")
     )
-    # "</" inside a script element would end it, whatever the JSON around it says.
+    # "</" would end the script element, even inside a JSON string.
     data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     parts = {"TITLE": html.escape(content["title"]), "STYLE": style, "SCRIPT": script + controls, "DATA": data}
-    # In one pass, so that a title that looks like a place is left alone.
+    # In one pass, so that a title such as "/*DATA*/" stays as it is.
     return re.sub(r"/\*(TITLE|STYLE|SCRIPT|DATA)\*/", lambda place: parts[place[1]], page)

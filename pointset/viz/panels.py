@@ -75,7 +75,7 @@ def draw_maps(
         title: of the whole picture.
 
     Raises:
-        PointsetError: cloud and map do not fit each other, or something is chosen that the map does not have.
+        PointsetError: cloud and map do not fit each other, or there is no such head or query.
     """
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
@@ -85,7 +85,7 @@ def draw_maps(
     def panel(head: int, row: int, name: str) -> Panel:
         return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
 
-    # Heads stand one below the other, unless they are the more numerous: wide pictures are easier to read than tall.
+    # One line per head, unless there are more heads than rows: wide pictures are easier to read than tall ones.
     if upright := len(chosen) >= max(len(chosen_heads), 2):
         difference = rows.difference(chosen)
         lines = [
@@ -129,14 +129,12 @@ def draw_reads_and_writes(
         writes: of the same block and cloud.
         points: [n, 3], the cloud that the maps were made from.
         head: one of them; a block's heads read and write on their own.
-        queries: which inducing points; None gives the sharpest and 5 that read other places than it.
-        camera: the same for every panel.
-        colors: a matplotlib colour map.
-        title: of the whole picture.
+        queries: which inducing points; None gives the sharpest and the 5 that differ most from those before.
+        camera, colors, title: see `draw_maps`.
 
     Raises:
-        PointsetError: the maps are not one that reads and one that writes, or do not fit the cloud, or something is
-            chosen that they do not have.
+        PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or there is no such
+            head or query.
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
         raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
@@ -154,10 +152,8 @@ def draw_reads_and_writes(
     grid = Grid(lines, frame_for([cloud], camera), camera, WIDTH)
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
     sheet = grid.draw(title, f"head {head}; {NUMBERS}{DIFFER}", below=0.42)
-    for i, (what, scale) in enumerate(
-        zip(("reads: weight x points", "writes: weight x inducing points"), scales, strict=True)
-    ):
-        sheet.bar(scale, (1.65, 6.6)[i], grid.bottom + 0.06, 2.7, what)
+    sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
+    sheet.bar(scales[1], 6.6, grid.bottom + 0.06, 2.7, "writes: weight x inducing points")
     return sheet.picture
 
 
@@ -180,13 +176,11 @@ def draw_instances(
         head: the same for all.
         query: the same for all: an inducing point or a seed.
         names: one per cloud, drawn above it.
-        camera: the same for every panel.
-        colors: a matplotlib colour map.
-        title: of the whole picture.
+        camera, colors, title: see `draw_maps`.
 
     Raises:
-        PointsetError: there is no cloud, or not one map and one name per cloud, or the maps are of different layers,
-            or do not have such a head or query.
+        PointsetError: there is no cloud, the numbers of maps, names and clouds differ, the maps are of different
+            layers, or there is no such head or query.
     """
     if not len(maps) or len(maps) != len(clouds) or len(names or maps) != len(maps):
         counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")
@@ -211,7 +205,7 @@ def draw_instances(
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
-    """The sharpest row of a head, and then one by one that which lies farthest from those chosen before."""
+    """The sharpest row of a head, then one by one the row farthest from those chosen before."""
     shares = rows.shares[head]
     chosen = [int(rows.spread[head].argmin())]
     distances = cdist(shares, shares, "cityblock")
@@ -226,7 +220,7 @@ def _title(rows: PointRows) -> str:
 
 
 def _parts(whole: Sequence[Any]) -> list[Sequence[Any]]:
-    """A sequence in lines of equal length, each as long as a figure is wide at most."""
+    """A sequence in lines of equal length, of at most `MOST_COLUMNS` each."""
     lines = -(-len(whole) // MOST_COLUMNS)
     length = -(-len(whole) // lines)
     return [whole[i : i + length] for i in range(0, len(whole), length)]

@@ -1,4 +1,4 @@
-"""What models say of a number, against the number."""
+"""Predicted numbers against true ones."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ WIDTH, LARGEST_PANEL, TOP, HEADER, LEFT, BELOW, GAP = 8.6, 2.4, 0.68, 0.2, 0.45,
 def draw_predictions(
     truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Said against true"
 ) -> Picture:
-    """One panel per model, side by side on the same axes: a dot for each set, and the line where saying is right.
+    """One panel per model, side by side on the same axes: a dot per set, and the line of exact predictions.
 
     Args:
         truth: [N], the number of each set.
-        said: [N] of each model, by its name.
+        said: predictions [N] of each model, by its name.
         quantity: what the number is, for the axes.
         title: of the whole picture.
 
     Raises:
-        PointsetError: there is no model or no set, or a model does not say one number for each set.
+        PointsetError: there is no model or no set, or a model does not have one number per set.
     """
     true = np.asarray(truth, dtype=float).ravel()
     models = {name: np.asarray(values, dtype=float).ravel() for name, values in said.items()}
     if not models or not len(true):
-        raise PointsetError("there is nothing to draw: give at least one set, and one model by its name")
+        raise PointsetError(f"give at least one set and one model, got {len(true)} and {len(models)}")
     for name, values in models.items():
         if len(values) != len(true):
-            raise PointsetError(f"{name!r} says {len(values)} numbers of {len(true)} sets: give one for each")
+            raise PointsetError(f"{name!r} has {len(values)} numbers for {len(true)} sets: give one per set")
     side = min((WIDTH - 2 * MARGIN - LEFT) / len(models) - GAP, LARGEST_PANEL)
     sheet = Sheet(2 * MARGIN + LEFT + len(models) * (side + GAP), TOP + HEADER + side + BELOW + MARGIN / 2)
     sheet.heading(title, f"a dot for each of {len(true):,} sets; line: said is true")

@@ -1,4 +1,4 @@
-"""What is drawn: the rows of an attention map as numbers at points, each with 1 for uniform attention."""
+"""The rows of an attention map as values at points, with 1 for uniform attention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PointRows:
     values: NDArray[np.float64]
     """[heads, rows, n]: keys * weight, so that uniform attention is 1 everywhere."""
     keys: int
-    """How many things each query chose among: a value over this is the weight."""
+    """How many keys each query has: a value over this is the weight."""
 
     @property
     def row_name(self) -> str:
@@ -48,7 +48,7 @@ class PointRows:
     def spread(self) -> NDArray[np.float64]:
         """Entropy of the shares [heads, rows] over log n: 1 uniform, 0 one point only.
 
-        For reads and pools this is the entropy of the attention's row. For writes it tells how many points listen.
+        For reads and pools this is the entropy of the attention's row, for writes of an inducing point's column.
         """
         shares = self.shares
         logs = np.log(np.where(shares > 0, shares, 1.0))
@@ -57,7 +57,7 @@ class PointRows:
     def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
         """How much the chosen rows of each head differ [heads]: the mean total variation between two of them.
 
-        0: all alike; 1: no two look at a common point; NaN: there is one row only.
+        0: all alike; 1: no two have a point in common; NaN: there is only one row.
         """
         if len(chosen) < 2:
             return np.full(len(self.values), np.nan)
@@ -68,9 +68,9 @@ class PointRows:
         return row if self.kind == "self" else None
 
     def chosen_heads(self, heads: Sequence[int] | None) -> list[int]:
-        """The heads asked for, all when None; one that is not there is an error that lists what is."""
+        """The heads asked for, all when None; a head that does not exist is an error."""
         if heads is not None and not len(heads):
-            raise PointsetError(f"{self.layer}: no head was chosen: give some from 0 to {len(self.values) - 1}")
+            raise PointsetError(f"heads of {self.layer} are empty: give some from 0 to {len(self.values) - 1}")
         for head in heads or ():
             self.check(head, 0)
         return list(range(len(self.values)) if heads is None else heads)
@@ -86,7 +86,7 @@ class PointRows:
 def point_rows(attention: AttentionMap, points: NDArray[np.float64]) -> PointRows:
     """The pictures of one attention.
 
-    "writes" [h, n, m] is turned round, so that each inducing point has one value for every point.
+    "writes" [h, n, m] is transposed, so that each inducing point has one value per point.
 
     Raises:
         PointsetError: neither side of the attention is the cloud's points, or the number of points differs.
@@ -113,14 +113,14 @@ def point_rows(attention: AttentionMap, points: NDArray[np.float64]) -> PointRow
 
 
 def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
-    """The rows to draw: those asked for, else all; of a cloud's points, `most` that lie far from one another."""
+    """The rows to draw: those asked for, else all; of points, `most` that are far from one another."""
     count = rows.values.shape[1]
     if chosen is None:
         if rows.kind != "self" or count <= most:
             return list(range(count))
         return [int(index) for index in farthest_points(points, most, start=0)]
     if not len(chosen):
-        raise PointsetError(f"{rows.layer}: no {rows.row_name} was chosen: give some from 0 to {count - 1}")
+        raise PointsetError(f"queries of {rows.layer} are empty: give {rows.row_name}s from 0 to {count - 1}")
     for row in chosen:
         rows.check(0, row)
     return list(chosen)

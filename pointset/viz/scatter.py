@@ -1,4 +1,4 @@
-"""Drawing one cloud: equal axes, near points over far ones and larger, and what is attended to never hidden."""
+"""Drawing one cloud: equal axes, near points larger and over far ones, attended points over all others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARK = "#0B8CF2"
-"""Blue: no colour of the scales comes near it."""
+"""A blue unlike any colour of the scales."""
 EMPTY = 0.72
-"""The grey of rings around nothing."""
+"""The grey of hollow points."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def draw_cloud(
     places, nearness = camera.project(points)
     hollow = np.zeros(len(points), bool) if hollow is None else hollow
     order = np.lexsort((nearness, emphasis > 0.5, ~hollow))
-    # One point's share of the panel: dots cover the shape without merging, whatever their number.
+    # A share of the panel per point, so that any number of dots covers the shape without merging.
     diameter = 72 * width * 0.6 / np.sqrt(len(points))
     diameters = np.clip(diameter, 0.9, 6.0) * nearness * (0.75 + 0.6 * emphasis)
-    # Far points fade into the paper, but only those that are pale anyway: there is little to read off their colour.
+    # Far points fade into the paper, but only pale ones, whose colour says little.
     pale = np.clip((colors @ (0.2126, 0.7152, 0.0722) - 0.55) / 0.2, 0, 1)
     fade = np.clip(0.25 - 1.4 * (nearness - 1), 0, 0.4) * np.clip(1 - 2 * emphasis, 0, 1) * pale
     colors = colors + fade[:, None] * (1 - colors)
@@ -90,15 +90,8 @@ def draw_cloud(
     )
     if marked is not None:
         ring = (float(diameters[marked]) + 4) ** 2
-        axes.scatter(
-            places[marked, 0],
-            places[marked, 1],
-            s=ring,
-            facecolors="none",
-            edgecolors=MARK,
-            linewidths=1.3,
-            rasterized=True,
-        )
+        x, y = places[marked]
+        axes.scatter(x, y, s=ring, facecolors="none", edgecolors=MARK, linewidths=1.3, rasterized=True)
     axes.set_xlim(frame.middle[0] - frame.half[0], frame.middle[0] + frame.half[0])
     axes.set_ylim(frame.middle[1] - frame.half[1], frame.middle[1] + frame.half[1])
     axes.set_aspect("equal")

@@ -1,4 +1,4 @@
-"""Clouds as they are, without attention: to see what a model sees."""
+"""Clouds without attention: what a model sees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDTH = 8.6
 
 @dataclass(frozen=True)
 class HeightScale(Scale):
-    """For heights from 0 to 1, which help to see a shape and mean nothing else."""
+    """For heights from 0 to 1, which only help to see a shape."""
 
     name: str = "cividis"
 

@@ -1,4 +1,4 @@
-"""From points back to the surface that they were sampled from: values at the vertices of a mesh."""
+"""Values at points carried to the vertices of the mesh that the points were sampled from."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], n
     if values.shape != (len(cloud),):
         raise PointsetError(f"give one value per point, [{len(cloud)}], got {list(values.shape)}")
     if nearest < 1:
-        raise PointsetError(f"nearest={nearest} asks for no point: give at least 1")
+        raise PointsetError(f"nearest must be at least 1, got {nearest}")
     distances, indices = KDTree(cloud).query(vertices, k=np.arange(1, min(nearest, len(cloud)) + 1))
-    # Far below the distance between points, so that it matters only where a vertex is a point.
+    # Far below the distance between points: it only avoids a division by 0 where a vertex is a point.
     least = 1e-9 * float(np.ptp(cloud, axis=0).max() or 1.0)
     weights = 1 / np.maximum(distances, least)
     return (weights * values[indices]).sum(axis=1) / weights.sum(axis=1)
@@ -61,7 +61,7 @@ def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
 
 
 def require_on_surface(points: NDArray[np.float64], fine: Mesh) -> None:
-    """Refuse points of another place than the mesh, such as normalised ones.
+    """Refuse points that do not lie on the mesh, such as normalised ones.
 
     A point of a triangle is at most as far from a corner as its longest edge is long.
 

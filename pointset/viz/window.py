@@ -9,7 +9,7 @@ from typing import Any
 
 from pointset.data.files.open3d_import import import_open3d
 from pointset.explain.maps import AttentionMap
-from pointset.viz.camera import Camera
+from pointset.viz.camera import Camera, z_to_y
 from pointset.viz.color import colors_of, scale_for
 from pointset.viz.export import export_cloud
 from pointset.viz.rows import as_cloud, point_rows
@@ -30,10 +30,10 @@ def show_window(
     Where no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
 
     Returns:
-        A sentence that says what was done.
+        A sentence on what was done.
 
     Raises:
-        PointsetError: see `export_cloud`; or a display is there, but Open3D is not.
+        PointsetError: see `export_cloud`; or Open3D is not installed.
     """
     camera = camera or Camera()
     if not has_display() or not _window(attention, points, head, query, camera, colors):
@@ -48,7 +48,7 @@ def has_display() -> bool:
 
 
 def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
-    """Whether a window could be opened; it was closed again by the user."""
+    """Show the cloud until the user closes the window; whether a window could be opened."""
     cloud = as_cloud(points)
     rows = point_rows(attention, cloud)
     rows.check(head, query)
@@ -62,16 +62,11 @@ def _window(attention: AttentionMap, points: Any, head: int, query: int, camera:
         return False
     visualizer.add_geometry(shown)
     visualizer.get_render_option().point_size = 6.0
-    _, upward, front = camera.axes()
+    _, upward, front = camera.axes() if camera.up == "z" else z_to_y(camera.axes())
     view = visualizer.get_view_control()
-    view.set_front(_in_data(front, camera))
-    view.set_up(_in_data(upward, camera))
+    view.set_front(front)
+    view.set_up(upward)
     view.set_zoom(0.6)
     visualizer.run()
     visualizer.destroy_window()
     return True
-
-
-def _in_data(direction: Any, camera: Camera) -> Any:
-    """A direction with z up in the axes of the data."""
-    return direction if camera.up == "z" else direction[[0, 2, 1]] * (1.0, 1.0, -1.0)

@@ -1,4 +1,4 @@
-"""Writing a picture or a page to a file, or one sentence that says what is possible."""
+"""Writing a picture to a file, and the suffixes that a file may have."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     .venv/bin/python scripts/benchmark/ragged.py --model isab16-pma isab16-max rff-max --smallest 100 --largest 300
 
 The sizes are log-uniform from the smallest to the largest, the points normal, the weights untrained. Both ways take
-turns in one process, after a round that is not counted; the figures are medians over the rounds. The processor's time
+turns in one process, after a round that is not counted; the numbers are medians over the rounds. The processor's time
 of all threads stands beside the clock's: a machine that is busy with other work changes it least. A training step is a
 forward and a backward pass, dropout included. Prints a Markdown table and JSON.
 """

@@ -98,7 +98,7 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
     ("arguments", "words"),
     [
         (["-o", "box.bmp"], "must end in .html, .png, .svg, .ply, .glb"),
-        (["-o", "no/such/folder/box.png"], "there is no folder no/such/folder"),
+        (["-o", "no/such/folder/box.png"], "the folder no/such/folder does not exist"),
         (["-o", "box.png", "--layer", "encoder.7"], "no attention has layer 'encoder.7': there are encoder.0.reads"),
         (["-o", "box.png", "--head", "2"], "has no head 2: give one from 0 to 1"),
         (["-o", "box.ply", "--query", "9"], "has no inducing point 9: give one from 0 to 3"),

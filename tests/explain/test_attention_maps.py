@@ -184,7 +184,7 @@ def test_heads_are_made_one_only_when_asked():
     found = AttentionMap("layer", "reads", weights, "keys")
     assert found.heads("mean").weights.tolist() == [[[0.5, 0.5]]]
     assert found.heads("max").weights.tolist() == [[[1.0, 1.0]]]
-    with pytest.raises(pointset.PointsetError, match="by mean or max, not 'sum'"):
+    with pytest.raises(pointset.PointsetError, match="by mean or max, got 'sum'"):
         found.heads("sum")
 
 

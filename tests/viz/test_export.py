@@ -112,7 +112,7 @@ def test_points_of_another_place_are_refused(tmp_path: Path) -> None:
         export_surface(reads, (points - points.mean(axis=0)) / points.std(), BOX, tmp_path / "box.ply")
     with pytest.raises(PointsetError, match="lie off the mesh"):
         export_surface(reads, (points - (5, 0, 0)) * 1.3 + (5, 0, 0), BOX, tmp_path / "box.ply")
-    with pytest.raises(PointsetError, match="nearest=0"):
+    with pytest.raises(PointsetError, match="at least 1, got 0"):
         carry_to_vertices(points, np.ones(200), BOX.vertices, nearest=0)
     with pytest.raises(PointsetError, match=r"\[200\], got \[3\]"):
         carry_to_vertices(points, np.ones(3), BOX.vertices)

@@ -34,9 +34,9 @@ def test_one_number_alone_can_be_drawn():
 @pytest.mark.parametrize(
     ("truth", "said", "message"),
     [
-        (TRUTH, {}, "nothing to draw: give at least one set, and one model by its name"),
-        ([], {"one": []}, "nothing to draw"),
-        (TRUTH, {"one": [1.0, 2.0]}, "'one' says 2 numbers of 3 sets: give one for each"),
+        (TRUTH, {}, "got 3 and 0"),
+        ([], {"one": []}, "got 0 and 1"),
+        (TRUTH, {"one": [1.0, 2.0]}, "'one' has 2 numbers for 3 sets"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(truth, said, message):

@@ -182,7 +182,7 @@ def test_the_pooling_comparison_says_what_each_panel_counts(cloud: NDArray[np.fl
     assert all(words in texts_of(picture) for words in ("7 of 150 points", "top 5 % get 5%", "rank correlation 0.2"))
     assert len(clouds_of(draw_pooling_comparison(cloud, influence=np.zeros(n)))) == 1
     for wrong, words in (
-        ({}, "nothing to compare"),
+        ({}, "critical, pools and influence"),
         ({"critical": critical[:-1]}, r"one value per point, \[150\], got \[149\]"),
         ({"pools": 2 * pools}, "pools sums to 2"),
         ({"influence": np.where(influence > 0.1, np.nan, 0)}, "influence has a value that is not finite, at point"),
