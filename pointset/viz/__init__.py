@@ -20,7 +20,7 @@ scale.
         export_surface(map, points, mesh, path)     the same on the mesh that the points were sampled from
         show_window(map, points, path)              an Open3D window, or the saved file where no display is
 
-Imports: `data`, `evaluation`, `runs`. Imported by: `commands`, `comparison`, `tasks`.
+Imports: `data`, `evaluation`, `explain`, `runs`. Imported by: `commands`, `comparison`, `tasks`.
 """
 
 import lazy_loader

@@ -191,18 +191,12 @@ def table(rows: dict[str, list[float]], seed: int = 0) -> Robustness:
 
 def test_mean_corruption_error_by_hand() -> None:
     own = table({"shear": [0.1, 0.2, 0.3], "scale": [0.2, 0.2, 0.2]})
-    baseline = table({"shear": [0.1, 0.3, 0.4], "scale": [0.1, 0.1, 0.2]})
+    baseline = table({"scale": [0.1, 0.1, 0.2], "shear": [0.1, 0.3, 0.4]})  # the order does not matter
     # (0.6 / 0.8 + 0.6 / 0.4) / 2, and neither the ratio of means nor the mean of the six ratios.
     assert own.mean_corruption_error(baseline) == pytest.approx((0.75 + 1.5) / 2)
     assert own.mean_corruption_error(own) == pytest.approx(1.0)
     assert own.corruption_errors == pytest.approx({"shear": 0.2, "scale": 0.2})
     assert own.mean_error == pytest.approx(0.2)
-
-
-def test_the_order_of_corruptions_does_not_matter() -> None:
-    own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]})
-    baseline = table({"scale": [0.1, 0.1], "shear": [0.1, 0.3]})
-    assert own.mean_corruption_error(baseline) == pytest.approx((0.75 + 2.0) / 2)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_of_a_clouds_points_some_far_from_one_another_are_chosen(
         (np.array([[np.inf, 0, 0]]), "point 0 .* not finite"),
     ],
 )
-def test_clouds_that_are_none(points: Any, words: str) -> None:
+def test_wrong_clouds_are_named(points: Any, words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         as_cloud(points)
 
