@@ -226,7 +226,7 @@ def test_an_absent_device_is_reported(train):
 def test_checkpoints_need_no_pickle(train, tmp_path, monkeypatch):
     stop_after(monkeypatch, 2)
     with pytest.raises(StopError):
-        pointset.fit(small(), train, SHORT, run=tmp_path)
+        pointset.fit(small(), train, replace(SHORT, epochs=3), run=tmp_path)
     (checkpoint,) = tmp_path.glob("checkpoint-*")
     assert checkpoint.name == "checkpoint-0002"
     assert {path.name for path in checkpoint.iterdir()} == {"weights.safetensors", "optimizer.pt", "history.json"}
