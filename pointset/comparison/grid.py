@@ -6,7 +6,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Size
 from pointset.runs.claims import check_claim, claim
-from pointset.zoo.own import carried
+from pointset.zoo.carried import carried
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask
-from pointset.nn.registry import whole_model
+from pointset.nn.registry import register
 
 # Normalising a batch of one row by its own statistics would erase it.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 
-@whole_model("pointnet", packed=True, export=True)
+@register("model", "pointnet", packed=True, export=True)
 class PointNet(nn.Module):
     """PointNet without its transform networks (Qi et al., arXiv 1612.00593, section 4.2, "vanilla").
 
@@ -39,7 +39,7 @@ class PointNet(nn.Module):
         return self.head(self.pool(self.rows(rows), sets.index(rows.device), dim_size=len(sets)))
 
 
-@whole_model("dgcnn", packed=True, export=True)
+@register("model", "dgcnn", packed=True, export=True)
 class DGCNN(nn.Module):
     """Dynamic graph CNN (Wang et al., arXiv 1801.07829, section 5.1), four edge convolutions over moving neighbours.
 

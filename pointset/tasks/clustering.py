@@ -23,9 +23,9 @@ from pointset.comparison.task import Metric
 from pointset.data.batches import epoch_generator
 from pointset.evaluation.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.nn.dropout import Dropout
-from pointset.nn.encoders.rffp import Statistic
 from pointset.nn.pooling.max import MaxPool
 from pointset.nn.pooling.mean import MeanPool
+from pointset.nn.registry import Statistic
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step, fit_by_em
 from pointset.tasks.rows import ENCODER, fully_connected, parts_of, row_model, seeded

@@ -3,9 +3,9 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.nn.encoders.rffp import Statistic
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import STATISTICS
+from pointset.nn.registry import Statistic
 
 
 class PositionedEquivariantLayer(nn.Module):

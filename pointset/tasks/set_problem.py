@@ -28,8 +28,8 @@ from pointset.training.distributed import OneProcess
 from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
 from pointset.training.recipe import Recipe
+from pointset.zoo.carried import source_digests
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.own import own_digests
 
 TRAINING = (
     "steps",
@@ -198,7 +198,7 @@ class SetProblem(ABC):
     def _describe_run(self, run: Run, recipe: Recipe, processes: int) -> dict[str, Any]:
         """What a run is: enough to repeat it, in the parts that `pointset.training.checkpoints` compares."""
         model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
-        parts = own_digests(run.parts)
+        parts = source_digests(run.parts)
         return {
             "model": {**model, "parts": parts} if parts else model,
             "recipe": recipe.as_dict(),

@@ -26,10 +26,10 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError
 from pointset.runs.atomic import read_json, sync, sync_folder, write_atomically, write_text
 from pointset.runs.claims import claim
+from pointset.zoo.carried import source_digests
 from pointset.zoo.models import Spec, build_model
 from pointset.zoo.names import missing_parts
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.own import own_digests
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]
@@ -205,7 +205,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
         "inputs": spec.inputs,
         "seed": spec.seed,
         "options": spec.options.as_dict(),
-        **({"parts": parts} if (parts := own_digests(spec.name)) else {}),
+        **({"parts": parts} if (parts := source_digests(spec.name)) else {}),
     }
 
 

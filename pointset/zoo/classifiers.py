@@ -1,4 +1,4 @@
-"""Classifiers of point sets: head(pool(encoder(X))), and a context model behind the same face."""
+"""Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class SetClassifier(nn.Module):
     Attributes:
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
         pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d]. Like the encoder it also takes rows [N, d] of sets
-            that lie end to end, with a `Packed` in place of the mask, unless it was registered as one that does not.
+            laid end to end, with a `Packed` in place of the mask, unless it is registered without `packed`.
         head: from the k pooled rows to logits [B, classes].
     """
 
@@ -35,8 +35,8 @@ class SetClassifier(nn.Module):
     ) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
 
-        `mask` is True at real points; what stands in padded rows has no effect. An empty set (n = 0, or no True in its
-        mask) pools to zeros and gets the logits that the head makes of them.
+        `mask` is True at real points; the values of padded rows have no effect. An empty set (n = 0, or no True in its
+        mask) pools to zeros.
 
         Raises:
             ValueError: the points are not [B, n, inputs], or the mask is not [B, n].
@@ -49,36 +49,31 @@ class SetClassifier(nn.Module):
     ) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of sets of several sizes without padding them.
 
-        Logits and gradients are those of `forward` with padding and a mask, to rounding, in time and memory that go
-        with the N points there are. (Sets so small or so alike that padding is the faster way are padded after all, and
-        all sets are if a part does not take packed ones.)
-        Dropout of rows, which pma has, draws for each row there is, so that a training step drops other ones.
+        Logits and gradients equal those of `forward` with padding and a mask, to rounding. Time and memory grow with
+        the N points. Sets are padded after all where that is faster, or where a part does not take packed sets.
+        Dropout of rows draws for real rows only, so that a training step drops other rows than with padding.
 
         Args:
             points: the sets one after the other.
             batch: the number of the set of each point, from 0 and never falling, as in torch-geometric:
-                `model.packed(data.pos, data.batch, data.num_graphs)`. A number that does not occur is an empty set.
-            sets: B, where the last sets may be empty; one more than the last number when None.
+                `model.packed(data.pos, data.batch, data.num_graphs)`. The set of a number that is missing is empty.
+            sets: B, needed if the last sets are empty; one more than the last number when None.
 
         Raises:
-            ValueError: the points are not [N, inputs], or `batch` is no such numbering of them.
+            ValueError: the points are not [N, inputs], or `batch` does not number them like that.
         """
         points, packed, places = sort_sets(*checked_packed(points, batch, sets, self.inputs))
-        pad = packed.is_better_padded or not self.takes_packed
+        parts = filter(None, map(part_of, (*self.encoder, self.pool)))
+        pad = packed.is_better_padded or not all(part.packed for part in parts)
         points, layout = packed.padded(points) if pad else (points, packed)
         pooled = self.pool(self.encode(points, layout), layout)
         return self.head(pooled[places])
 
-    @property
-    def takes_packed(self) -> bool:
-        """Whether no part was registered as one that needs its sets padded."""
-        return all(part.packed for module in (*self.encoder, self.pool) if (part := part_of(module)))
-
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
 
-        Equal to `model(cloud[None])` in evaluation mode, to the rounding of float32, however the cloud is cut. L layers
-        that need something of the whole set go through the pieces L times, and the pooling once more.
+        They equal `model(cloud[None])` in evaluation mode, to the rounding of float32, however the cloud is cut. Each
+        layer that needs something of the whole set takes a pass over the pieces, and the pooling one more.
 
         Args:
             chunks: a function that gives a fresh iterator over pieces [n_i, inputs] each time it is called, such as
@@ -86,8 +81,8 @@ class SetClassifier(nn.Module):
                 any number type, on any device; pieces may be empty.
 
         Raises:
-            PointsetError: a part of the model needs the whole set at once (it is named), or the chunks run only once
-                or are no points.
+            PointsetError: a part of the model, which is named, needs the whole set at once, or the chunks can be read
+                only once or are not points.
         """
         return stream_logits(self, chunks)
 
@@ -99,7 +94,7 @@ class SetClassifier(nn.Module):
 
 
 class PackedClassifier(nn.Module):
-    """A context model behind the same face as `SetClassifier`."""
+    """A context model with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
         super().__init__()
@@ -134,7 +129,7 @@ def _(model: PackedClassifier) -> Chain:
 
 
 def checked(points: Tensor, mask: Tensor | None, inputs: int) -> tuple[Tensor, Tensor | None]:
-    """Points with nothing in their padded rows and at least one row, or an error that shows the shapes."""
+    """Points with zeros in padded rows and at least one row, or an error that shows the shapes."""
     if points.dim() != 3 or points.shape[2] != inputs:
         raise ValueError(f"points must be [B, n, {inputs}], got {list(points.shape)}")
     if mask is not None and (mask.shape != points.shape[:2] or mask.dtype != torch.bool):

@@ -4,7 +4,9 @@ All poolings but pma share one decoder, so that such models differ in the poolin
 beside them as context.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +39,12 @@ class Spec:
 
 @dataclass(frozen=True)
 class Body:
-    """An encoder and a pooling, for a head of one's own."""
+    """An encoder and a pooling without a head."""
 
     encoder: list[nn.Module]
     pool: nn.Module
     width: int
-    """Of the pooled rows, laid side by side."""
+    """Of the pooled rows of a set, laid side by side."""
 
 
 def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0, **options: Any) -> nn.Module:
@@ -53,16 +55,16 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
         classes: number of logits.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
-        options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...). One that the
-            model has no use for changes nothing, so that several models can share them; see `used_options`.
+        options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...). Options that
+            the model does not use are ignored, so that several models can share them; see `used_options`.
 
     Returns:
         A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`. Its `spec` says
         how to build it again.
 
     Raises:
-        PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that is no pooling of
-            sets (why is said), or an option is unknown.
+        PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
+            (the reason is given), or an option is unknown.
     """
     return build_model(Spec(name, classes, inputs, seed, ModelOptions.from_dict(options)))
 
@@ -70,12 +72,10 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
     choices = parse_name(spec.name)
-    check_seed(spec.seed)
     if spec.classes < 1:
         raise PointsetError(f"classes must be at least 1, got {spec.classes}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
-        model = _assemble(choices, spec)
+    with _seeded(spec.seed):
+        model = _whole(choices[0], spec) if len(choices) == 1 else _with_head(choices, spec)
     model.spec = spec  # type: ignore[assignment]
     return model
 
@@ -93,24 +93,30 @@ def build_body(name: str, inputs: int, options: ModelOptions, seed: int) -> Body
         PointsetError: the name is unknown, or that of a whole model.
     """
     choices = parse_name(name)
-    check_seed(seed)
     if len(choices) < 2:
         raise PointsetError(f"{name} is a whole model: name an encoder and a pooling, as in isab16-pma")
-    encoder, pooling = choices
+    with _seeded(seed):
+        return _body(choices, inputs, options)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    check_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return _body(encoder, pooling, inputs, options)
+        yield
 
 
-def _assemble(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
-    if len(choices) == 1:
-        known = _known(spec.options, inputs=spec.inputs, classes=spec.classes)
-        return PackedClassifier(choices[0].make(known), spec.inputs)
+def _whole(choice: Choice, spec: Spec) -> nn.Module:
+    (model,) = choice.make(_known(spec.options, inputs=spec.inputs, classes=spec.classes))
+    return PackedClassifier(model, spec.inputs)
+
+
+def _with_head(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
     encoder, pooling = choices
-    body = _body(encoder, pooling, spec.inputs, spec.options)
-    dim, rate = spec.options.dim, spec.options.dropout
+    body = _body(choices, spec.inputs, spec.options)
+    dim, rate, width = spec.options.dim, spec.options.dropout, body.width
     layers: list[nn.Module] = [nn.Flatten(), Dropout(rate)]
-    width = body.width
     if pooling.part.head == "hidden":
         layers += [nn.Linear(width, dim), encoder.part.activation(), Dropout(rate)]
         width = dim
@@ -118,19 +124,24 @@ def _assemble(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
     return SetClassifier(body.encoder, body.pool, head, spec.inputs)
 
 
-def _body(encoder: Choice, pooling: Choice, inputs: int, options: ModelOptions) -> Body:
+def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Body:
+    encoder, pooling = choices
     known = _known(options, inputs=inputs, statistic=pooling.part.statistic)
-    made = encoder.make(known)
-    made = made if isinstance(made, list) else [made]
-    if not encoder.part.own:
-        _check_rows(encoder, made, inputs, options.dim)
+    modules, dim = encoder.make(known), options.dim
+    if encoder.part.user_defined and (shape := _shape(modules, inputs)) != [1, 1, dim]:
+        raise PointsetError(
+            f"encoder {encoder.name!r} must give [B, n, dim], got {shape} for [1, 1, {inputs}] and dim={dim}"
+        )
     layers: list[nn.Module] = []
-    for layer in made:
-        layers.append(layer)
-        if options.row_dropout and not is_norm(layer):  # a norm is a part of the layer before it
+    for module in modules:
+        layers.append(module)
+        if options.row_dropout and not is_norm(module):  # a norm is a part of the layer before it
             layers.append(Masked(Dropout(options.row_dropout)))
-    pool = pooling.make(known)
-    return Body(layers, pool, _width(pooling, pool, options.dim))
+    (pool,) = pooling.make(known)
+    shape = _shape([pool], dim)
+    if len(shape) not in (2, 3) or shape[0] != 1:
+        raise PointsetError(f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {shape} for [1, 1, {dim}]")
+    return Body(layers, pool, math.prod(shape))
 
 
 def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
@@ -138,34 +149,19 @@ def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
     return {**vars(options), **attention, **beside}
 
 
-def _width(pooling: Choice, pool: nn.Module, dim: int) -> int:
-    with torch.no_grad(), in_evaluation_mode(pool):
-        pooled = pool(torch.zeros(1, 1, dim), None)
-    if pooled.dim() not in (2, 3) or len(pooled) != 1:
-        raise PointsetError(
-            f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {list(pooled.shape)} for [1, 1, {dim}]"
-        )
-    return pooled.flatten(1).shape[1]
-
-
-def _check_rows(encoder: Choice, layers: list[nn.Module], inputs: int, dim: int) -> None:
-    rows = torch.zeros(1, 1, inputs)
-    for layer in layers:
-        with torch.no_grad(), in_evaluation_mode(layer):
-            rows = layer(rows, None)
-    if rows.shape != (1, 1, dim):
-        raise PointsetError(
-            f"encoder {encoder.name!r} must give [B, n, dim], got {list(rows.shape)} for [1, 1, {inputs}] and dim={dim}"
-        )
+def _shape(modules: list[nn.Module], width: int) -> list[int]:
+    """The shape of what modules called in turn make of one row."""
+    rows = torch.zeros(1, 1, width)
+    for module in modules:
+        with torch.no_grad(), in_evaluation_mode(module):
+            rows = module(rows, None)
+    return list(rows.shape)
 
 
 def abilities(model: nn.Module) -> dict[str, bool]:
     """Whether a model has attention maps, streams, and can be exported."""
-    return {
-        "maps": any(part.maps for module in model.modules() if (part := part_of(module))),
-        "streams": _passes(check_streams, model),
-        "exports": _passes(check_export, model),
-    }
+    maps = any(part.maps for module in model.modules() if (part := part_of(module)))
+    return {"maps": maps, "streams": _passes(check_streams, model), "exports": _passes(check_export, model)}
 
 
 def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
@@ -177,9 +173,8 @@ def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
 
 
 def check_export(model: nn.Module) -> None:
-    """Raise a PointsetError that names a part, unless all parts of a model say that they can be exported."""
-    for module in model.modules():
-        part = part_of(module)
+    """Raise a PointsetError that names a part unless all parts of a model can be exported."""
+    for part in map(part_of, model.modules()):
         if part and not part.export:
             raise PointsetError(
                 f"{part.kind} {part.name!r} cannot be exported: register it with export=True if it is made of tensor "

@@ -1,20 +1,21 @@
 """Names of models: `encoder-pooling`, as in "isab16-pma", or of a whole model, as in "pointnet".
 
-The parts are those of the registry (`pointset.nn.registry`), a user's own among them; `pointset zoo` lists them.
+The parts are those of the registry (`pointset.nn.registry`), user-defined ones among them; `pointset zoo` lists them.
 """
 
 import dataclasses
 import difflib
-import importlib.util
 import os
 import re
 import sys
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 import pointset.nn.context
 import pointset.nn.encoders
-import pointset.nn.pooling  # noqa: F401 - parts are entered when their files are imported
+import pointset.nn.pooling  # noqa: F401 - importing them registers the parts
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
 from pointset.nn import registry
@@ -23,7 +24,7 @@ from pointset.zoo.options import ModelOptions
 
 OPTIONS = {field.name for field in dataclasses.fields(ModelOptions)}
 POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} | {"pool_weights"}
-"""Options that PMA's attention is made of; that of the other blocks has no coverage and no weights of its own."""
+"""Options of PMA's attention. The other blocks have no coverage, and no weights apart from those of the model."""
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
@@ -50,12 +51,11 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     load_files()
     if whole := registry.find("model", name):
         return (whole,)
-    found = [registry.find(kind, part) for kind, part in _split(name)]
-    if len(found) < 2 or None in found:
+    choices = tuple(choice for kind, part in _split(name) if (choice := registry.find(kind, part)))
+    if len(choices) < 2:
         raise PointsetError(_unknown(name))
-    choices = tuple(choice for choice in found if choice)
     for choice in choices:
-        _ = choice.reads  # raises for what an argument must not name
+        _ = choice.reads  # raises for an argument that is refused
     return choices
 
 
@@ -68,7 +68,7 @@ def missing_parts(name: str) -> str:
 
 
 def used_options(name: str) -> set[str]:
-    """The fields of `ModelOptions` that a model of this name is built from; the others change nothing in it."""
+    """The fields of `ModelOptions` that change a model of this name."""
     choices = parse_name(name)
     used = {"dim", "dropout", "row_dropout"} if len(choices) > 1 else set[str]()
     for choice in choices:
@@ -100,22 +100,20 @@ def zoo_name(row: str) -> str:
 
 
 def load_files() -> None:
-    """Import the files that POINTSET_PARTS names, once: they register encoders and poolings of a user's own.
+    """Import the files that POINTSET_PARTS names, once: they register user-defined encoders and poolings.
 
     Raises:
-        PointsetError: one of them cannot be imported; why is said.
+        PointsetError: a file cannot be imported; the reason is given.
     """
     for file in filter(None, os.environ.get("POINTSET_PARTS", "").split(os.pathsep)):
         path = Path(file).resolve()
         name = f"pointset_parts_{path.stem}"
         if name in sys.modules:
             continue
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None or not path.is_file():
-            raise PointsetError(f"POINTSET_PARTS names {path}, which is not a Python file")
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module = ModuleType(name)
+        module.__file__ = str(path)
         try:
-            spec.loader.exec_module(module)
+            SourceFileLoader(name, str(path)).exec_module(module)
         except Exception as error:  # whatever the file raises
             del sys.modules[name]
             raise PointsetError(f"POINTSET_PARTS names {path}, which cannot be imported: {error}") from error

@@ -1,4 +1,4 @@
-"""From points to rows that know their set, one file for each kind of encoder, entered in the registry there.
+"""From points to rows that know their set, one file for each kind of encoder, registered there.
 
 Every file in this folder is imported with it, so that a new encoder needs no other place.
 """

@@ -7,10 +7,10 @@ from torch import nn
 from pointset.configuration import AttentionOptions, InitialName
 from pointset.nn.blocks import ISAB
 from pointset.nn.encoders.sab import attention_layers
-from pointset.nn.registry import encoder
+from pointset.nn.registry import register
 
 
-@encoder("isab<m>", listed="isab16", packed=True, export=True, maps=True)
+@register("encoder", "isab<m>", listed="isab16", packed=True, export=True, maps=True)
 def induced_attention(
     m: int, inputs: int, dim: int, layers: int | None, initial: InitialName, attention: AttentionOptions
 ) -> list[nn.Module]:

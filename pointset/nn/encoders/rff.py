@@ -4,11 +4,11 @@ from torch import nn
 
 from pointset.configuration import NormName
 from pointset.nn.norms import make_norm
-from pointset.nn.registry import encoder
+from pointset.nn.registry import register
 from pointset.nn.rowwise import Masked
 
 
-@encoder("rff", packed=True, export=True)
+@register("encoder", "rff", packed=True, export=True)
 def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
     """Linear layers with ReLU between them and the chosen norm before each ReLU; four as published."""
     modules: list[nn.Module] = [Masked(nn.Linear(inputs, dim))]

@@ -1,7 +1,6 @@
 """The permutation-equivariant layers of DeepSets (Zaheer et al., arXiv 1703.06114, section 3.1 and appendix H)."""
 
 import itertools
-from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,9 +9,7 @@ from pointset.configuration import NormName
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import STATISTICS
 from pointset.nn.norms import make_norm
-from pointset.nn.registry import encoder
-
-Statistic = Literal["max", "mean"]
+from pointset.nn.registry import Statistic, register
 
 
 class EquivariantLayer(nn.Module):
@@ -38,7 +35,7 @@ class EquivariantLayer(nn.Module):
         return X - STATISTICS[self.statistic](X, mask)
 
 
-@encoder("rffp", activation=nn.Tanh, packed=True, export=True)
+@register("encoder", "rffp", activation=nn.Tanh, packed=True, export=True)
 def equivariant_layers(
     inputs: int, dim: int, layers: int | None, norm: NormName | None, statistic: Statistic
 ) -> list[nn.Module]:

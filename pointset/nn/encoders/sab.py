@@ -7,11 +7,11 @@ from torch import nn
 
 from pointset.configuration import AttentionOptions
 from pointset.nn.blocks import SAB
-from pointset.nn.registry import encoder
+from pointset.nn.registry import register
 from pointset.nn.rowwise import Masked
 
 
-@encoder("sab", packed=True, export=True, maps=True)
+@register("encoder", "sab", packed=True, export=True, maps=True)
 def self_attention(inputs: int, dim: int, layers: int | None, attention: AttentionOptions) -> list[nn.Module]:
     """SABs, two as published."""
     return attention_layers(partial(SAB, dim=dim, options=attention), inputs, dim, layers, attention)

@@ -1,4 +1,4 @@
-"""From a set of rows to k rows, one file for each kind of pooling, entered in the registry there.
+"""From a set of rows to k rows, one file for each kind of pooling, registered there.
 
 Every file in this folder is imported with it, so that a new pooling needs no other place.
 """

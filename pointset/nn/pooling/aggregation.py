@@ -14,7 +14,7 @@ from pointset.errors import PointsetError
 from pointset.nn.blocks import rff
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.registry import pooling
+from pointset.nn.registry import register
 
 IN_ORDER = "it reads its rows in order, and a set has none"
 REFUSED = {
@@ -45,7 +45,7 @@ def reads(name: str) -> set[str]:
     return {"dim", "heads"} if canonical(name) in WITH_HEADS else {"dim"}
 
 
-@pooling("aggr.<name>", listed="aggr.softmax", reads=reads, packed=True, export=True)
+@register("pooling", "aggr.<name>", listed="aggr.softmax", reads=reads, packed=True, export=True)
 class AggregationPool(nn.Module):
     """An aggregation of torch-geometric behind the face of a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 

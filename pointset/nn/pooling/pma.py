@@ -8,10 +8,10 @@ from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA, SAB
 from pointset.nn.dropout import Dropout
 from pointset.nn.fast.packing import Layout
-from pointset.nn.registry import pooling
+from pointset.nn.registry import register
 
 
-@pooling("pma[<k>]", head="linear", packed=True, export=True, maps=True)
+@register("pooling", "pma[<k>]", head="linear", packed=True, export=True, maps=True)
 class AttentionPool(nn.Module):
     """Dropout on the rows, then PMA_k, then SAB if k > 1."""
 
