@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 MOST_WHOLE = 100_000
-"""Points of a scan that a model gets as a whole if it cannot stream."""
+"""Most points of a scan for a model that cannot stream."""
 MOST_SQUARE = 10_000
-"""The same of dgcnn, which keeps the distance of every two points: 0.4 GB."""
+"""The same for dgcnn, which keeps the distance of every two points: 0.4 GB."""
 BEST = 5
 
 
 def classify(run: Path, files: list[Path], *, as_json: Json = False) -> None:
-    """Say what a trained model takes scans for, of any size: they are read from the disk piece by piece.
+    """Classify scans of any size with a trained model: they are read from the disk piece by piece.
 
     Args:
         run: the folder that `pointset train` wrote.

@@ -17,7 +17,7 @@ def export(
 ) -> None:
     """Write a trained model as a torch.export program or as ONNX, check it against the model, and time both.
 
-    Without -o ending in .pt2 or .onnx there is nothing to write. The file takes sets of any size, any number at once,
+    The file takes sets of any size, any number at once,
     and says in its metadata what its classes, inputs and normalisation are. It is written only if its logits are the
     model's to rounding.
 
@@ -33,7 +33,7 @@ def export(
     from pointset.export.model import compare_latency, export_model
     from pointset.training.checkpoints import load_run
 
-    format_of(output)  # a mistake in its name is told before anything is loaded
+    format_of(output)  # a wrong name fails before anything is loaded
     model, description = load_run(run)
     agreement = export_model(model, output, mask=mask, description=description)
     latency = compare_latency(model, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []

@@ -29,8 +29,8 @@ def run_one(run: Run) -> Finished | Failure:
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
     """Do runs in processes; on this machine one per core, divided by the threads, when no count is given.
 
-    A process that is killed takes its pool along. The runs that had been begun are then done one at a time, so that the
-    one that kills its process is known, reported, and leaves the rest alone; the rest go on side by side.
+    A killed process breaks its whole pool. The runs that had begun then run one at a time, so that the one that kills
+    its process is found and reported; the others go on side by side.
 
     Returns:
         What became of each, as they finish.
@@ -52,7 +52,7 @@ def _spread(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finish
     from joblib import Parallel, delayed
 
     threads = runs[0].threads
-    # The death of a cluster's worker would be the end of the run's neighbours, and joblib waits for dask's for ever.
+    # When a cluster's worker dies, its other runs are lost, and joblib waits for dask's workers for ever.
     perform = run_one if workers.backend == "loky" else run_apart
     with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
         # Ray's backend gives back lists only.
@@ -78,9 +78,9 @@ def run_apart(run: Run) -> Finished | Failure:
         check=False,
     )
     if ended.returncode < 0:
-        return run.failed("its process was killed, for want of memory perhaps: give fewer workers")
+        return run.failed("its process was killed, perhaps for lack of memory: give fewer workers")
     if ended.returncode > 0:
-        said = ended.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         return run.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
     if run.failure.exists():
         return run.as_failure(run.failure.read_text(encoding="utf-8").strip())

@@ -104,7 +104,7 @@ class Experiment:
     recipe: Recipe = None  # type: ignore[assignment]  # the task's usual one
     title: str = ""
     published: Mapping[str, Mapping[str | int, Published]] = field(default_factory=dict)
-    """By label and size of set or name of a metric, for the eye: no result depends on it."""
+    """By label, and by size of set or name of a metric; shown beside ours, and no result depends on it."""
 
     def __post_init__(self) -> None:
         usual = {
@@ -136,7 +136,7 @@ class Experiment:
                 raise PointsetError(
                     f"{entry.name} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}"
                 )
-            other = folders.setdefault(entry.slug.casefold(), entry.label)  # some disks know no upper case
+            other = folders.setdefault(entry.slug.casefold(), entry.label)  # some file systems ignore case
             if other != entry.label:
                 raise PointsetError(f"{other!r} and {entry.label!r} would share a folder: give one another label")
 
@@ -223,7 +223,7 @@ def read_experiment(path: str | Path, create: Callable[[str | None, Mapping[str,
         create: makes a task of its name, None where the file has none, and of its options as they stand in the file.
 
     Raises:
-        PointsetError: the file is not there, is no TOML, or has an unknown or wrong entry; the file is named.
+        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the file is named.
     """
     content = read_toml(path)
     try:
@@ -236,7 +236,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """The content of an experiment's file.
 
     Raises:
-        PointsetError: the file is not there, or is no TOML; it is named.
+        PointsetError: the file is missing or is not TOML; it is named.
     """
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -295,6 +295,6 @@ def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """What is said of a key that is none of the known ones."""
+    """The message about an unknown key, with the nearest known one."""
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
     return f"{key!r} is unknown: did you mean {near[0]}? Known are {', '.join(known)}"

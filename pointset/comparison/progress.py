@@ -22,7 +22,7 @@ class State:
     points: Size
     seed: int
     state: str
-    """"finished", "running", "failed", "stopped" (begun, and nobody is at it) or "waiting"."""
+    """"finished", "running", "failed", "stopped" (begun, and no process is working on it) or "waiting"."""
     done: int
     """How much of the training is in a checkpoint, in the task's unit."""
     metrics: Mapping[str, float] | None = None
@@ -97,7 +97,7 @@ def _estimate(runs: Sequence[Run]) -> Estimate:
 
 def step_seconds(run: Run) -> float:
     """Seconds of a training step, measured on a model that is thrown away."""
-    for steps in (1, MEASURED_STEPS):  # the first one finds memory and choices of libraries unmade
+    for steps in (1, MEASURED_STEPS):  # the first one pays for memory and for the libraries' choice of kernels
         recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None)
         fitted = run.task.train(run, recipe, None)
     return fitted.seconds / MEASURED_STEPS

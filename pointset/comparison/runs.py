@@ -69,7 +69,7 @@ class Failure(Place):
 
 @dataclass(frozen=True)
 class Run:
-    """What makes a run; it travels to other processes."""
+    """One run of the grid; it travels to other processes."""
 
     label: str
     model: str
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def running(self) -> bool:
-        """Whether a process is at it, on this machine or on one that shares its disk."""
+        """Whether a process is working on it, on this machine or on one that shares its disk."""
         try:
             with self._lock(timeout=0) if self._lock_file.exists() else nullcontext():
                 return False
@@ -121,14 +121,14 @@ class Run:
         """Keep other processes from doing the same run.
 
         Raises:
-            PointsetError: one is at it.
+            PointsetError: another process is working on it.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = self._lock(timeout=2)  # `running` holds it for a moment
         try:
             lock.acquire()
         except Timeout as error:
-            raise PointsetError("another process is at it: wait for that one to finish") from error
+            raise PointsetError("another process is working on it: wait for it to finish") from error
         try:
             yield
         finally:

@@ -74,7 +74,7 @@ class Pair:
 
     @property
     def runs_differ(self) -> bool:
-        """Whether the only run of each differ by more than other shapes explain: no word on the models yet."""
+        """Whether the only runs differ by more than other shapes explain; the models may still be equally good."""
         return self.p_seeds is None and self.p_holm is not None and self.p_holm < LEVEL
 
     def reversed(self) -> "Pair":

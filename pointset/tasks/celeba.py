@@ -1,6 +1,6 @@
 """Sets of faces: seven with both of two attributes and one with neither (arXiv 1810.00825, section 5.5).
 
-CelebA (Liu et al., ICCV 2015) may not be handed on, so everybody gets it from its authors.
+CelebA (Liu et al., ICCV 2015) may not be redistributed: get it from its authors.
 """
 
 from pathlib import Path

@@ -22,7 +22,7 @@ from pointset.tasks.ordinal import (
     threshold_prediction,
     threshold_probabilities,
 )
-from pointset.tasks.rows import EMBEDDING, fully_connected, parts_of, row_model, seeded, used_options
+from pointset.tasks.rows import EMBEDDING, fully_connected, parts_of, row_model, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
@@ -162,10 +162,6 @@ class Counting(SetProblem):
         """Of the row without its head."""
         return super().zoo_name(split_row(row)[0])
 
-    def used_options(self, row: str) -> set[str]:
-        """Options that a row's model is built from."""
-        return used_options(split_row(row)[0])
-
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Sets of images for training."""
         return self.sets("train")(count, generator)
@@ -199,7 +195,7 @@ def split_row(row: str) -> tuple[str, Head]:
     """
     base, _, head = row.partition(", ")
     if head and head not in HEADS:
-        raise PointsetError(f"{row!r} has no head: choose from {', '.join(HEADS)}, as in 'SAB + PMA, soft labels'")
+        raise PointsetError(f"{row!r} has an unknown head: choose from {', '.join(HEADS)}")
     return base, HEADS[head or "Poisson"]
 
 

@@ -20,7 +20,7 @@ from pointset.nn.masks import zero_padding
 
 @dataclass(frozen=True)
 class Fit:
-    """What EM came to."""
+    """The result of EM."""
 
     mixture: Mixture
     trace: Float[Tensor, "rows B"]
@@ -69,13 +69,13 @@ def fit_by_em(
 ) -> Fit:
     """Steps of EM from a start, until one gains less than `tolerance` per datum in every set, or after `steps`.
 
-    Started from the mixtures that the data were drawn from, this is as good as anybody can be expected to be.
+    Started from the mixtures that the data were drawn from, it shows the likelihood that is within reach.
 
     Raises:
         PointsetError: `steps` is negative.
     """
     if steps < 0:
-        raise PointsetError(f"steps={steps} is no number of steps: give 0 or more")
+        raise PointsetError(f"steps must be at least 0, got {steps}")
     mixture, trace, converged = start, [log_likelihood(X, start, mask)], False
     while len(trace) <= steps and not converged:
         mixture = em_step(X, mixture, mask, least_scale)

@@ -85,7 +85,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         changes: fields of `Experiment`, or options of its task, that replace those of the file.
 
     Raises:
-        PointsetError: the file is not there, is no TOML, or has an unknown or wrong entry; the file is named.
+        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the file is named.
     """
     found = files.read_experiment(path, task_from_file)
     return found.changed(**changes) if changes else found

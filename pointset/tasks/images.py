@@ -85,7 +85,7 @@ def characters(folder: Path, split: Split) -> Images:
     Omniglot's are, and become light on dark.
 
     Raises:
-        PointsetError: there are too few characters, or a file is no image.
+        PointsetError: there are too few characters, or a file is not an image.
     """
     found = sorted({path.parent for path in folder.rglob("*.png")})
     if len(found) < 2 * TEST_SHARE:
@@ -105,14 +105,14 @@ def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]
     """An image of one or three channels, its middle square scaled to side x side, from 0 to 1.
 
     Raises:
-        PointsetError: the file is missing or no image.
+        PointsetError: the file is missing or not an image.
     """
     from matplotlib.image import imread
 
     try:
         read = np.asarray(imread(path))
     except (OSError, ValueError, SyntaxError) as error:
-        raise PointsetError(f"{path} is no image that can be read ({error}): restore it or remove it") from error
+        raise PointsetError(f"{path} is not a readable image ({error}): restore it or remove it") from error
     values = torch.from_numpy(read.astype(np.float32) / (255.0 if read.dtype == np.uint8 else 1.0))
     values = values[..., None] if values.dim() == 2 else values[..., :3]  # [height, width, 1 or 3], without alpha
     height, width = values.shape[:2]
@@ -135,7 +135,7 @@ class Embedding(nn.Module):
         self.rowwise = fully_connected(channels * side**2, dim, dim) if small else _convolutions(channels, side, dim)
 
     def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
-        """Return the rows; padding is embedded as a dark image, and nobody looks at it."""
+        """Return the rows; padding is embedded too, and masked later."""
         return self.rowwise(X)
 
 

@@ -13,7 +13,6 @@ from torch import nn
 
 from pointset.errors import PointsetError
 from pointset.nn.dropout import Dropout
-from pointset.zoo import names
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model
 from pointset.zoo.names import zoo_name
@@ -28,17 +27,12 @@ def parts_of(row: str) -> tuple[str, str]:
     """The encoder and the pooling of a row, as the zoo calls them.
 
     Raises:
-        PointsetError: there is no such model, or it is a whole one, whose head cannot be another.
+        PointsetError: the name is unknown, or the model has no pooling under a head.
     """
     encoder, hyphen, pooling = zoo_name(row).partition("-")
     if not hyphen:
         raise PointsetError(f"{row!r} has no pooling under a head: name a row as in 'SAB + PMA' or 'sab-pma'")
     return encoder, pooling
-
-
-def used_options(row: str) -> set[str]:
-    """Fields of `ModelOptions` that the model of a row is built from; see `pointset.zoo.names.used_options`."""
-    return names.used_options("-".join(parts_of(row)))
 
 
 def row_model(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -18,12 +17,12 @@ from pointset.comparison.report.charts import learning_curves
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
-from pointset.comparison.task import Metric, Size
+from pointset.comparison.task import Size, Task
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.provenance import origin
-from pointset.tasks.rows import parts_of, used_options
+from pointset.tasks.rows import parts_of
 from pointset.training.distributed import OneProcess
 from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
@@ -50,7 +49,7 @@ TRAINING = (
 
 @dataclass(frozen=True)
 class SetBatch:
-    """Some sets and what is to be said of each."""
+    """Some sets and the target of each."""
 
     X: Float[Tensor, "B n d"]
     """Elements, zeros where a set has fewer than n."""
@@ -89,21 +88,14 @@ def task_recipe(**changes: Any) -> Recipe:
     return Recipe.from_file({**usual, **changes})
 
 
-class SetProblem(ABC):
-    """A set problem as a task of the engine; see `pointset.comparison.task.Task` for what is not said here.
+class SetProblem(Task):
+    """A set problem as a task of the engine.
 
     Rows are "encoder + pooling" or names of the zoo, such as "ISAB16 + PMA" or "isab16-pma"; see `pointset.tasks.rows`.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    measured: ClassVar[Sequence[Metric]]
-    rows: ClassVar[Sequence[str]]
-    """The rows of the paper's table."""
     most: ClassVar[int]
     """Elements of the largest set."""
-    pooled: ClassVar[bool] = False
-    sizes: ClassVar[Sequence[Size]] = (None,)
     unit: ClassVar[str] = "steps"
     sets_are: ClassVar[str] = "sets"
     usual_model: ClassVar[ModelOptions] = ModelOptions(dim=64, dropout=0.0, initial="xavier")
@@ -146,35 +138,14 @@ class SetProblem(ABC):
         """The zoo's name of a row's encoder and pooling."""
         return "-".join(parts_of(row))
 
-    def used_options(self, row: str) -> set[str]:
-        """Fields of `ModelOptions` that the model of a row is built from."""
-        return used_options(row)
-
-    @classmethod
-    def from_file(cls, options: Mapping[str, Any]) -> Self:
-        """From the options as they stand in a file."""
-        return cls(**options)
-
-    def options(self) -> dict[str, Any]:
-        """The fields of the task's dataclass."""
-        return asdict(self)  # type: ignore[call-overload]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same, as a file has them."""
-        return {"options": self.options()}
-
     def recipe(self, **changes: Any) -> Recipe:
         """See `task_recipe`."""
         return task_recipe(**changes)
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """A training is as long as its steps."""
+        """The recipe must have steps."""
         if recipe.steps is None:
             raise PointsetError(f"{self.name} has no epochs: give its recipe steps")
-
-    def with_seeds(self, seeds: Sequence[int]) -> Self:
-        """The same."""
-        return self
 
     def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
         """What the data is."""
@@ -221,17 +192,6 @@ class SetProblem(ABC):
         batches = self.test_sets()
         return measure(self, model, batches), sum(len(batch.X) for batch in batches)
 
-    def is_tested(self, run: Run) -> bool:
-        """There is no more to test."""
-        return True
-
-    def test_further(self, run: Run, model: nn.Module) -> None:  # noqa: B027 - not abstract, but empty for all
-        """There is no more to test."""
-
-    def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
-        """The first metric: no single set is right or wrong."""
-        return np.array([metrics[self.measured[0].name]])
-
     def length(self, recipe: Recipe) -> str:
         """Steps and their sets."""
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets"
@@ -250,10 +210,6 @@ class SetProblem(ABC):
 
         chart = learning_curves(evidence, columns, places, "steps", fitted=True)
         yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
-
-    def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """None."""
-        return {}
 
 
 CURVES_TEXT = "Mean over seeds; the start of a training may lie outside of a panel."
@@ -281,11 +237,11 @@ class DrawnSets:
         return len(batch.X)
 
     def share(self, batch: SetBatch, processes: OneProcess) -> SetBatch:
-        """The batch: nobody starts several processes for one of these models."""
+        """The whole batch: set problems train in one process."""
         return batch
 
     def output(self, model: nn.Module, batch: SetBatch, device: torch.device) -> Tensor:
-        """What the model says, in float32."""
+        """The model's output, in float32."""
         there = batch.to(device)
         return model(there.X, there.mask).float()
 

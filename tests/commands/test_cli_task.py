@@ -69,19 +69,10 @@ def test_a_file_on_a_task(command, capsys, tmp_path):
     ("arguments", "words"),
     [
         (["task", "max-reg"], "no task is called 'max-reg': did you mean max-regression"),
-        (["task", "none.toml"], "there is no experiment none.toml"),
         (["task", "max-regression", "--models", "SAB"], "'SAB' is not a row of the experiment: choose from rFF + mean"),
         (["task", "max-regression", "--steps", "0"], "got 0"),
         (["task", "max-regression", "--data", "images"], "'data' is unknown: did you mean"),
-        (["task", "max-regression", "--seeds", "1", "1"], "a seed is given twice"),
-        (["compare", "two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
-        (["compare", "two.toml", "--dim", "4"], "two.toml decides dim"),
-        (
-            ["compare", "two.toml", "--models", "SAB + PMA"],
-            "is not a row of the experiment: choose from rFF + max, attention",
-        ),
         (["compare", "two.toml", "--data", "x"], "'data' is unknown: did you mean"),
-        (["compare", "none.toml"], "there is no experiment none.toml"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -149,7 +149,7 @@ def test_changes_replace_what_the_file_says(read):
 
 
 def test_the_protocol_is_what_runs_share_and_no_more(read):
-    """Another seed, size, model, title or published figure joins a folder; anything else is another comparison."""
+    """Another seed, size, model, title or published value joins a folder; anything else is another comparison."""
     one = read(WHOLE)
     changes = 'title = "Other"\npoints = 5\nseeds = 1\nrobustness_seeds = []\nmodels = ["rff-mean"]\n'
     other = read(changes + WHOLE[WHOLE.index("[sets]") : WHOLE.index("[published")], data=one.task.data, threads=2)
@@ -181,80 +181,57 @@ def test_it_is_saved_as_plain_data(read):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("modles = []", "'modles' is unknown: did you mean models? Known are title, task, models"),
-        ("seed = 3", "'seed' is unknown: did you mean seeds?"),
-        ("[recepie]", "did you mean recipe?"),
-        ("[recipe]\nepoch = 3", "'epoch' is not an option of Recipe: known are epochs, steps"),
-        (
-            "[sets]\nnormalise = 'none'",
-            "'normalise' is not an option of DataOptions: known are points, pool_points, norm",
-        ),
-        ("[model]\nwidth = 64", "'width' is not an option of ModelOptions: known are heads"),
-        ("[sets]\npoints = 100", "sets.points is given: sizes of set stand in points"),
-        ("[recipe]\nepochs = '3'", "epochs must be a whole number, at least 1, got '3'"),
-        ("[recipe]\nschedule = 'cosinus'", "schedule must be one of 'cosine', 'step', 'constant', got 'cosinus'"),
-        ("[recipe]\npatience = 3", "patience=3 needs a validation split"),
-        ("recipe = 'modern'", "recipe must be a table, got 'modern'"),
-        ("sets = 100", "sets must be a table, got 100"),
-        ("data = 40", "data must be text, got 40"),
-        ("title = []", "title must be text, got []"),
-        ("threads = 1.5", "threads must be a whole number, at least 1, got 1.5"),
-        ("threads = true", "threads must be a whole number, at least 1, got True"),
-        ("threads = 0", "threads must be a whole number, at least 1, got 0"),
-        ("points = '100'", "points must be a list, each entry a whole number, at least 1, got ('100',)"),
-        ("points = [true]", "a whole number, at least 1, got (True,)"),
-        ("points = [0]", "a whole number, at least 1, got (0,)"),
-        ("points = [9, 9]", "a size is given twice: 9, 9"),
-        ("seeds = [0.5]", "seeds must be whole numbers, got [0.5]"),
-        ("seeds = [-1]", "seed must be a whole number in [0, 2^63), got -1"),
-        ("seeds = [1, 2, 1]", "a seed is given twice: 1, 2, 1"),
-        ("seeds = []", "at least one model and one seed"),
-        ("points = []", "at least one size of set"),
-        ("seeds = [0]\nrobustness_seeds = [0, 1]", "robustness_seeds must be of the seeds [0], got [1]"),
-        ("models = []", "at least one model"),
-        ("models = 'rff-max'", "models must be a list of names, or of tables with a name, got 'rff-max'"),
-        ("models = [3]", "models must be names, or tables with a name and options, got 3"),
-        ("models = [{ norm = 'none' }]", "tables with a name and options, got {'norm': 'none'}"),
-        ("models = [{ name = 3 }]", "name must be text, got 3"),
-        ("models = [{ name = 'rff-max', label = 3 }]", "label must be text, got 3"),
-        ("models = ['isab16-pam']", "no model is called 'isab16-pam': did you mean isab16-pma"),
-        ("models = ['rff-max', 'rff-max']", "a model is given twice"),
-        ("models = ['rff-max', { name = 'rff-mean', label = 'rff-max' }]", "a model is given twice"),
-        ("models = [{ name = 'rff-max', dims = 8 }]", "'dims' is not an option of ModelOptions"),
-        ("models = [{ name = 'rff-pma', dim = 10 }]", "got dim=10 and heads=4"),
-        ("models = [{ name = 'rff-max', form = 'paper' }]", "rff-max does not use form: leave it out; it uses dim"),
-        ("models = [{ name = 'rff-max', seeds = 'pooled' }]", "rff-max does not use seeds"),
-        (
-            "models = [{ name = 'rff-max', label = 'a b' }, { name = 'rff-mean', label = 'A/b' }]",
-            "'a b' and 'A/b' would share a folder: give one another label",
-        ),
-        ("published = 0.8", "published must be a table for each model, got 0.8"),
-        ("[published]\nrff-max = 0.8", "published must be a table for each model, got {'rff-max': 0.8}"),
-        (
-            "[published.rff-mean]\n100 = [0.8, 0.1, 5]",
-            "published.rff-mean is not a row of the experiment",
-        ),
-        ("[published.rff-max]\nmany = [0.8, 0.1, 5]", "the key of published.rff-max.many must be a whole number"),
-        ("[published.rff-max]\n100 = 0.8", "must be [mean, standard deviation, runs], got 0.8"),
-        (
-            "[published.rff-max]\n100 = [0.8, 0.1]",
-            "must be [mean, standard deviation, runs], got [0.8, 0.1]",
-        ),
-        ("[published.rff-max]\n100 = ['0.8', 0.1, 5]", "[mean, standard deviation, runs], got ['0.8', 0.1, 5]"),
-        (
-            "[published.rff-max]\n100 = [79.5, 1.7, 5]",
-            "the mean of published.rff-max.100 must be a share from 0 to 1, got 79.5",
-        ),
-        ("[published.rff-max]\n100 = [0.8, 0.1, 0]", "the runs of published.rff-max.100 must be"),
-        ('task = "maxima"', "no task is called 'maxima': did you mean max-regression"),
-        ('task = "counting"\nmodels = []\npoints = 3', "'points' is unknown: did you mean options?"),
-        ("points = [1, 2", "is not a TOML file"),
+        ("modles = []", ("'modles'", "did you mean models?", "title, task, models")),
+        ("[recepie]", ("'recepie'", "recipe?")),
+        ("[recipe]\nepoch = 3", ("'epoch'", "Recipe", "epochs, steps")),
+        ("[sets]\nnormalise = 'none'", ("'normalise'", "DataOptions", "points, pool_points")),
+        ("[model]\nwidth = 64", ("'width'", "ModelOptions", "heads")),
+        ("[sets]\npoints = 100", ("sets.points",)),
+        ("[recipe]\nepochs = '3'", ("epochs", "'3'")),
+        ("[recipe]\nschedule = 'cosinus'", ("schedule", "'cosine', 'step', 'constant'", "'cosinus'")),
+        ("[recipe]\npatience = 3", ("patience=3", "validation")),
+        ("recipe = 'modern'", ("recipe", "'modern'")),
+        ("sets = 100", ("sets", "100")),
+        ("data = 40", ("data", "40")),
+        ("title = []", ("title", "[]")),
+        ("threads = true", ("threads", "True")),
+        ("threads = 0", ("threads", "at least 1", "got 0")),
+        ("points = '100'", ("points", "('100',)")),
+        ("points = [0]", ("points", "(0,)")),
+        ("points = [9, 9]", ("size", "9, 9")),
+        ("points = []", ("at least one size",)),
+        ("seeds = [0.5]", ("seeds", "[0.5]")),
+        ("seeds = [-1]", ("seed", "-1")),
+        ("seeds = [1, 2, 1]", ("seed", "1, 2, 1")),
+        ("seeds = []", ("at least one model and one seed",)),
+        ("seeds = [0]\nrobustness_seeds = [0, 1]", ("robustness_seeds", "[0]", "[1]")),
+        ("models = []", ("at least one model and one seed",)),
+        ("models = 'rff-max'", ("models", "'rff-max'")),
+        ("models = [3]", ("models", "got 3")),
+        ("models = [{ norm = 'none' }]", ("name", "{'norm': 'none'}")),
+        ("models = [{ name = 3 }]", ("name", "3")),
+        ("models = [{ name = 'rff-max', label = 3 }]", ("label", "3")),
+        ("models = ['isab16-pam']", ("'isab16-pam'", "isab16-pma")),
+        ("models = ['rff-max', { name = 'rff-mean', label = 'rff-max' }]", ("model", "rff-max, rff-max")),
+        ("models = [{ name = 'rff-max', dims = 8 }]", ("'dims'", "ModelOptions")),
+        ("models = [{ name = 'rff-pma', dim = 10 }]", ("dim=10", "heads=4")),
+        ("models = [{ name = 'rff-max', form = 'paper' }]", ("rff-max", "form", "dim")),
+        ("models = [{ name = 'rff-max', label = 'a b' }, { name = 'rff-mean', label = 'A/b' }]", ("'a b'", "'A/b'")),
+        ("published = 0.8", ("published", "0.8")),
+        ("[published.rff-mean]\n100 = [0.8, 0.1, 5]", ("published.rff-mean",)),
+        ("[published.rff-max]\nmany = [0.8, 0.1, 5]", ("published.rff-max.many",)),
+        ("[published.rff-max]\n100 = [0.8, 0.1]", ("[mean, standard deviation, runs]", "[0.8, 0.1]")),
+        ("[published.rff-max]\n100 = [79.5, 1.7, 5]", ("mean", "published.rff-max.100", "79.5")),
+        ("[published.rff-max]\n100 = [0.8, 0.1, 0]", ("runs", "published.rff-max.100")),
+        ('task = "maxima"', ("'maxima'", "max-regression")),
+        ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "options")),
+        ("points = [1, 2", ("not a TOML file",)),
     ],
 )
 def test_what_it_cannot_mean_is_refused_and_the_file_is_named(text, words, read):
-    with pytest.raises(PointsetError, match=re.escape(words)) as raised:
+    with pytest.raises(PointsetError) as raised:
         read(text)
-    assert "some.toml" in str(raised.value)
+    assert all(word in str(raised.value) for word in (*words, "some.toml"))
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):

@@ -10,14 +10,12 @@ import pytest
 import torch
 
 import pointset.comparison.progress
-from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.grid import make_runs
 from pointset.comparison.progress import Estimate, State, estimate, status
 from pointset.comparison.runs import Finished, Run
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
-from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -123,16 +121,6 @@ def test_a_damaged_result_is_named(experiment, tmp_path):
     run.result.write_text("{")
     with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json is not valid JSON"):
         status(experiment, tmp_path)
-
-
-def test_after_a_run_all_is_finished_and_nothing_is_left(experiment, tmp_path):
-    small = experiment.changed(points=(7,), robustness_seeds=())
-    comparison = run_experiment(small, tmp_path, Workers(1), progress=False, report=False)
-    found = status(small, tmp_path)
-    assert {(one.state, one.done) for one in found} == {("finished", EPOCHS)}
-    accuracies = {(cell.model, cell.seed): cell.metrics for cell in comparison.runs}
-    assert {(one.model, one.seed): one.metrics for one in found} == accuracies
-    assert estimate(small, tmp_path) == []
 
 
 @pytest.fixture

@@ -282,7 +282,7 @@ def axes_of(figure) -> list:
     return [axes for axes in figure.axes if axes.axison]
 
 
-def test_curves_and_points_are_at_their_figures(reported, evidence):
+def test_curves_and_points_are_at_their_values(reported, evidence):
     training, validation = axes_of(classifiers.curves(evidence))
     for axes, name in ((training, "accuracy"), (validation, "validation_accuracy")):
         for line, model in zip(axes.lines, evidence, strict=True):

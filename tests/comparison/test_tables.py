@@ -9,7 +9,7 @@ import pytest
 from pointset.comparison.experiment import Entry, Experiment, Published
 from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, make_rows, make_table, write_interval
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, make_rows, make_table
 from pointset.comparison.task import Metric
 from pointset.evaluation.costs import Cost
 from pointset.tasks.classification.task import Classification
@@ -90,7 +90,7 @@ def test_rows_are_means_with_sample_deviations():
     assert table[0].split()[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
 
 
-def test_all_figures_of_a_row_are_means_over_its_seeds():
+def test_all_metrics_of_a_row_are_means_over_its_seeds():
     one = run("a", 0.5, loss=1.0, brier=0.2, calibration_error=0.1, calibration_error_equal_mass=0.3)
     two = run("a", 0.7, seed=1, loss=2.0, brier=0.6, calibration_error=0.4, calibration_error_equal_mass=0.5)
     (row,) = rows_of([one, two], costs={24: {"a": COST}})
@@ -104,7 +104,7 @@ def test_rows_stand_size_by_size_in_the_order_of_the_models():
     assert [(row.model, row.points) for row in rows_of(runs)] == [("b", 24), ("a", 24), ("b", 7), ("a", 7)]
 
 
-def test_a_model_without_a_finished_cell_has_no_row_and_a_size_without_one_is_skipped():
+def test_a_model_without_a_finished_run_has_no_row_and_a_size_without_one_is_skipped():
     runs = [run("a", 0.5, 24), run("b", 0.4, 24), run("a", 0.6, 7), run("b", 0.4, 9)]
     assert [(row.model, row.points) for row in rows_of(runs)] == [("a", 24), ("b", 24), ("a", 7), ("b", 9)]
 
@@ -135,11 +135,6 @@ def test_against_the_best():
     assert turned.p_holm == 0.01
 
 
-def test_of_equals_the_first_is_the_best_and_the_other_is_not_distinguishable():
-    rows = rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]})
-    assert [row.against_best(METRICS[0]) for row in rows] == ["best", NOT_DISTINGUISHABLE]
-
-
 @pytest.mark.parametrize(("p_holm", "words"), [(0.049, "-20.0, one seed"), (0.051, NOT_DISTINGUISHABLE)])
 def test_one_seed_is_named(p_holm, words):
     apart = dataclasses.replace(pair("a", "b", 0.2, p_holm), p_seeds=None, over_seeds=None)
@@ -167,13 +162,6 @@ def test_a_verdict_measures_in_standard_errors_of_the_difference(ours, published
     assert (found.published, found.verdict(METRICS[0])) == (Published(*published), verdict)
 
 
-def test_without_a_published_figure_there_is_no_verdict():
-    runs = [run("a", 0.8), run("a", 0.9, seed=1)]
-    for published in ({}, {"a": {7: Published(0.8, 0.1, 5)}}):
-        (row,) = rows_of(runs, published=published)
-        assert (row.metrics["accuracy"].published, row.metrics["accuracy"].verdict(METRICS[0])) == (None, "")
-
-
 def columns(rows: Sequence[Row], metrics: Sequence[Metric] = METRICS, **options) -> list[str]:
     header = make_table(rows, metrics, "github", **options).splitlines()[0]
     return [name.strip() for name in header.strip("|").split("|")]
@@ -193,16 +181,16 @@ def test_the_table_leaves_out_what_says_nothing():
     assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
 
 
-def test_figures_and_costs_share_the_table():
+def test_metrics_and_costs_share_the_table():
     runs = [run("a", 0.5), run("a", 0.6, seed=1), run("b", 0.5), run("b", 0.5, 7)]
     rows = rows_of(runs, {24: [pair("a", "b", 0.0, 1.0)]}, {24: {"a": COST, "b": COST}})
-    every, figures, costs = (columns(rows, part=part) for part in ("all", "metrics", "costs"))
-    assert figures == [
+    every, metrics, costs = (columns(rows, part=part) for part in ("all", "metrics", "costs"))
+    assert metrics == [
         "model", "points", "seeds", "accuracy %", "95 % interval", "against the best",
         "mean-class %", "log loss", "ECE %",
     ]  # fmt: skip
     assert costs == ["model", "points", "parameters", "M mult-adds", "ms a set", "step MB", "train s"]
-    assert every == [*figures, *costs[2:]]
+    assert every == [*metrics, *costs[2:]]
 
 
 def test_metrics_that_are_chosen_stand_beside_the_accuracy():
@@ -250,14 +238,6 @@ def test_the_table_as_it_is_printed():
     }
     assert (second["published %"], second["verdict"], second["against the best"]) == ("", "", "best")
     assert (second["M mult-adds"], second["ms a set"], second["step MB"]) == ("0.005", "12.0", "0.12")
-
-
-def test_metrics_and_intervals_as_text():
-    share, number = METRICS[0], Metric("MAE", higher_is_better=False, digits=2)
-    assert (share.write(0.12345), share.write(0.12345, 0.0)) == ("12.3", "12.3 ± 0.0")
-    assert (number.write(0.12345), number.write(0.12345, sign="+")) == ("0.12", "+0.12")
-    assert write_interval(None, share) == ""
-    assert write_interval(Interval(-0.0123, 0.0456), share) == "-1.2 to 4.6"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A comparison on a dask cluster: the figures of one process, and a worker that dies there is nobody else's failure."""
+"""A comparison on a dask cluster: the results of one process, and a worker that dies there is nobody else's failure."""
 
 import importlib
 from collections.abc import Iterator
@@ -46,17 +46,17 @@ def experiment(clouds_folder: Path) -> Experiment:
     )
 
 
-def figures(comparison: Comparison) -> list[Finished]:
+def results(comparison: Comparison) -> list[Finished]:
     return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
-def test_a_cluster_changes_no_figure(cluster: Any, experiment: Experiment, tmp_path: Path) -> None:
+def test_a_cluster_changes_no_metric(cluster: Any, experiment: Experiment, tmp_path: Path) -> None:
     experiment = replace(experiment, models=experiment.models[1:])
     there = Workers(backend="dask", scheduler=cluster.scheduler_address)
     found = run_experiment(experiment, tmp_path / "there", there, progress=False, report=False)
     assert not found.failures
     here = run_experiment(experiment, tmp_path / "here", Workers(1), progress=False, report=False)
-    assert figures(found) == figures(here)
+    assert results(found) == results(here)
 
 
 def test_a_killed_worker_of_a_cluster_is_named_and_the_others_finish(

@@ -1,4 +1,4 @@
-"""kill -9 at any moment and the same again: the same figures."""
+"""kill -9 at any moment and the same again: the same results."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ def run(data: Path, out: Path) -> Comparison:
     return run_experiment(experiment(data), out, Workers(1), progress=False, report=False)
 
 
-def figures(comparison: Comparison) -> list:
+def results(comparison: Comparison) -> list:
     return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
@@ -100,7 +100,7 @@ def test_killed_and_started_again_it_ends_with_identical_results(killed, states,
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [(one.state, one.done) for one in status(experiment(clouds_folder), tmp_path)] == states
     again = run(clouds_folder, tmp_path)
-    assert figures(again) == figures(whole)
+    assert results(again) == results(whole)
     assert again.pairs == whole.pairs
     assert not list(tmp_path.glob("runs/*/*.tmp"))
     assert not list(tmp_path.glob("runs/*/.*.tmp"))

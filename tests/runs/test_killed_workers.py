@@ -42,7 +42,7 @@ def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path,
     assert isinstance(outcomes["isab4-max"], Finished)
     killed = outcomes["rff-max"]
     assert isinstance(killed, Failure)
-    assert killed.reason == "its process was killed, for want of memory perhaps: give fewer workers"
+    assert killed.reason == "its process was killed, perhaps for lack of memory: give fewer workers"
     assert harmless[0].failure.read_text() == killed.reason + "\n"
     (again,) = run_all(harmless[:1], Workers(1))
     assert isinstance(again, Finished)
@@ -94,7 +94,7 @@ def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clo
 def test_a_process_apart_that_cannot_start_says_why(clouds_folder, tmp_path, monkeypatch):
     (run,) = make_runs(grid(clouds_folder, "rff-max"), tmp_path)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert run_apart(run).reason == "its process ended with code 1: it said nothing"
+    assert run_apart(run).reason == "its process ended with code 1: no message"
     (tmp_path / "torch.py").write_text("raise ImportError('libgomp is not there')")
     monkeypatch.undo()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Counting: the sets, the heads, the figures."""
+"""Counting: the sets, the heads, the metrics."""
 
 import math
 
@@ -112,7 +112,7 @@ def test_ordered_heads_say_one_to_ten():
         assert output.grad.abs().sum(dim=1).min() > 0
 
 
-def test_figures_by_hand():
+def test_metrics_by_hand():
     """Rates 1.2, 2.7, 5.4: rounded 1, 3, 5, modes 1, 2, 5; true 1, 3, 7. Then thresholds that say 4 of 4."""
     rates = torch.tensor([1.2, 2.7, 5.4])
     outputs = [rates.expm1().log()[:, None], torch.tensor([[2.0] * 3 + [-2.0] * 6])]
@@ -142,20 +142,8 @@ def test_rows_and_options():
     assert "weights" not in TASK.used_options("rFF + sum, thresholds")
     with pytest.raises(PointsetError, match="no model is called 'SAB'"):
         TASK.model("SAB, thresholds", SMALL, seed=0)
-    with pytest.raises(PointsetError, match="'SAB \\+ PMA, Gauss' has no head: choose from Poisson"):
+    with pytest.raises(PointsetError, match=r"Gauss.* Poisson"):
         TASK.model("SAB + PMA, Gauss", SMALL, seed=0)
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_a_batch_can_be_learned_by_heart(head):
-    """The loss of a few sets, seen over and over, falls: the best constant is off by 2.2."""
-    model = TASK.model("SAB + PMA" if head == "Poisson" else f"SAB + PMA, {head}", ModelOptions(dim=32, dropout=0.0), 0)
-    optimizer, batch = torch.optim.Adam(model.parameters(), lr=3e-3), sets(16)
-    for _ in range(150):
-        optimizer.zero_grad()
-        TASK.loss(model(batch.X, batch.mask), batch).backward()
-        optimizer.step()
-    assert TASK.score([model(batch.X, batch.mask)], [batch])["MAE"] < 0.6
 
 
 def test_what_is_missing_is_told_with_a_way_to_get_it(tmp_path, monkeypatch):

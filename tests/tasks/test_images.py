@@ -76,9 +76,9 @@ def test_an_image_is_its_middle_square_scaled(tmp_path):
 
 def test_a_file_that_is_no_image_is_named(tmp_path):
     (tmp_path / "image.png").write_bytes(b"no image")
-    with pytest.raises(PointsetError, match=r"image\.png is no image that can be read"):
+    with pytest.raises(PointsetError, match=r"image\.png"):
         read_image(tmp_path / "image.png", 2, channels=1)
-    with pytest.raises(PointsetError, match=r"gone\.png is no image that can be read"):
+    with pytest.raises(PointsetError, match=r"gone\.png"):
         read_image(tmp_path / "gone.png", 2, channels=1)
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from pointset.errors import PointsetError
 from pointset.tasks import create_task, list_tasks
-from pointset.tasks.rows import fully_connected, parts_of, row_model, used_options
+from pointset.tasks.rows import fully_connected, parts_of, row_model
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 
@@ -66,8 +66,8 @@ def test_fully_connected_is_linear_with_a_relu_between():
 
 
 def test_options_without_use_are_known():
-    assert "heads" not in used_options("rFF + max")
-    assert {"heads", "weights", "score", "seeds"} <= used_options("SAB + PMA")
+    assert "heads" not in create_task("max-regression").used_options("rFF + max")
+    assert {"heads", "weights", "score", "seeds"} <= create_task("max-regression").used_options("SAB + PMA")
 
 
 @pytest.mark.parametrize(

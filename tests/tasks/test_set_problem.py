@@ -14,7 +14,7 @@ from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, Published
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.grid import make_runs
-from pointset.comparison.progress import estimate, status
+from pointset.comparison.progress import status
 from pointset.comparison.report.charts import learning_curves
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.results import FILES
@@ -136,12 +136,6 @@ def test_rows_see_the_same_sets_and_seeds_see_others(tmp_path, monkeypatch):
     assert third == fourth
     assert not set(first) & set(third)
     assert len(set(first)) == 3
-
-
-def test_an_estimate_counts_the_steps_that_are_left(done):
-    (left,) = estimate(tiny("isab4-pma", seeds=(0, 3, 5)), done.folder)
-    assert (left.model, left.points, left.runs) == ("isab4-pma", None, 1)
-    assert left.seconds == pytest.approx(10 * left.step_seconds)
 
 
 @pytest.mark.parametrize("name", list_tasks()[1:])

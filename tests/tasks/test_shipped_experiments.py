@@ -54,17 +54,6 @@ def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():
     }
 
 
-def test_poolings_share_one_encoder():
-    experiment = read_experiment(FOLDER / "pooling.toml")
-    assert {entry.name.split("-", 1)[0] for entry in experiment.models} == {"isab16"}
-    assert len(experiment.models) == 12
-
-
-def test_the_falling_learning_rate_is_the_only_change():
-    usual, falling = (read_experiment(FOLDER / "tasks" / f"max-regression{end}.toml") for end in ("", "-decay"))
-    assert replace(falling, recipe=replace(falling.recipe, schedule="constant"), title=usual.title) == usual
-
-
 def test_max_regression_as_shipped_is_as_published():
     experiment = read_experiment(shipped_experiment("max-regression"))
     usual = Experiment(task=create_task("max-regression"))

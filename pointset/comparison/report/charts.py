@@ -1,4 +1,4 @@
-"""The charts that every report has: each takes evidence and returns a matplotlib figure, or None for want of data."""
+"""The charts that every report has: each takes evidence and returns a matplotlib figure, or None without data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PUBLISHED = "dash: published"
 START = 0.2
-"""The share of a training that need not fit into a panel: what comes first is far from all that comes later."""
+"""The share of a training that may lie outside a panel: early values are far from all later ones."""
 
 
 def style(evidence: Evidence, label: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _published(evidence: Evidence, name: str) -> dict[str, float]:
 
 
 def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) -> None:
-    """Heights that show what is published, and all curves but for their start."""
+    """Limit the heights to the published values and the curves without their start."""
     shown = np.concatenate([[*curve[int(START * len(curve)) :]] for curve in curves] + [marks])
     low, high = float(shown.min()), float(shown.max())
     if np.isfinite([low, high]).all() and high > low:

@@ -65,10 +65,10 @@ def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
         )
     text += f"A pair is distinguishable when the {both} is below 0.05 after Holm's correction for the number of pairs. "
     if pairs[0].over_shapes is None:
-        return text + "A single seed tells nothing apart."
+        return text + "With a single seed no pair is distinguishable."
     return text + (
-        "Of a single seed McNemar's test says whether the two runs differ; another seed of the same models may differ "
-        "as much."
+        "With a single seed McNemar's test says whether the two runs differ; other seeds of the same models may "
+        "differ as much."
     )
 
 

@@ -1,4 +1,4 @@
-"""The charts of classifiers: each takes evidence and returns a matplotlib figure, or None for want of data."""
+"""The charts of classifiers: each takes evidence and returns a matplotlib figure, or None without data."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def robustness_table(evidence: Evidence) -> Table:
         relative = [
             own.mean_corruption_error(baseline[seed])
             for seed, own in by_seed.items()
-            # nothing can be divided by no error
+            # an error of 0 has no ratio
             if seed in baseline and all(baseline[seed].corruption_errors.values())
         ]
         table.append(

@@ -16,7 +16,7 @@ from pointset.comparison.experiment import Table, as_tuple
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
-from pointset.comparison.task import Metric, Size
+from pointset.comparison.task import Metric, Size, Task
 from pointset.configuration import Count, Seed, check
 from pointset.data.augment import augmentation_from_names
 from pointset.data.dataset import load_sets, load_split
@@ -34,7 +34,7 @@ from pointset.tasks.classification.report import sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_model
-from pointset.zoo.names import parse_name, used_options
+from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 
 ACCURACY = Metric("accuracy", True, digits=1, share=True, head="accuracy %")
@@ -50,11 +50,11 @@ FURTHER = {
 """What may stand beside the accuracy; expected calibration errors over 15 bins of equal width, or of equal mass."""
 USUAL = ("mean-class accuracy", "log loss", "ECE")
 BRIEF = ("ECE",)
-"""Of the usual ones, those that a terminal has room for; metrics that somebody chose are all shown."""
+"""Of the usual ones, those that fit a terminal; metrics that a user chooses are all shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classification:
+class Classification(Task):
     """Say the class of a point set; models are those of the zoo."""
 
     data: str = "shapes10"
@@ -69,11 +69,9 @@ class Classification:
     """What stands beside the accuracy in the table, of `FURTHER`; the other files have all of them."""
 
     name: ClassVar[str] = "classification"
-    rows: ClassVar[Sequence[str]] = ()
     pooled: ClassVar[bool] = True
     unit: ClassVar[str] = "epochs"
     sets_are: ClassVar[str] = "shapes"
-    usual_model: ClassVar[ModelOptions] = ModelOptions()
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
@@ -88,7 +86,7 @@ class Classification:
                 near = difflib.get_close_matches(str(metric), FURTHER, n=1, cutoff=0.0)
                 raise PointsetError(
                     f"metrics must be of {', '.join(FURTHER)}, got {metric!r}: did you mean {near[0]!r}? "
-                    "Accuracy is always there"
+                    "accuracy is always shown"
                 )
 
     @classmethod
@@ -143,12 +141,12 @@ class Classification:
         return Recipe.from_file(changes)
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """Look for what every run would fail with."""
+        """Robustness seeds and augmentations must be known."""
         if unknown := set(self.robustness_seeds) - set(seeds):
             raise PointsetError(f"robustness_seeds must be of the seeds {list(seeds)}, got {sorted(unknown)}")
         augmentation_from_names(recipe.augment)
 
-    def with_seeds(self, seeds: Sequence[int]) -> Classification:
+    def with_seeds(self, seeds: Sequence[int]) -> Self:
         """Robustness is asked for of these seeds alone."""
         return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
 
@@ -156,10 +154,6 @@ class Classification:
         """Its name."""
         parse_name(model)
         return model
-
-    def used_options(self, model: str) -> set[str]:
-        """As the zoo says."""
-        return used_options(model)
 
     def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
         """Build pools that are missing once, before the workers start."""
@@ -185,10 +179,6 @@ class Classification:
         """Batches of what the validation split leaves of the training shapes."""
         train = load_split(self.data, "train", self.sets_of(size), progress=False)
         return math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
-
-    def done(self, epochs: int, recipe: Recipe) -> int:
-        """The epochs."""
-        return epochs
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """Metrics over the whole test split, whose predictions are kept."""
