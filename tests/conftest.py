@@ -67,6 +67,27 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def classifiers(clouds_folder: Path) -> Any:
+    """Makes an experiment of small classifiers, one epoch each."""
+    from pointset.comparison.experiment import Entry, Experiment
+    from pointset.tasks.classification.task import Classification
+    from pointset.training.recipe import Recipe
+    from pointset.zoo.options import ModelOptions
+
+    def make(*models: Any, **changes: Any) -> Experiment:
+        experiment = Experiment(
+            models=tuple(Entry.of(model) for model in models or ("rff-max", "isab4-pma")),
+            task=Classification(data=str(clouds_folder), points=(24,)),
+            seeds=(0,),
+            model=ModelOptions(dim=16),
+            recipe=Recipe(epochs=1, batch_size=16),
+        )
+        return experiment.changed(**changes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
     from pointset.comparison.comparing import run_experiment

@@ -90,7 +90,7 @@ def build(
         backend: processes on this machine (loky), or a dask or ray cluster.
         scheduler: the cluster's address, such as tcp://host:8786.
         on_error: fail when meshes cannot be used, after all have been tried, or finish without them.
-        rebuild: make them again, whatever is there.
+        rebuild: make them again, even if they exist.
         split_seed: of the rule that splits a class/file folder.
         as_json: print JSON.
     """

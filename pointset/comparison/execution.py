@@ -16,7 +16,7 @@ from pointset.runs.workers import Workers, closed, joblib_backend
 
 
 def run_one(run: Run) -> Finished | Failure:
-    """Do a run, or read the result that is there; whatever goes wrong is a failure, not an error."""
+    """Do a run, or read its result; an error becomes a `Failure`."""
     try:
         with run.locked(), torch_threads(run.threads):
             run.failure.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def _named(perform: Callable[[Run], Finished | Failure], run: Run) -> tuple[Run,
 
 
 def run_apart(run: Run) -> Finished | Failure:
-    """Do one run in a process of its own, whose death is its failure and nobody else's."""
+    """Do one run in a process of its own, so that its death is the failure of this run alone."""
     program = "import pickle, sys, pointset.comparison.execution as e; e.run_one(pickle.load(sys.stdin.buffer))"
     # What torch does not count: the threads of numpy's libraries, which joblib limits in its own workers.
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(run.threads))

@@ -10,7 +10,7 @@
 
     [model]                             # fields of ModelOptions, for all models
     [recipe]                            # fields of Recipe
-    [published.rff-max]                 # what others report, as [mean, standard deviation, runs], by size of set
+    [published.rff-max]                 # published values, as [mean, standard deviation, runs], by size of set
     100 = [0.7951, 0.0166, 5]           # or, where a task has no sizes, by metric
 
 In a file "none" stands for no value where a field may have none, as in `clip_norm = "none"`.
@@ -39,7 +39,7 @@ Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 
 
 class Published(NamedTuple):
-    """What somebody reports of a metric."""
+    """A published value of a metric."""
 
     mean: float
     deviation: float
@@ -155,7 +155,7 @@ class Experiment:
                 check(f"the runs of {where}", runs, Count)
 
     def _metric(self, where: str, key: str | int) -> Metric:
-        """Which metric something published is of."""
+        """The metric of a published value."""
         if None not in self.task.sizes:
             check(f"the key of {where}", key, Count)
             return self.task.measured[0]
@@ -174,7 +174,7 @@ class Experiment:
         return next(entry for entry in self.models if entry.label == label)
 
     def published_of(self, label: str, size: Size, metric: Metric) -> Published | None:
-        """What others report of a metric of one row at one size."""
+        """The published value of a metric, of one row at one size."""
         if size is not None and metric != self.task.measured[0]:
             return None
         return self.published.get(label, {}).get(metric.name if size is None else size)
@@ -287,7 +287,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published]:
-    """What others report of one model; keys of digits are sizes of set."""
+    """Published values of one model; keys of digits are sizes of set."""
     kind = Annotated[tuple[float, float, int], Meta(description="[mean, standard deviation, runs]")]
     for key, values in rows.items():
         check(f"published.{label}.{key}", values, kind)

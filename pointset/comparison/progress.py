@@ -26,7 +26,7 @@ class State:
     done: int
     """How much of the training is in a checkpoint, in the task's unit."""
     metrics: Mapping[str, float] | None = None
-    """As soon as the model is tested; a run whose robustness is asked for is not finished then."""
+    """From the moment the model is tested; robustness tests may still be missing then."""
     reason: str = ""
     """Why it failed."""
 

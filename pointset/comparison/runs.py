@@ -75,7 +75,7 @@ class Run:
     model: str
     """As the task knows it."""
     parts: str
-    """The zoo's name of it, which takes encoders and poolings of one's own along to other processes."""
+    """Its name in the zoo, which carries a user's own encoders and poolings to other processes."""
     size: Size
     seed: int
     task: Task

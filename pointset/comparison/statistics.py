@@ -1,10 +1,10 @@
 """What a difference between two models is worth: intervals and tests, over seeds and over test sets.
 
 Two things make a metric differ when nothing real differs: the seeds of the trainings, and the sets that happen to be in
-the test. A difference counts here as distinguishable when it outlasts both: the larger of the p-value over seeds and
+the test. A difference counts here as distinguishable when both tests agree: the larger of the p-value over seeds and
 the p-value over test sets is below the level, after Holm's correction for the number of pairs. (The larger of two valid
-p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.) One seed says
-nothing of other seeds: two runs may then differ, two models are never called distinguishable.
+p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.) With one seed
+two runs may differ, but two models are never called distinguishable.
 
 The error over seeds is taken from all rows together where a task says so (`pooled`): three seeds leave a t-test of two
 rows alone two degrees of freedom, with which hardly any pair survives Holm's correction, and accuracies of one test set
@@ -69,7 +69,7 @@ class Pair:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the models differ by more than other seeds and other shapes explain; never told by a single seed."""
+        """Whether the models differ by more than other seeds and other shapes explain; never with a single seed."""
         return self.p_seeds is not None and self.p_holm is not None and self.p_holm < LEVEL
 
     @property
@@ -132,8 +132,8 @@ def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
     """The residual deviation of metric = model + seed + chance, from all models together.
 
     This is the randomised block design of the analysis of variance, seeds being the blocks: (k - 1) (n - 1) degrees of
-    freedom for k models and n seeds. For two models it is the paired t-test; for more it takes the chance of a run to
-    be alike for all of them, in exchange for a test that three seeds do not leave powerless. Where one model's
+    freedom for k models and n seeds. For two models it is the paired t-test; for more it takes the error of a run to
+    be equal in all of them, and in exchange has power with three seeds. Where one model's
     deviation is three times that of the others, a table of five or seven equally good models claims a difference in 7
     to 9 % of simulations (of the test over seeds alone, after Holm), not in 5 %. None for a single seed or model.
     """
@@ -142,7 +142,7 @@ def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
     if freedom < 1:
         return None
     residuals = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0) + values.mean()
-    # What rounding leaves of equal numbers is no deviation.
+    # Equal numbers may leave a residual by rounding.
     deviation = float(np.sqrt(np.square(residuals).sum() / freedom))
     return SeedError(deviation if deviation > 1e-12 else 0.0, freedom)
 
@@ -156,7 +156,7 @@ def paired_bootstrap(
     evidence for zero, so that two models that never differ have p = 1.
     """
     if len(differences) == 0:
-        raise PointsetError("there is no test shape to compare on: give data with a test split")
+        raise PointsetError("no test shape to compare on: give data with a test split")
     # The mean of a resample depends only on how often each distinct difference is drawn.
     values, counts = np.unique(differences, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)

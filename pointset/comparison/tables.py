@@ -107,7 +107,7 @@ def make_rows(
 
 
 def best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
-    """The label with the best mean of a metric; of equals, the first; empty where there is no row."""
+    """The label with the best mean of a metric; of equals, the first; empty without rows."""
     sign = 1.0 if metric.higher_is_better else -1.0
     means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}
     return max(means, key=lambda label: means[label], default="")

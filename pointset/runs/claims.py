@@ -28,7 +28,7 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
 
 
 def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
-    """The check of `claim` alone: a folder that nobody has claimed fits anything, and stays as it is."""
+    """The check of `claim` alone: a folder without a description passes, and stays as it is."""
     if not file.exists():
         return
     mine, theirs = _as_json(description), read_json(file)

@@ -42,7 +42,7 @@ def row_model(
     seed: int,
     head: Callable[[int], nn.Module],
 ) -> SetClassifier:
-    """The encoder and the pooling of a row under a head of one's own.
+    """The encoder and the pooling of a row under another head.
 
     Args:
         row: see above.
@@ -59,7 +59,7 @@ def row_model(
 
 
 def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
-    """Build a part of a model with initial weights that come from (seed, part), whatever the other parts are."""
+    """Build a part of a model with initial weights that come from (seed, part), independent of the other parts."""
     stream = int(np.random.SeedSequence((seed, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream)

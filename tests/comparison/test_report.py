@@ -394,7 +394,7 @@ def test_a_report_names_every_commit_that_trained_a_run(reported):
         ("c0ffee", 1),
     ]
     assert about["commit"].endswith("; c0ffee")
-    assert "; a machine not written down, 1 thread a run" in about["machine"]
+    assert "; an unrecorded machine, 1 thread a run" in about["machine"]
     assert about["cite"].startswith(f"pointset ({about['commit']}), seeds 0, 3: ")
 
 

@@ -16,20 +16,6 @@ from pointset.comparison.grid import make_runs
 from pointset.comparison.runs import Failure, Finished
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
-from pointset.tasks.classification.task import Classification
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
-
-
-def tiny(data: Path, *models, **changes) -> Experiment:
-    experiment = Experiment(
-        models=tuple(Entry.of(model) for model in models or ("rff-max", "isab4-pma")),
-        task=Classification(data=str(data), points=(24,)),
-        seeds=(0,),
-        model=ModelOptions(dim=16),
-        recipe=Recipe(epochs=2, batch_size=16),
-    )
-    return experiment.changed(**changes)
 
 
 def run(experiment: Experiment, folder: Path) -> Comparison:
@@ -37,9 +23,9 @@ def run(experiment: Experiment, folder: Path) -> Comparison:
 
 
 @pytest.fixture(scope="module")
-def finished(clouds_folder, tmp_path_factory) -> tuple[Path, Comparison]:
+def finished(classifiers, tmp_path_factory) -> tuple[Path, Comparison]:
     folder = tmp_path_factory.mktemp("finished")
-    return folder, run(tiny(clouds_folder), folder)
+    return folder, run(classifiers(), folder)
 
 
 @pytest.fixture
@@ -66,9 +52,9 @@ def written(folder: Path) -> dict[Path, int]:
     ],
     ids=["a seed", "a size", "a model", "fewer models"],
 )
-def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, runs, finished, copy, clouds_folder):
+def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, runs, finished, copy, classifiers):
     before = written(copy)
-    joined = run(tiny(clouds_folder, **changes), copy)
+    joined = run(classifiers(**changes), copy)
     assert [(one.model, one.points, one.seed) for one in joined.runs] == runs
     old = {(one.model, one.points, one.seed): one for one in finished[1].runs}
     for one, named in zip(joined.runs, runs, strict=True):
@@ -80,17 +66,17 @@ def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, runs, f
     }
 
 
-def test_another_model_under_the_same_label_is_no_run_of_the_folder(copy, clouds_folder):
+def test_another_model_under_the_same_label_is_no_run_of_the_folder(copy, classifiers):
     other = Entry("rff-max", {"layers": 2}, label="rff-max")
-    found = run(tiny(clouds_folder, other, "isab4-pma"), copy)
+    found = run(classifiers(other, "isab4-pma"), copy)
     (failure,) = found.failures
     assert failure.name == "rff-max, 24 points, seed 0"
     assert "model.options.layers is None there and 2 here" in failure.reason
     assert [one.model for one in found.runs] == ["isab4-pma"]
 
 
-def test_robustness_is_tested_where_it_is_asked_for_then_or_later(finished, copy, clouds_folder):
-    asked = tiny(clouds_folder, "rff-max", seeds=(3, 0), robustness_seeds=(0,))
+def test_robustness_is_tested_where_it_is_asked_for_then_or_later(finished, copy, classifiers):
+    asked = classifiers("rff-max", seeds=(3, 0), robustness_seeds=(0,))
     before = written(copy)
     found = run(asked, copy)
     assert found.runs[1] == finished[1].runs[0]
@@ -113,8 +99,8 @@ TOO_WIDE = {"name": "rff-max", "label": "too wide", "dim": 8_000_000}  # 256 TB
 TOO_COLD = {"name": "isab4-pma", "label": "too cold", "temperature": 1e-60}
 
 
-def test_a_model_that_cannot_be_built_or_trained_does_not_stop_the_rest(clouds_folder, tmp_path):
-    found = run(tiny(clouds_folder, TOO_WIDE, "rff-max", TOO_COLD, seeds=(0, 1)), tmp_path)
+def test_a_model_that_cannot_be_built_or_trained_does_not_stop_the_rest(classifiers, tmp_path):
+    found = run(classifiers(TOO_WIDE, "rff-max", TOO_COLD, seeds=(0, 1)), tmp_path)
     assert [(one.model, one.seed) for one in found.runs] == [("rff-max", 0), ("rff-max", 1)]
     failed = {(failure.model, failure.points, failure.seed): failure.reason for failure in found.failures}
     assert set(failed) == {(label, 24, seed) for label in ("too wide", "too cold") for seed in (0, 1)}
@@ -129,38 +115,38 @@ def test_a_model_that_cannot_be_built_or_trained_does_not_stop_the_rest(clouds_f
     assert "too" not in (tmp_path / "results.csv").read_text()
 
 
-def test_a_failed_run_is_tried_again(clouds_folder, tmp_path):
+def test_a_failed_run_is_tried_again(classifiers, tmp_path):
     """Here the cause is a folder that something else is in; once that is gone, the same call finishes the one."""
     strange = tmp_path / "runs" / "isab4-pma-n24-seed0"
     strange.mkdir(parents=True)
     (strange / "model.safetensors").write_bytes(b"strange")
     for _ in range(2):
-        found = run(tiny(clouds_folder), tmp_path)
+        found = run(classifiers(), tmp_path)
         (failure,) = found.failures
         assert (strange / "failure.txt").read_text() == failure.reason + "\n"
         assert "damaged" in failure.reason
         assert [one.model for one in found.runs] == ["rff-max"]
     (strange / "model.safetensors").unlink()
-    found = run(tiny(clouds_folder), tmp_path)
+    found = run(classifiers(), tmp_path)
     assert not found.failures
     assert [one.model for one in found.runs] == ["rff-max", "isab4-pma"]
     assert not list(tmp_path.glob("runs/*/failure.txt"))
 
 
-def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(clouds_folder, tmp_path):
+def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(classifiers, tmp_path):
     with pytest.raises(PointsetError, match=r"no run was finished; too cold, 24 points, seed 0: the loss became"):
-        run(tiny(clouds_folder, TOO_COLD), tmp_path)
+        run(classifiers(TOO_COLD), tmp_path)
     assert not (tmp_path / "results.json").exists()
 
 
-def test_the_threads_of_a_run_are_its_own(clouds_folder, tmp_path):
+def test_the_threads_of_a_run_are_its_own(classifiers, tmp_path):
     before = torch.get_num_threads()
-    run(tiny(clouds_folder, "rff-max", threads=before + 1), tmp_path)
+    run(classifiers("rff-max", threads=before + 1), tmp_path)
     assert torch.get_num_threads() == before
 
 
-def test_a_run_that_another_process_is_at_is_left_alone(clouds_folder, tmp_path):
-    (one,) = make_runs(tiny(clouds_folder, "rff-max"), tmp_path)
+def test_a_run_that_another_process_is_at_is_left_alone(classifiers, tmp_path):
+    (one,) = make_runs(classifiers("rff-max"), tmp_path)
     assert not one.running
     with one.locked():
         assert one.running

@@ -11,14 +11,10 @@ from fatal import FatalRun
 
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.execution import run_all
-from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.grid import make_runs
 from pointset.comparison.runs import Failure, Finished
 from pointset.runs.workers import Workers
-from pointset.tasks.classification.task import Classification
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 
 @pytest.fixture(scope="module")
@@ -35,23 +31,12 @@ def cluster() -> Iterator[Any]:
             yield started
 
 
-@pytest.fixture
-def experiment(clouds_folder: Path) -> Experiment:
-    return Experiment(
-        models=(Entry("rff-max"), Entry("isab4-pma")),
-        task=Classification(data=str(clouds_folder), points=(24,)),
-        seeds=(0,),
-        model=ModelOptions(dim=16),
-        recipe=Recipe(epochs=1, batch_size=16),
-    )
-
-
 def results(comparison: Comparison) -> list[Finished]:
     return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
-def test_a_cluster_changes_no_metric(cluster: Any, experiment: Experiment, tmp_path: Path) -> None:
-    experiment = replace(experiment, models=experiment.models[1:])
+def test_a_cluster_changes_no_metric(cluster: Any, classifiers: Any, tmp_path: Path) -> None:
+    experiment = classifiers("isab4-pma")
     there = Workers(backend="dask", scheduler=cluster.scheduler_address)
     found = run_experiment(experiment, tmp_path / "there", there, progress=False, report=False)
     assert not found.failures
@@ -60,9 +45,9 @@ def test_a_cluster_changes_no_metric(cluster: Any, experiment: Experiment, tmp_p
 
 
 def test_a_killed_worker_of_a_cluster_is_named_and_the_others_finish(
-    cluster: Any, experiment: Experiment, tmp_path: Path
+    cluster: Any, classifiers: Any, tmp_path: Path
 ) -> None:
-    harmless = make_runs(experiment, tmp_path)
+    harmless = make_runs(classifiers(), tmp_path)
     runs = [FatalRun(**vars(harmless[0])), *harmless[1:]]
     there = Workers(backend="dask", scheduler=cluster.scheduler_address)
     killed, other = sorted(run_all(runs, there), key=lambda outcome: outcome.model, reverse=True)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,28 +12,14 @@ from joblib import Parallel, delayed, parallel_config
 import pointset.comparison.execution
 import pointset.comparison.runs
 from pointset.comparison.execution import run_all, run_apart, run_one
-from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.grid import make_runs
 from pointset.comparison.runs import Failure, Finished
 from pointset.runs.workers import Workers
-from pointset.tasks.classification.task import Classification
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 
-def grid(data: Path, *models: str, seeds: Sequence[int] = (0,)) -> Experiment:
-    return Experiment(
-        models=tuple(Entry(model) for model in models or ("rff-max", "isab4-pma")),
-        task=Classification(data=str(data), points=(24,)),
-        seeds=tuple(seeds),
-        model=ModelOptions(dim=16),
-        recipe=Recipe(epochs=1, batch_size=16),
-    )
-
-
-def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path, monkeypatch):
+def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where other processes find the class
-    harmless = make_runs(grid(clouds_folder, "rff-max", "rff-mean", "isab4-max"), tmp_path)
+    harmless = make_runs(classifiers("rff-max", "rff-mean", "isab4-max"), tmp_path)
     runs = [FatalRun(**vars(harmless[0])), *harmless[1:]]
     outcomes = {outcome.model: outcome for outcome in run_all(runs, Workers(2))}
     assert len(outcomes) == 3
@@ -51,9 +36,9 @@ def test_a_killed_worker_is_named_and_the_others_finish(clouds_folder, tmp_path,
         assert Parallel()(delayed(abs)(number) for number in (-3, 2)) == [3, 2], "joblib's own pool is as it was"
 
 
-def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, tmp_path, monkeypatch):
+def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(classifiers, tmp_path, monkeypatch):
     """Only what had been begun is run apart; the pool is asked again for the rest, and may break again."""
-    runs = make_runs(grid(clouds_folder, seeds=(0, 1, 2)), tmp_path)
+    runs = make_runs(classifiers(seeds=(0, 1, 2)), tmp_path)
     asked, apart = [], []
 
     def spread(left, workers):
@@ -79,8 +64,8 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(clouds_folder, 
     assert apart == [*names[1:3], *names[4:]]
 
 
-def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clouds_folder, tmp_path, monkeypatch):
-    runs = make_runs(grid(clouds_folder), tmp_path)
+def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(classifiers, tmp_path, monkeypatch):
+    runs = make_runs(classifiers(), tmp_path)
 
     def broken(left, workers):
         raise pointset.comparison.execution.BrokenProcessPool
@@ -91,8 +76,8 @@ def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(clo
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 
 
-def test_a_process_apart_that_cannot_start_says_why(clouds_folder, tmp_path, monkeypatch):
-    (run,) = make_runs(grid(clouds_folder, "rff-max"), tmp_path)
+def test_a_process_apart_that_cannot_start_says_why(classifiers, tmp_path, monkeypatch):
+    (run,) = make_runs(classifiers("rff-max"), tmp_path)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert run_apart(run).reason == "its process ended with code 1: no message"
     (tmp_path / "torch.py").write_text("raise ImportError('libgomp is not there')")
@@ -102,26 +87,26 @@ def test_a_process_apart_that_cannot_start_says_why(clouds_folder, tmp_path, mon
     assert run.failure.exists()
 
 
-def test_a_failure_apart_is_told_as_it_would_be_here(clouds_folder, tmp_path):
-    (run,) = make_runs(grid(clouds_folder, "rff-max"), tmp_path)
+def test_a_failure_apart_is_told_as_it_would_be_here(classifiers, tmp_path):
+    (run,) = make_runs(classifiers("rff-max"), tmp_path)
     lost = replace(run, task=replace(run.task, data="no-such-data"))
     assert run_apart(lost) == run_one(lost)
     assert "no-such-data" in run.failure.read_text()
 
 
-def test_a_disk_that_takes_no_reason_stops_no_other_run(clouds_folder, tmp_path, monkeypatch):
+def test_a_disk_that_takes_no_reason_stops_no_other_run(classifiers, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pointset.comparison.runs, "write_text", full)
     monkeypatch.setattr(pointset.comparison.runs.Run, "perform", full)
-    (run,) = make_runs(grid(clouds_folder, "rff-max"), tmp_path)
+    (run,) = make_runs(classifiers("rff-max"), tmp_path)
     failure = run_one(run)
     assert failure.reason == "OSError: [Errno 28] No space left on device"
     assert not run.failure.exists()
 
 
-def test_a_process_apart_leaves_the_cores_to_the_others(clouds_folder, tmp_path, monkeypatch):
+def test_a_process_apart_leaves_the_cores_to_the_others(classifiers, tmp_path, monkeypatch):
     asked = {}
 
     def ended(*_, env, **__):
@@ -129,7 +114,7 @@ def test_a_process_apart_leaves_the_cores_to_the_others(clouds_folder, tmp_path,
         return SimpleNamespace(returncode=0, stderr=b"")
 
     monkeypatch.setattr(pointset.comparison.execution.subprocess, "run", ended)
-    (run,) = make_runs(replace(grid(clouds_folder, "rff-max"), threads=3), tmp_path)
+    (run,) = make_runs(replace(classifiers("rff-max"), threads=3), tmp_path)
     failure = run_apart(run)
     assert (asked["OMP_NUM_THREADS"], asked["OPENBLAS_NUM_THREADS"]) == ("3", "3")
     assert asked["PATH"] == os.environ["PATH"]

@@ -50,9 +50,7 @@ PARETO_TEXT = (
 def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
     """What was tested, and when a pair counts as distinguishable."""
     unit = " in points of per cent" * metric.share
-    error = (
-        "and the chance of a run taken to be alike for all models" if pooled else "each pair with an error of its own"
-    )
+    error = "with one standard error for all models" if pooled else "with a standard error for each pair"
     text = (
         f"Differences of {metric.name}{unit}. Over seeds: 95 % interval by Student's t, seeds being blocks, {error}. "
     )

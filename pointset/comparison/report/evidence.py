@@ -1,4 +1,4 @@
-"""What lies in the run folders of one size of a comparison, read when a section asks for it."""
+"""The run folders of one size of a comparison, read when a section needs them."""
 
 from collections.abc import Iterator
 from pathlib import Path

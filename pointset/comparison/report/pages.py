@@ -54,7 +54,7 @@ def _commit(origin: Mapping[str, Any]) -> str:
 
 def _machine(origin: Mapping[str, Any]) -> str:
     if (machine := origin["machine"]) is None:
-        return "a machine not written down"
+        return "an unrecorded machine"
     return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
 
 
