@@ -14,6 +14,9 @@ if [ "${1:-}" = --fast ]; then
     selection=(-m "not slow")
     shift
 fi
+if [ $# = 0 ]; then  # a choice of tests is done sooner in one process
+    selection+=(-n logical --maxprocesses 4 --dist worksteal)
+fi
 
 bash scripts/setup.sh test
 

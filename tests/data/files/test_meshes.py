@@ -94,6 +94,13 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.parametrize("suffix", [".off", ".obj"])
+def test_a_folder_is_named(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(MeshError, match=rf"folder\{suffix}: cannot be read: Is a directory"):
+        read_mesh(tmp_path / f"folder{suffix}")
+
+
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_a_bad_file_is_a_mesh_error_of_one_sentence(tmp_path: Path, name: str) -> None:
     content, words = BAD_FILES[name]
