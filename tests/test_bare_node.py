@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BARE = """
 import socket, sys
 
@@ -41,6 +43,7 @@ def script(text: str, *arguments: object) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_a_node_without_mesh_libraries_pictures_of_them_or_a_network(clouds_folder, tmp_path):
     done = script(BARE + COMPARE, clouds_folder, tmp_path)
     assert done.returncode == 0, done.stderr

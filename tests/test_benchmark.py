@@ -62,6 +62,7 @@ def test_everybody_takes_a_turn_in_every_round(monkeypatch):
     assert {name: times.seconds for name, times in found.items()} == {"a": 3, "b": 6}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["isab4-pma", "sab-pma"])
 def test_a_contest_has_figures_for_all(name):
     step, inference = contest(Setting(model=name, **TINY))
@@ -87,6 +88,7 @@ def test_the_table_has_a_line_for_each_row():
     assert second.split("|")[-2].strip() == ""
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
     out = tmp_path / "bench.json"
     sizes = "--dims 16 --heads 2 --points 70 --batch-size 2 --rounds 1 --threads 1"

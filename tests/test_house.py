@@ -32,6 +32,7 @@ def test_rooms_import_downwards_and_in_no_circle() -> None:
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "line", "named"),
     [

@@ -39,6 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("pointset-*.whl"))
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_the_cards_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"pointset/cards/{name}.toml" for name in list_cards()} <= names
@@ -54,6 +55,7 @@ def test_the_wheel_holds_the_package_and_the_cards_and_nothing_else(wheel: Path)
     assert {name.split("/")[0] for name in names} == {"pointset", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=False, symlinks=True)
@@ -116,6 +118,7 @@ def test_no_python_file_lies_under_datasets() -> None:
 HEAVY = ("open3d", "plotly", "trimesh", "torch_geometric", "matplotlib", "sklearn", "h5py", "joblib")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [

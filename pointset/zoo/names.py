@@ -45,7 +45,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     """The encoder and the pooling of a model, or the whole model.
 
     Raises:
-        PointsetError: the name is unknown (the nearest ones are given), or names an aggregation that is no pooling of
+        PointsetError: the name is unknown (the nearest ones are given), or names an aggregation that does not pool
             sets (why is said).
     """
     load_files()

@@ -58,6 +58,7 @@ def fail(capsys, *arguments) -> str:
     return captured.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "begins"),
     [
@@ -86,6 +87,7 @@ def test_the_prediction_and_the_layers_are_there_for_programs(run, shape, tmp_pa
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
 
 
+@pytest.mark.slow
 def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
     pictures = []
     for options in ((), ("--head", "1"), ("--head", "1", "--query", "2"), ("--layer", "pool.pma.mab")):

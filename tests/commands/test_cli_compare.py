@@ -55,6 +55,7 @@ def rows_of(printed: str) -> list[dict]:
     return json.loads(printed)
 
 
+@pytest.mark.slow
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     """What is left, where it stands, half of it, where it stands, all of it, nothing left."""
     plan = json.loads(succeed(capsys, file, "--dry-run", "--workers", "2", "--json"))
@@ -87,6 +88,7 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
 
 
+@pytest.mark.slow
 def test_a_plan_that_people_read(capsys, file, tmp_path):
     shown = succeed(capsys, file, "--dry-run", "--workers", "2")
     succeed(capsys, file, "--status")
@@ -110,6 +112,7 @@ def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
 
 
+@pytest.mark.slow
 def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
     flags = [
         "--models",
@@ -131,6 +134,7 @@ def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
     assert found["failures"] == []
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
     text = Path(file).read_text().replace("points = [24, 9]", "points = 24").replace("robustness_seeds = [1]", "")
     Path(file).write_text(text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'))

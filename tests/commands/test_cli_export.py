@@ -34,6 +34,7 @@ def fail(capsys, *arguments) -> str:
     return captured.err
 
 
+@pytest.mark.slow
 def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
     output = tmp_path / "model.pt2"
     printed = succeed(capsys, "export", run, "-o", output, "--repeats", "1")
@@ -46,6 +47,7 @@ def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
     assert FORMATS[".pt2"].description(output)["classes"] == ["ball", "box", "rod"]
 
 
+@pytest.mark.slow
 def test_onnx_with_a_mask_for_programs(run, tmp_path, capsys):
     output = tmp_path / "model.onnx"
     found = json.loads(

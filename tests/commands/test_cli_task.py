@@ -33,6 +33,7 @@ def succeed(capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_task_by_name(capsys, tmp_path):
     out = succeed(capsys, "task", *SHORT, "--models", "SAB + PMA", "rFF + max")
     assert "Max regression, 1 seed, 3 steps of 128 sets, width 64" in out
@@ -54,6 +55,7 @@ def test_a_plan(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["compare", "task"])
 def test_a_file_on_a_task(command, capsys, tmp_path):
     out = succeed(capsys, command, "two.toml", "--seeds", "1", "--workers", "1")

@@ -21,6 +21,8 @@ from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = {
     "data_options": DataOptions(points=24),
     "model_options": ModelOptions(dim=16),

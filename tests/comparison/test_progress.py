@@ -165,6 +165,7 @@ def test_an_estimate_counts_the_steps_of_the_recipe(recipe, steps, experiment, t
     assert found.seconds == pytest.approx(2.0 * steps)
 
 
+@pytest.mark.slow
 def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, clouds_folder, tmp_path):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     one = experiment.changed(points=(24,), models=(Entry("isab4-pma"),), threads=threads + 1)

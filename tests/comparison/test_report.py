@@ -30,6 +30,8 @@ from pointset.tasks.classification.predictions import predictions_of, robustness
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
 from pointset.tasks.classification.task import Classification
 
+pytestmark = pytest.mark.slow
+
 METRIC = Classification().measured[0]
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""

@@ -17,6 +17,8 @@ from pointset.comparison.runs import Failure, Finished
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
+pytestmark = pytest.mark.slow
+
 
 def run(experiment: Experiment, folder: Path) -> Comparison:
     return run_experiment(experiment, folder, Workers(1), progress=False, report=False)

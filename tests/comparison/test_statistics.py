@@ -139,6 +139,7 @@ def test_intervals_cover():
     assert abs(by_shapes / 600 - 0.95) < slack
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_tests_keep_their_level(seeds):
@@ -163,6 +164,7 @@ def test_one_seed_never_tells_models_apart():
     assert not any(pair.distinguishable for pair in pairs)
 
 
+@pytest.mark.slow
 def test_a_real_difference_is_found():
     rng = np.random.default_rng(2)
     found = 0

@@ -119,6 +119,7 @@ def test_a_part_of_a_mapped_file_is_not_taken_for_the_file(mapped: PointSets) ->
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("context", "workers"), [("fork", 2), ("spawn", 1)])
 def test_worker_processes_give_the_same_sets(mapped: PointSets, context: str, workers: int) -> None:
     loader = torch.utils.data.DataLoader(
@@ -129,6 +130,7 @@ def test_worker_processes_give_the_same_sets(mapped: PointSets, context: str, wo
         assert torch.equal(found.labels, expected.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to tell resident memory")
 def test_an_epoch_leaves_no_pool_in_memory(tmp_path: Path) -> None:
     with (tmp_path / "points.npy").open("wb") as file:

@@ -159,6 +159,7 @@ def test_a_bad_file_stops_loading_and_is_named(folder: Path, home: Path) -> None
     assert not list((home / "pools").glob("*/manifest.json"))
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(folder: Path) -> None:
     alone = load_dataset(folder, points=8)
     plan = Plan.of("scans-train", list_folder(folder, "train"), Sampling.none(normals=False))

@@ -39,6 +39,7 @@ def test_the_layout_is_modelnets(built):
     assert marker == {"format": FORMAT, "seed": 0, "shapes_per_kind": {"train": 4, "test": 2}}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(built, tmp_path):
     build_shapes10(tmp_path / "again", train=4, test=2, progress=False)
     build_shapes10(tmp_path / "other", seed=1, train=4, test=2, progress=False)
@@ -60,6 +61,7 @@ def test_a_finished_folder_is_left_alone(built):
     assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marker", [None, '{"format": 0}', "damaged"])
 def test_what_another_version_made_is_replaced(marker, built, tmp_path):
     folder = shutil.copytree(built, tmp_path / "shapes10")
@@ -129,6 +131,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_shape_can_be_sampled_and_no_two_are_alike(kind):
     sizes = set()
@@ -152,6 +155,7 @@ def heights(kind: str, count: int = 40) -> list[np.ndarray]:
     return [(z - z.min()) / np.ptp(z) for z in clouds]
 
 
+@pytest.mark.slow
 def test_z_is_up_and_a_chair_rises_above_its_seat():
     """A stool ends at its seat: much of its surface is at the top. A chair's seat is in the middle."""
     at_the_top = {kind: np.mean([(z > 0.9).mean() for z in heights(kind)]) for kind in ("stool", "chair", "table")}
@@ -159,6 +163,7 @@ def test_z_is_up_and_a_chair_rises_above_its_seat():
     assert at_the_top["stool"] > 2 * at_the_top["chair"]
 
 
+@pytest.mark.slow
 def test_bookshelves_are_tall_and_benches_are_long():
     def slenderness(kind: str) -> float:
         extents = [np.ptp(make_shape(kind, "train", number).vertices, axis=0) for number in range(40)]

@@ -98,6 +98,7 @@ def test_scikit_learn_agrees(drawn):
     assert log_loss(logits, labels) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [1, 7, 15, 100])
 def test_torchmetrics_agrees(drawn, bins):
     classification = pytest.importorskip("torchmetrics.functional.classification")
@@ -168,6 +169,7 @@ def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
 numbers = st.floats(-50, 50, width=32, allow_subnormal=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     logits=arrays.arrays(np.float32, st.tuples(st.integers(1, 9), st.integers(2, 4)), elements=numbers),
@@ -184,6 +186,7 @@ def test_no_temperature_moves_a_prediction_however_close_it_is(logits, temperatu
     np.testing.assert_array_equal(found.at_temperature(temperature).predictions, found.predictions)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     logits=arrays.arrays(np.float32, (12, 3), elements=numbers),

@@ -27,6 +27,7 @@ def test_loss_is_the_cross_entropy():
     assert Evaluation(logits, labels, list("abcd")).loss == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_every_shape_is_used_once_and_the_batch_size_does_not_matter(clouds_folder):
     test = pointset.load_dataset(clouds_folder, "test", 32)
     model = pointset.create_model("isab4-pma", classes=3, dim=16).train()

@@ -80,6 +80,7 @@ def test_duplicates_that_tell_places_are_caught():
     assert found.worst == found.duplicates
 
 
+@pytest.mark.slow
 def test_repetition_is_told_and_is_no_fault():
     found = check_symmetry(Doubled())
     assert found.worst < 1e-5
@@ -120,6 +121,7 @@ class OtherOption(nn.Module):
         return X.sum(dim=1) if not return_weights else X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 2, 7, 31])
 def test_as_many_seeds_as_elements_are_no_elements(seeds):
     found = check_symmetry(PMA(8, seeds), dim=8)

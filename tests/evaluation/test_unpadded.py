@@ -58,6 +58,7 @@ def weights(model: nn.Module) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dropout"), [("isab3-pma", 0.0), ("isab3-max", 0.5), ("rffp-mean", 0.0)])
 def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
     calls = []
@@ -78,6 +79,7 @@ def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
     np.testing.assert_allclose(logits, pointset.evaluate(found.model, train).logits, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_cut_off_and_resumed_gives_the_same_numbers_to_the_last_bit(train, tmp_path, monkeypatch):
     whole = pointset.fit(small(dropout=0.5), train, RECIPE, run=tmp_path / "whole", progress=False)
     save = RunFolder.save

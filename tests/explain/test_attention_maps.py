@@ -43,6 +43,7 @@ def test_maps_come_in_order_with_their_kinds_shapes_and_sides():
     assert (first.kind, first.points_are, tuple(first.weights.shape)) == ("self", "both", (HEADS, N, N))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("name", ATTENDING)
 def test_rows_sum_to_one_over_real_keys_and_looking_changes_nothing(name, form):

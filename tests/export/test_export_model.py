@@ -21,6 +21,8 @@ from pointset.export.model import CHECKED, ROUNDINGS, Agreement, compare_latency
 from pointset.export.portable import portable
 from pointset.nn import registry
 
+pytestmark = pytest.mark.slow
+
 CLASSES = ("ball", "box", "rod", "cone", "torus")
 RUN = {"data": {"classes": list(CLASSES), "normalize": "standardize", "points": 24, "up": "z"}}
 

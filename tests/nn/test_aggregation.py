@@ -218,7 +218,7 @@ def test_every_spelling_of_the_resolver_is_built_alike(spelling):
     [
         ("sofmax", "no aggregation 'sofmax': did you mean softmax"),
         ("sett", "did you mean set"),
-        ("lstm", "aggr.lstm is no pooling of sets: it reads its rows in order.*softmax"),
+        ("lstm", "aggr.lstm does not pool sets: it reads its rows in order.*softmax"),
         ("MLPAggregation", "reads its rows in order"),
         ("degree_scaler", "histogram"),
         ("equilibrium", "changes with its neighbours"),
@@ -276,6 +276,7 @@ def test_an_aggregation_to_come_that_needs_arguments_is_an_error_in_one_sentence
         AggregationPool("needy", 4)
 
 
+@pytest.mark.slow
 def test_torch_geometric_is_imported_only_where_it_is_used():
     code = (
         "import sys, pointset; pointset.create_model('rff-max+mean', dim=8); "

@@ -139,6 +139,7 @@ def test_agrees_with_torch_geometric():
 NORMS = ("layer", "set", "group", "instance", "batch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("norm", "prenorm"), [("none", False), *((norm, prenorm) for norm in NORMS for prenorm in (False, True))]
 )
@@ -166,6 +167,7 @@ def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):
     assert torch.equal(clean[real], dirty[real])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
 def test_gradcheck_with_a_mask(block, form):

@@ -47,6 +47,7 @@ def test_evaluation_leaves_everything_and_seeds_repeat():
     assert torch.equal(layer(X), first)
 
 
+@pytest.mark.slow
 def test_a_training_step_can_be_compiled():
     """The rate and the scale hold in a compiled step too, and the gradients pass where the numbers pass."""
     layer = torch.compile(Dropout(0.25), backend="aot_eager", fullgraph=True)

@@ -73,6 +73,7 @@ def check_same(name: str, train: bool = True, plain: bool = False, **options) ->
     assert found["logits"].shape == (len(LENGTHS), CLASSES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["none", "layer", "batch", "set"])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("name", ATTENDING)
@@ -80,12 +81,14 @@ def test_every_form_and_norm_gives_what_padding_gives(name, form, norm):
     check_same(name, form=form, norm=norm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_pooling_gives_what_padding_gives(name):
     check_same(name)
     check_same(name, train=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{"seeds": "pooled"}, {"norm": "set", "prenorm": True}, {"form": "paper", "norm": "batch", "prenorm": True}],
@@ -126,6 +129,7 @@ def small() -> nn.Module:
     return model_of("isab3-pma").eval()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.integers(0, 30), max_size=6).map(tuple))
 def test_any_sizes_give_what_each_set_gives_alone(small, lengths):
@@ -136,6 +140,7 @@ def test_any_sizes_give_what_each_set_gives_alone(small, lengths):
     torch.testing.assert_close(found, torch.cat([found[:0], *alone]), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTENDING + OTHERS)
 def test_each_set_gives_what_it_gives_alone(name):
     model, lengths = model_of(name).eval(), (6, 6, 0, 2, 6)
@@ -211,6 +216,7 @@ def largest(model: nn.Module, call) -> int:
     return seen.numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [

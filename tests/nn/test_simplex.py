@@ -69,6 +69,7 @@ def test_softmax_is_that_of_torch_over_the_real_keys():
     torch.testing.assert_close(softmax(z, mask), torch.softmax(z.masked_fill(~mask, -math.inf), dim=-1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None)
 @given(drawn=cases)
@@ -78,6 +79,7 @@ def test_they_are_what_bisection_finds(name, drawn):
     torch.testing.assert_close(found, reference(name, z, u, mask), atol=1e-9, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None)
 @given(drawn=cases)

@@ -91,6 +91,7 @@ def projected(z: Tensor, u: Tensor) -> Tensor:
     return torch.tensor([float(share) for share in found], dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("size", ["1", "1e4", "1e8", "1e8 and 1", "1 + 1e6"])

@@ -32,6 +32,7 @@ def weigh(name: str, z: Tensor, u: Tensor, mask: Tensor | None = None) -> Tensor
     return weights_of(name, u)(z, mask)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("seed", "keys", "masked"), [(0, 1, False), (1, 5, False), (2, 6, True)])
 def test_first_and_second_derivatives_are_those_of_finite_differences(name, seed, keys, masked):
@@ -124,6 +125,7 @@ def test_no_gradient_is_nan_and_padding_gets_none(name, keys):
         assert (leaf.grad[1] != 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("keys", [6, 70])
 def test_the_roads_of_torch_func_lead_to_the_same_place(name, keys):
@@ -172,6 +174,7 @@ def unchecked():
     config.update("jaxtyping_disable", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 def test_compiled_without_a_break(name, unchecked):
     z, u, mask = case(8, 7)

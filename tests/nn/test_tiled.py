@@ -106,6 +106,7 @@ def test_points_that_need_no_gradient_get_none(small_tiles):
     assert all(part.grad is not None for part in rest)
 
 
+@pytest.mark.slow
 def test_second_derivatives(small_tiles):
     lengths = [2, 0, 3]
     inputs = tuple(part.requires_grad_() for part in writing(lengths))
@@ -122,6 +123,7 @@ def learned(model: nn.Module, points: Tensor, mask: Tensor | None) -> list[Tenso
     return [logits.detach(), points.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("form", ["reference", "paper"])

@@ -94,6 +94,7 @@ def test_a_bound_of_one_makes_all_seeds_together_uniform():
     torch.testing.assert_close(found.sum(dim=2), torch.full((B, HEADS, M), N / M, dtype=torch.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 @pytest.mark.parametrize("coverage", ["seeds", "heads"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

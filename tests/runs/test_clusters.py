@@ -35,6 +35,7 @@ def results(comparison: Comparison) -> list[Finished]:
     return [replace(run, seconds=0.0) for run in comparison.runs]
 
 
+@pytest.mark.slow
 def test_a_cluster_changes_no_metric(cluster: Any, classifiers: Any, tmp_path: Path) -> None:
     experiment = classifiers("isab4-pma")
     there = Workers(backend="dask", scheduler=cluster.scheduler_address)
@@ -44,6 +45,7 @@ def test_a_cluster_changes_no_metric(cluster: Any, classifiers: Any, tmp_path: P
     assert results(found) == results(here)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_of_a_cluster_is_named_and_the_others_finish(
     cluster: Any, classifiers: Any, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
+pytestmark = pytest.mark.slow
+
 PRELUDE = """
 import os, signal, sys
 from pathlib import Path

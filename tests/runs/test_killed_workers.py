@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from fatal import FatalRun
 from joblib import Parallel, delayed, parallel_config
 
@@ -17,6 +18,7 @@ from pointset.comparison.runs import Failure, Finished
 from pointset.runs.workers import Workers
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where other processes find the class
     harmless = make_runs(classifiers("rff-max", "rff-mean", "isab4-max"), tmp_path)
@@ -87,6 +89,7 @@ def test_a_process_apart_that_cannot_start_says_why(classifiers, tmp_path, monke
     assert run.failure.exists()
 
 
+@pytest.mark.slow
 def test_a_failure_apart_is_told_as_it_would_be_here(classifiers, tmp_path):
     (run,) = make_runs(classifiers("rff-max"), tmp_path)
     lost = replace(run, task=replace(run.task, data="no-such-data"))

@@ -19,6 +19,7 @@ def grow(number: int) -> int:
 held: list[bytes] = []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
 def test_a_worker_that_has_grown_is_replaced_without_a_word():
     """Warnings are errors here: in joblib's own thread one would leave everybody waiting."""

@@ -85,6 +85,7 @@ def test_what_streams() -> None:
     assert streams("pointnet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 def test_the_same_logits_as_in_memory_or_one_sentence(name: str, options: dict) -> None:
     if not streams(name):
@@ -101,6 +102,7 @@ def test_the_same_logits_as_in_memory_or_one_sentence(name: str, options: dict) 
         torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * float(expected.abs().max()))
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.integers(0, 200), max_size=8), st.sampled_from(["tensor", "float64", "float32", "reversed", ">f8"]))
 def test_where_the_cloud_is_cut_changes_no_bit(sizes: list[int], kind: str) -> None:
@@ -117,6 +119,7 @@ def test_where_the_cloud_is_cut_changes_no_bit(sizes: list[int], kind: str) -> N
 MODEL = model_of("isab5-pma3", torch.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
@@ -180,6 +183,7 @@ def test_the_whole_cloud_is_never_held() -> None:
     assert most == 1
 
 
+@pytest.mark.slow
 def test_no_tensor_grows_with_the_cloud() -> None:
     """The largest tensor made on the way is that of a block, also for five times the points."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -221,6 +225,7 @@ def test_many_blocks_add_up_exactly_in_float32() -> None:
     assert running.result().tolist() == [[[2.0**24 + 10] * 2]]
 
 
+@pytest.mark.slow
 def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
     """5,000 times the same 2,000 rows give what 2,000 give; sums in float32 would be off by 1e-4 and more."""
     model = model_of("rff-pma", torch.float32)
@@ -320,6 +325,7 @@ MAPPED = [("isab5-pma3", {}), ("isab5-max", {"form": "paper"}), ("rff-pma", {"se
 MAPPED += [("isab5-pma", {"form": "paper", "prenorm": True, "layers": 3})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), MAPPED, ids=str)
 def test_streamed_attention_says_what_the_rows_say(name: str, options: dict) -> None:
     model = model_of(name, **options)

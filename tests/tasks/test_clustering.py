@@ -58,6 +58,7 @@ def test_models_are_those_of_the_papers_table(row):
     assert sum(parameter.numel() for parameter in model.parameters()) == ENCODERS[encoder] + DECODERS[pooling]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TASK.rows)
 def test_models_are_functions_of_sets(row):
     model = TASK.model(row, SMALL, seed=3)
@@ -172,6 +173,7 @@ def test_padding_changes_no_metric():
     assert found == pytest.approx(TASK.score([output], [batch]), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_published_oracle_is_the_likelihood_of_the_truth():
     """-1.4726; EM from the truth is 0.04 above it, many errors away (one error of this mean is about 0.007)."""
     batches = TASK.test_sets()

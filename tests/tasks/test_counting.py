@@ -123,6 +123,7 @@ def test_metrics_by_hand():
     assert TASK.score(outputs, batches) == {"accuracy": 0.75, "accuracy of the mode": 0.5, "MAE": 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TASK.rows)
 def test_every_row_is_a_function_of_sets_with_its_head(row):
     model = TASK.model(row, SMALL, seed=0)

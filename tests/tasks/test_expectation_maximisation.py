@@ -71,6 +71,7 @@ def test_one_step_is_that_of_sklearn():
         np.testing.assert_allclose(log_likelihood(X, found)[b], score, rtol=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_no_step_lowers_the_likelihood(seed):

@@ -55,6 +55,7 @@ def test_test_sets_are_a_thousand_of_each_size_and_always_the_same():
     assert not torch.isin(watched[0].X, sets[0].X).any(), "curves are taken on other sets"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "parameters"),
     [

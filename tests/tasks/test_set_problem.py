@@ -29,6 +29,8 @@ from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
 from pointset.zoo.options import ModelOptions
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Short(MaxRegression):

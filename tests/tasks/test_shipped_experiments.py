@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
 FILES = sorted(FOLDER.rglob("*.toml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_model_of_every_file_can_be_built(file):
     experiment = read_experiment(file)

@@ -52,6 +52,7 @@ def damage(file: Path, how: str) -> None:
         file.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["truncated", "empty"])
 @pytest.mark.parametrize("name", ["model.safetensors", "run.json"])
 def test_a_damaged_finished_run_is_named(name, how, finished, tmp_path):
@@ -106,6 +107,7 @@ def test_the_newest_checkpoint_is_the_one_of_the_highest_number(tmp_path):
     assert run.load().history == [{"epoch": 10000}]
 
 
+@pytest.mark.slow
 def test_a_description_without_a_finished_epoch_is_no_run(train, tmp_path):
     (tmp_path / "run.json").write_text('{"seed": 7}')
     assert pointset.fit(small(), train, SHORT, run=tmp_path).best_epoch == 2
@@ -117,6 +119,7 @@ def hold(folder: Path, held, leave) -> None:
         leave.wait(30)
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_process_trains_in_is_refused(train, tmp_path):
     context = multiprocessing.get_context("spawn")
     held, leave = context.Event(), context.Event()

@@ -26,6 +26,8 @@ from pointset.training.checkpoints import load_run
 from pointset.training.distributed import OneProcess, SeveralProcesses, join_processes, world_size
 from pointset.training.recipe import Recipe
 
+pytestmark = pytest.mark.slow
+
 SHAPES = 120
 # 120 = 7 * 17 + 1: shares of 9 and 8 rows, and a last batch of which the second process has none.
 ODD = Recipe(epochs=2, batch_size=17, learning_rate=1e-3, device="cpu")

@@ -31,6 +31,7 @@ print(json.dumps({"touched": touched, "inside": inside, "after": resident(), "pa
 """
 
 
+@pytest.mark.slow
 def test_memory_is_used_again_inside_and_handed_back_after():
     """Blocks of 64 MB, filled and freed, in a process that does nothing else."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)

@@ -48,6 +48,7 @@ def same_weights(first: nn.Module, second: nn.Module) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rff-max", "isab4-pma"])
 def test_it_learns(name, train, test):
     model = pointset.create_model(name, classes=3, dim=32, dropout=0.0)
@@ -56,6 +57,7 @@ def test_it_learns(name, train, test):
     assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
 
 
+@pytest.mark.slow
 def test_only_the_seed_decides_the_numbers_and_not_the_global_random_state(train):
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
@@ -72,6 +74,7 @@ COMMAND = [sys.executable, "-m", "pointset.cli", "train", "isab4-pma", "--points
 RECIPE = ["--epochs", "10", "--batch-size", "2", "--validation", "0.2", "--seed", "3"]
 
 
+@pytest.mark.slow
 def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(clouds_folder, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [*COMMAND, *RECIPE, "--data", str(clouds_folder), "--run"]
@@ -117,6 +120,7 @@ def stop_after(monkeypatch, epochs: int) -> None:
     monkeypatch.setattr(Training, "_epoch", epoch)
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch_also_across_a_resume(train, tmp_path, monkeypatch):
     recipe = Recipe(epochs=30, batch_size=16, learning_rate=2e-2, validation=0.2, patience=3, schedule="constant")
     whole = pointset.fit(small(), train, recipe)
@@ -149,6 +153,7 @@ def test_a_finished_run_is_loaded_not_trained_again(train, tmp_path, monkeypatch
     assert about["data"]["shapes"] == 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "recipe", "seed", "words"),
     [
@@ -193,6 +198,7 @@ def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypa
         load_run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
     """The schedule reaches its end with the steps; steps that make whole epochs are those epochs."""
     per_epoch = -(-len(train) // 7)
@@ -204,6 +210,7 @@ def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
     assert numbers(whole.history) == numbers(same.history)
 
 
+@pytest.mark.slow
 def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weights(train, test):
     recipe = Recipe(epochs=3, batch_size=8, learning_rate=5e-3)
     exact = pointset.fit(small(), train, recipe, progress=False)

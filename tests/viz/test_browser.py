@@ -15,6 +15,8 @@ from pointset.viz import make_page
 from pointset.viz.color import colors_of, scale_for
 from pointset.viz.page import inline
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Seen:

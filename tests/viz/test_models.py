@@ -14,6 +14,7 @@ from pointset.viz import draw_maps, draw_reads_and_writes, export_cloud, make_pa
 from pointset.viz.rows import point_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["isab4-pma2", "sab-pma", "isab4-max", "rff-pma"])
 def test_every_map_over_points_can_be_drawn(name: str, tmp_path: Path) -> None:
     model = pointset.create_model(name, classes=3, dim=8, heads=2)
@@ -38,6 +39,7 @@ def test_the_numbers_beside_a_picture_are_those_of_the_map() -> None:
     np.testing.assert_allclose(rows.difference(range(4)), reads.row_distance(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_cloud_of_a_batch_is_drawn_without_its_padding() -> None:
     batch = torch.randn(2, 30, 3, generator=torch.Generator().manual_seed(0))
     mask = torch.arange(30) < torch.tensor([[30], [20]])

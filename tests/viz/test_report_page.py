@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"desk": (1280, 900), "phone": (360, 740)}
 
 

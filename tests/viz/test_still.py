@@ -41,6 +41,7 @@ def pixels(picture: Any) -> NDArray[np.int16]:
     return np.asarray(Image.open(io.BytesIO(picture._repr_png_())).convert("RGB"), dtype=np.int16)
 
 
+@pytest.mark.slow
 def test_one_panel_per_head_and_inducing_point_with_one_scale(attention: Callable, cloud: NDArray[np.float64]) -> None:
     for kind, panels in (("reads", 6), ("writes", 6), ("pools", 6), ("self", 16)):
         picture = draw_maps(attention(kind), cloud)
@@ -54,6 +55,7 @@ def test_one_panel_per_head_and_inducing_point_with_one_scale(attention: Callabl
     assert len(clouds_of(draw_maps(attention(rows=20), cloud, heads=[1], queries=[3, 19]))) == 2
 
 
+@pytest.mark.slow
 def test_many_heads_stand_side_by_side_and_many_inducing_points_too(
     attention: Callable, cloud: NDArray[np.float64]
 ) -> None:
@@ -208,6 +210,7 @@ def test_specialisation_beside_its_control() -> None:
             draw_specialisation(trained if wrong else {}, wrong)
 
 
+@pytest.mark.slow
 def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
     picture = draw_maps(attention(), cloud)
     assert save(picture, tmp_path / "a.png", dpi=50).read_bytes().startswith(b"\x89PNG")
@@ -224,12 +227,14 @@ def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "new"]
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_a_picture_without_pyplot(attention: Callable, cloud: NDArray[np.float64]) -> None:
     image = pixels(draw_map(attention(), cloud))
     assert image.shape[1] == round(5.2 * 100)
     assert (image.max(axis=2) < 250).mean() > 0.02
 
 
+@pytest.mark.slow
 def test_drawing_touches_no_global_state_and_importing_draws_nothing_in() -> None:
     program = """
 import sys
@@ -247,6 +252,7 @@ assert "pointset.zoo.models" not in sys.modules and "pointset.training.loop" not
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
 
 
+@pytest.mark.slow
 def test_every_text_fits_on_its_picture_and_none_covers_another(
     attention: Callable, cloud: NDArray[np.float64]
 ) -> None:

@@ -54,6 +54,7 @@ def run(program: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, tmp_path):
     assert {"rff-top4", "isab16-top4"} <= set(pointset.list_models())
     model = pointset.create_model("isab16-top3", classes=4, dim=8, heads=2)
@@ -70,6 +71,7 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
         pointset.attention_maps(pointset.create_model("rff-top3", dim=8), POINTS)
 
 
+@pytest.mark.slow
 def test_the_command_line_lists_it(scratch):
     printed = run("from pointset.cli import main; main(['zoo', '--json', '--dim', '8'])")
     (row,) = [row for row in json.loads(printed) if row["model"] == "isab16-top4"]
@@ -108,6 +110,7 @@ if __name__ == "__main__":
     assert not list(tmp_path.rglob("failure.txt"))
 
 
+@pytest.mark.slow
 def test_a_name_travels_with_its_parts(scratch):
     name = pickle.dumps(carried("isab16-top5"))
     program = (

@@ -27,6 +27,7 @@ def clouds(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_invariant_to_order_and_padding(name):
     found = pointset.check_symmetry(model_of(name))
@@ -119,6 +120,7 @@ def test_every_parameter_gets_a_gradient(name, form):
     assert idle == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["isab4-pma", "sab-max", "rff-pma2", "rff-max"])
 @pytest.mark.parametrize(
     "options",
@@ -227,7 +229,7 @@ def test_the_defaults_are_the_authors_widths():
         ("isab16-max+men", "did you mean .*isab16-max"),
         ("isab16-aggr.sofmax", "no aggregation 'sofmax': did you mean softmax"),
         ("isab16-aggr.", "did you mean"),
-        ("isab16-aggr.lstm", "aggr.lstm is no pooling of sets: it reads its rows in order"),
+        ("isab16-aggr.lstm", "aggr.lstm does not pool sets: it reads its rows in order"),
         ("softmax-aggr.max", "did you mean"),
     ],
 )
@@ -351,6 +353,7 @@ def what_it_is(name: str, options: dict) -> tuple:
     return logits.tolist(), [(key, value.shape) for key, value in model.state_dict().items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_used_options_are_those_that_change_the_model(name):
     plain = what_it_is(name, {})

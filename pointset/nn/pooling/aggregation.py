@@ -28,7 +28,7 @@ REFUSED = {
     "multi": "it needs a list of others",
     "patchtransformer": IN_ORDER,
 }
-"""Aggregations that are no pooling of sets by themselves, and why. ("lcm": its binary tree pairs neighbouring rows.)"""
+"""Aggregations that do not pool a set by themselves, and why. ("lcm": its binary tree pairs neighbouring rows.)"""
 
 QUARTILES = [0.25, 0.5, 0.75]
 """Exact in binary: torch-geometric adds q * (n - 1) to a row's place in the batch in float32, and 0.1 would be rounded
@@ -40,7 +40,7 @@ WITH_HEADS = {"settransformer", "graphmultisettransformer"}
 
 
 def reads(name: str) -> set[str]:
-    """What the aggregation is built from; raises a PointsetError for one that is no pooling of sets."""
+    """What the aggregation is built from; raises a PointsetError for one that does not pool sets."""
     check_aggregation(name)
     return {"dim", "heads"} if canonical(name) in WITH_HEADS else {"dim"}
 
@@ -70,7 +70,7 @@ class AggregationPool(nn.Module):
         heads: of those that attend with several heads; a divisor of dim.
 
     Raises:
-        PointsetError: torch-geometric has no aggregation of this name, or it is no pooling of sets (why is said).
+        PointsetError: torch-geometric has no aggregation of this name, or it does not pool sets (the message says why).
     """
 
     def __init__(self, name: str, dim: int, heads: int = 4) -> None:
@@ -112,7 +112,7 @@ def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tens
         return rows, Packed(tuple(max(1, length) for length in mask.lengths)).index(Z.device)
     sets = torch.arange(Z.shape[0], device=Z.device)
     if mask is None:
-        # Not `repeat_interleave`: the ONNX that torch 2.13 writes for a count that is no constant is wrong.
+        # Not `repeat_interleave`: the ONNX that torch 2.13 writes for a count that varies is wrong.
         return Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten()
     first = torch.arange(mask.shape[1], device=Z.device) == 0
     keep = mask | (first & ~mask.any(dim=1, keepdim=True))
@@ -138,7 +138,7 @@ def check_aggregation(name: str) -> None:
         raise PointsetError(f"torch-geometric has no aggregation {name!r}: did you mean {', '.join(near)}?")
     if plain in REFUSED:
         raise PointsetError(
-            f"aggr.{name} is no pooling of sets: {REFUSED[plain]}; choose from {', '.join(aggregation_names())}"
+            f"aggr.{name} does not pool sets: {REFUSED[plain]}; choose from {', '.join(aggregation_names())}"
         )
 
 

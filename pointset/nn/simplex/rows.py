@@ -30,7 +30,7 @@ def by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[T
     flat = [part.reshape(-1, shape[-1]) for part in rows]
     found: list[Tensor] = []
     for piece in _pieces(flat[0]):
-        parts = [part[piece].contiguous().T for part in flat]  # all laid out alike, though one be expanded
+        parts = [part[piece].contiguous().T for part in flat]  # one layout for all, also for expanded ones
         results = kernel(*(part.contiguous() if shape[-1] <= SHORT else part for part in parts))
         if not found:
             found = [result.new_empty(flat[0].shape) for result in results]

@@ -117,6 +117,7 @@ def test_killed_while_unpacking_leaves_nothing_that_looks_finished(home: Path, s
     assert len(site.asked) == 1, "the archive was whole: it is not downloaded again"
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_once(home: Path, site: Site) -> None:
     site.delay = threading.Event()
     processes = [child(site, slow=0) for _ in range(2)]

@@ -61,6 +61,7 @@ def off_files(draw: st.DrawFn) -> tuple[bytes, np.ndarray, np.ndarray]:
     return mark + text.encode(), np.array(vertices), np.array(fans)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(off_files())
 def test_every_legal_spelling_reads_back_exactly(file: tuple[bytes, np.ndarray, np.ndarray]) -> None:
@@ -267,6 +268,7 @@ def test_glued_headers_of_modelnet_equal_their_well_formed_twins(real_data: Path
     np.testing.assert_array_equal(glued.faces, twin.faces)
 
 
+@pytest.mark.slow
 def test_every_real_file_can_be_read(real_data: Path) -> None:
     paths = list(real_data.glob("**/*.off"))
     assert len(paths) > 400
@@ -274,6 +276,7 @@ def test_every_real_file_can_be_read(real_data: Path) -> None:
         read_mesh(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["modelnet_off/*/train/*[1-4].off", "off_variants/*.off", "labeled_db/*/*0.off"])
 def test_real_files_read_as_trimesh_reads_them(real_data: Path, pattern: str) -> None:
     import trimesh

@@ -127,6 +127,7 @@ def write(path: Path, content: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_every_format_gives_its_points_in_pieces(tmp_path: Path, name: str) -> None:
     scan = open_scan(write(tmp_path / name, FILES[name]), piece=50)
@@ -169,6 +170,7 @@ def test_two_readers_of_one_text_do_not_meet(tmp_path: Path) -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long.npy", "long.xyz"])
 def test_a_file_is_never_held(tmp_path: Path, name: str) -> None:
     cloud = np.ones((50_000, 3))
@@ -250,6 +252,7 @@ def test_lines_are_counted_over_pieces(tmp_path: Path, content: bytes) -> None:
 WITH_COUNTS = [name for name in FILES if not name.lower().endswith((".xyz", ".txt", ".npz")) and "packed" not in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_COUNTS)
 def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, FILES[name])

@@ -29,6 +29,7 @@ from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
 
+@pytest.mark.slow
 def test_workers_change_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
     assert build(meshes, workers=2).sampled == COUNT
     assert contents(home) == undisturbed
@@ -48,6 +49,7 @@ def test_the_order_of_work_changes_no_byte(
     assert contents(home) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: dict[str, bytes]) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed: pip install 'pointset[dask]'")
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "scheduler_port": 0}
@@ -82,6 +84,7 @@ def test_a_ray_cluster_changes_no_byte(home: Path, meshes: Path, undisturbed: di
     assert contents(home) == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, workers: int) -> None:
     command = [sys.executable, "-c", CHILD, str(meshes), str(workers)]
@@ -138,6 +141,7 @@ def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
         patch.setattr(owner, name, counted(getattr(owner, name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [0, 2])
 def test_a_build_that_ends_at_any_step_is_taken_up(
     home: Path, few: Path, bad: int, monkeypatch: pytest.MonkeyPatch

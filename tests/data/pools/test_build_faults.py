@@ -28,6 +28,7 @@ from pointset.errors import PointsetError
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
 
 
+@pytest.mark.slow
 def test_bad_meshes_stop_nothing_and_are_all_named(home: Path, meshes: Path) -> None:
     paths = [break_mesh(meshes, name) for name in BAD]
     with pytest.raises(UnreadableShapesError, match=r"^4 of 60 files cannot be used") as caught:
@@ -205,6 +206,7 @@ def test_a_worker_that_is_killed_is_one_sentence(home: Path, meshes: Path, monke
     assert build(meshes, workers=2).sampled == COUNT
 
 
+@pytest.mark.slow
 def test_two_builds_at_once_make_one_pool(home: Path, meshes: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(meshes), "1"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

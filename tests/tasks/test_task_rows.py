@@ -38,6 +38,7 @@ def test_other_names_are_refused(row):
         parts_of(row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["rFF + max", "SAB + PMA", "ISAB4 + PMA3"])
 def test_a_row_is_the_zoos_model_under_the_head(row):
     """With the zoo's own head in place of ours, the answers are the zoo's."""
