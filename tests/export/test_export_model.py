@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,10 @@ def test_logits_are_the_models_for_sizes_that_nothing_was_recorded_with(name, op
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.parts(kind)] for kind in ("encoder", "pooling", "model"))
+pointset.list_models()  # also enters the parts that POINTSET_PARTS names
+KINDS = ("encoder", "pooling", "model")
+ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.parts(kind) if part.export] for kind in KINDS)
+REFUSED = [part for kind in KINDS for part in registry.parts(kind) if not part.export]
 EVERY_PART = [f"{encoder}-{pooling}" for encoder, pooling in zip(itertools.cycle(ENCODERS), POOLINGS, strict=False)]
 EVERY_PART += WHOLE
 RECORDED = [
@@ -90,6 +94,14 @@ RECORDED = [
 
 def test_every_part_of_the_zoo_is_recorded_here():
     assert {name.partition("-")[0] for name in EVERY_PART} == {*ENCODERS, *WHOLE}
+
+
+@pytest.mark.parametrize("part", REFUSED, ids=lambda part: part.listed)
+def test_what_is_not_entered_for_export_is_refused_by_name(part, tmp_path):
+    name = {"encoder": f"{part.listed}-max", "pooling": f"rff-{part.listed}", "model": part.listed}[part.kind]
+    with pytest.raises(PointsetError, match=re.escape(repr(part.name))):
+        export_model(model_of(name), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("name", "options"), RECORDED, ids=str)
