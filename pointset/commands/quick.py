@@ -29,4 +29,4 @@ QuickData = _with_defaults(DataOptions, {"points": _quick["points"][0], **_quick
 QuickModel = _with_defaults(ModelOptions, _quick["model"])
 QuickRecipe = _with_defaults(Recipe, _quick["recipe"])
 DATA, MODEL, RECIPE = QuickData(), QuickModel(), QuickRecipe()
-"""What `compare` gets when no flag of theirs is given: these very objects."""
+"""The defaults of these flags. `compare` finds by identity whether a flag was given."""
