@@ -17,8 +17,11 @@ import numpy as np
 
 from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES
-from pointset.data.files.layouts import AXES, NORMALS, Binary, Text, find_layout, records
+from pointset.data.files.layouts import AXES, NORMALS, Binary, Text, records
 from pointset.data.files.number_table import COMMENT, parse_table
+from pointset.data.files.numpy_arrays import npy_layout, npz_points
+from pointset.data.files.pcd import pcd_layout
+from pointset.data.files.ply_clouds import ply_layout
 from pointset.errors import PointsetError
 
 PIECE = 65_536
@@ -100,7 +103,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
         known = ", ".join(sorted(CLOUD_SUFFIXES))
         raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     with _named(path):
-        layout = find_layout(path)
+        layout = _layout(path)
         if isinstance(layout, Text):
             scan = _parsed(path, layout, piece)
         elif isinstance(layout, np.ndarray):
@@ -130,6 +133,14 @@ def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
     columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
     with _named(scan.path):
         return require_cloud(np.concatenate(list(scan.pieces(columns))), normals)
+
+
+def _layout(path: Path) -> Binary | Text | np.ndarray:
+    """The layout of a file with one of `CLOUD_SUFFIXES`, or its points if they are compressed."""
+    readers: dict[str, Callable[[Path], Binary | Text | np.ndarray]]
+    readers = {".npy": npy_layout, ".npz": npz_points, ".ply": ply_layout, ".pcd": pcd_layout}
+    reader = readers.get(path.suffix.lower())
+    return reader(path) if reader else Text()
 
 
 @contextmanager
