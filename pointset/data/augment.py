@@ -46,7 +46,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Jitter:
-    """Add normal noise to every coordinate, clipped; defaults of PointNet (arXiv 1612.00593, section 5.1)."""
+    """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
+
+    The paper (arXiv 1612.00593, section 5.1) has a deviation of 0.02 and names no clipping.
+    """
 
     sigma: float = 0.01
     clip: float = 0.05

@@ -8,7 +8,7 @@ the cheapest, and those that take another order of operations than the formula a
 
 Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
 rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.
-Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 2 to 4).
+Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
 from collections.abc import Callable

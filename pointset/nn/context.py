@@ -20,7 +20,7 @@ NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 @register("model", "pointnet", packed=True, export=True)
 class PointNet(nn.Module):
-    """PointNet without its transform networks (Qi et al., arXiv 1612.00593, section 4.2, "vanilla").
+    """PointNet without its transform networks (Qi et al., arXiv 1612.00593, section 4.2; "vanilla" in its table 6).
 
     Row-wise 64, 64, 64, 128, 1024; max over the rows; 512, 256, classes.
     """

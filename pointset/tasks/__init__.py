@@ -1,7 +1,7 @@
 """Tasks: what is learned and how it is judged, for the engine in `pointset.comparison`.
 
 classification/ is about point sets of shapes. The other tasks are the set problems of the papers that need no meshes
-(set_problem.py has what they share, rows.py their models), each with the published results beside ours:
+(set_problem.py has what they share, rows.py their models), the first two with published results beside ours:
 
     pointset task max-regression
 

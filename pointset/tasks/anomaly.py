@@ -1,4 +1,4 @@
-"""Which of eight images is the stranger (Set Transformer, arXiv 1810.00825, section 5.5)?"""
+"""Which of eight images is the stranger (Set Transformer, arXiv 1810.00825, section 5.4)?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

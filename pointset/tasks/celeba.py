@@ -1,4 +1,4 @@
-"""Sets of faces: seven with both of two attributes and one with neither (arXiv 1810.00825, section 5.5).
+"""Sets of faces: seven with both of two attributes and one with neither (arXiv 1810.00825, section 5.4).
 
 CelebA (Liu et al., ICCV 2015) may not be redistributed: get it from its authors.
 """

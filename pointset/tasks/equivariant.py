@@ -11,7 +11,7 @@ from pointset.nn.registry import Statistic
 class PositionedEquivariantLayer(nn.Module):
     """y_i = ReLU(Gamma(x_i) - Lambda(pool_j x_j)); Gamma is linear with a bias, Lambda without.
 
-    arXiv 1810.00825, section 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices for numbers as in Deep
+    arXiv 1810.00825, eq. 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices for numbers as in Deep
     Sets (arXiv 1703.06114, section 3.1). `pointset.nn.EquivariantLayer`, the one of the point-cloud runs, has Gamma =
     Lambda: a first layer of that kind gives the same rows wherever a set lies, and no later layer could say where its
     clusters are.

@@ -9,7 +9,10 @@ from pointset.errors import PointsetError
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(AttentionOptions):
-    """How a zoo model is built, apart from its name and its classes. Defaults are the Set Transformer authors'."""
+    """How a zoo model is built, apart from its name and its classes.
+
+    Defaults are the Set Transformer authors', all but `initial`.
+    """
 
     dim: Count = 256
     """Width d of every layer."""

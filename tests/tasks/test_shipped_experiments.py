@@ -50,6 +50,9 @@ def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():
     assert (short.models, short.seeds, short.model) == (long.models, long.seeds, long.model)
     shortened = replace(long.recipe, epochs=30, step_every=1540, precision="bfloat16")
     assert short.recipe == shortened
+    steps_an_epoch = -(-9843 // 64)
+    assert short.recipe.step_every == 10 * steps_an_epoch, "two drops in 30 epochs"
+    assert long.recipe.epochs * steps_an_epoch // long.recipe.step_every == 15
     assert {label: by_size[100] for label, by_size in long.published.items()} == {
         label: by_size[100] for label, by_size in short.published.items()
     }

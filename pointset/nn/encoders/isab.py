@@ -1,4 +1,4 @@
-"""ISABs: the rows meet in m inducing points (Lee et al., arXiv 1810.00825, eq. 9 and 10)."""
+"""ISABs: the rows meet in m inducing points (Lee et al., arXiv 1810.00825, eq. 9, 10 and 14)."""
 
 from functools import partial
 

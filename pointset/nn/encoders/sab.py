@@ -1,4 +1,4 @@
-"""SABs: every row reads every other (Lee et al., arXiv 1810.00825, eq. 8)."""
+"""SABs: every row reads every other (Lee et al., arXiv 1810.00825, eq. 8 and 13)."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Pooling by multihead attention, as a part of a model (Lee et al., arXiv 1810.00825, eq. 11 and 14)."""
+"""Pooling by multihead attention, as a part of a model (Lee et al., arXiv 1810.00825, eq. 11 and 12)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
