@@ -1,0 +1,62 @@
+"""OBJ (Alias, Advanced Visualizer manual, appendix B1): its vertices and polygons."""
+
+from fuzzing.oracles.words import Illegal, finite, lines_of, number, require, whole, without_mark
+
+NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
+PASSED = [*b"vt vn vp l p s mg bevel c_interp d_interp lod".split(), *NAMES]
+MOST = 10**18
+
+
+def read(content: bytes) -> tuple[list, list]:
+    """Vertices and triangles."""
+    vertices: list[tuple[float, ...]] = []
+    faces = []
+    for words in statements(content):
+        if words[0] == b"v":
+            require(len(words) - 1 in (3, 4, 6, 7), "words of a vertex")
+            vertices.append(tuple(finite(word) for word in words[1:4]))
+            [number(word) for word in words[4:]]
+        elif words[0] == b"f":
+            corners = [corner(word, len(vertices)) for word in words[1:]]
+            require(len(corners) >= 3, "corners of a face")
+            faces += [(corners[0], corners[i], corners[i + 1]) for i in range(1, len(corners) - 1)]
+        else:
+            require(words[0] in PASSED, f"unknown keyword {words[0][:20]!r}")
+    require(bool(faces), "no faces")
+    require(max(map(max, faces)) < len(vertices), "a vertex that is not there")
+    return vertices, faces
+
+
+def corner(word: bytes, before: int) -> int:
+    """The vertex of a corner; relative ones are counted from the vertices before it."""
+    parts = word.split(b"/")
+    require(len(parts) <= 3, "slashes")
+    [whole(part, -MOST, MOST) for part in parts[1:] if part]
+    index = whole(parts[0], -MOST, MOST)
+    require(index != 0 and index >= -before, "a vertex before the first")
+    return index - 1 if index > 0 else before + index
+
+
+def statements(content: bytes) -> list[list[bytes]]:
+    """Words of each statement, without comments, continued lines joined."""
+    found = []
+    lines = lines_of(without_mark(content))
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        place += 1
+        while line.endswith(b"\\") and b"#" not in line:
+            kept = line[:-1]
+            if kept.split()[:1] and kept.split()[0] in NAMES:
+                break
+            if place == len(lines):
+                raise Illegal("nothing after a continued line")
+            following = lines[place]
+            place += 1
+            apart = not kept or kept[-1:].isspace() or not following or following[:1].isspace()
+            require(apart, "two words or one")
+            line = kept + b" " + following
+        words = line.split(b"#")[0].split()
+        if words:
+            found.append(words)
+    return found
