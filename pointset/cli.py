@@ -4,31 +4,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from pointset.commands.app import run
+from pointset.errors import REPEATED, PointsetError, one_line
 
-from pointset.commands import attend, classify, comparing, data, export, tasks, training
-from pointset.errors import PointsetError
-
-app = App(
-    name="pointset",
-    help="Train, compare and look into set networks for 3D shapes. `pointset compare` is a good first command.",
-    help_epilogue="Add --debug to any command to see the traceback of an error.",
-    version_flags=["--version"],
-    help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
-    default_parameter=Parameter(negative=(), consume_multiple=True),
-)
-app.command(data.app)
-for command in (
-    training.zoo,
-    training.train,
-    training.evaluate,
-    comparing.compare,
-    tasks.task,
-    attend.attend,
-    classify.classify,
-    export.export,
-):
-    app.command(command, help_format="markdown")
+LONGEST = 5000
+"""Characters of a message: the longest path that there is, and a sentence."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -37,16 +17,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
     try:
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        run(tokens)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has gone, as `head` does; the shell's code for it. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except (PointsetError, CycloptsError, OSError) as error:
+    except (PointsetError, OSError) as error:
         if debug:
             raise
-        print(f"pointset: {_one_line(error)}", file=sys.stderr)
+        print(f"pointset: {one_line(error, LONGEST)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         goes_on = tokens[:1] in (["train"], ["compare"], ["task"]) or tokens[:2] in (
@@ -60,14 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             raise
         print(
-            f"pointset: unexpected {type(error).__name__}: {_one_line(error)} (--debug shows more)",
+            f"pointset: unexpected {type(error).__name__}: {one_line(error, REPEATED)} (--debug shows more)",
             file=sys.stderr,
         )
         sys.exit(1)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 if __name__ == "__main__":

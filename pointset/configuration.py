@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, g
 import msgspec
 from msgspec import Meta
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 FINITE = sys.float_info.max
 
@@ -62,7 +62,7 @@ class Checked:
         known = _kinds(cls)
         for key in values:
             if key not in known:
-                raise PointsetError(f"{key!r} is not an option of {cls.__name__}: known are {', '.join(known)}")
+                raise PointsetError(f"{quoted(key)} is not an option of {cls.__name__}: known are {', '.join(known)}")
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def as_dict(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Checked:
 def check(name: str, value: Any, kind: Any) -> None:
     """Raise a PointsetError that names the value and what is allowed, unless it fits an annotated type."""
     if not _fits(value, kind):
-        raise PointsetError(f"{name} must be {_allowed(kind)}, got {value!r}")
+        raise PointsetError(f"{name} must be {_allowed(kind)}, got {quoted(value)}")
 
 
 def check_seed(seed: int, name: str = "seed") -> None:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
@@ -87,12 +87,13 @@ def attend(
     prediction = f"{name} ({confidence:.0%})"
     camera = Camera(up=data["up"])
     maps = attention_maps(model, loaded.points)
-    draw(Request(loaded, maps, layer, head, query, shape.name, f"predicted: {prediction}", camera), output)
+    titles = escaped(shape.name), escaped(f"predicted: {prediction}")
+    draw(Request(loaded, maps, layer, head, query, *titles, camera), output)
     if as_json:
         layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
         print_json({"prediction": name, "confidence": confidence, "layers": layers, "output": str(output)})
     else:
-        print(f"{shape.name}: {prediction}")
+        print(escaped(f"{shape.name}: {prediction}"))
         print(f"saved in {output}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -97,5 +97,5 @@ def _logits(
 
 def _print(result: dict[str, Any]) -> None:
     how = "" if result["streamed"] else ", as a whole"
-    print(f"{result['file']}: {result['points']:,} points in {result['seconds']:.1f} s{how}")
+    print(escaped(f"{result['file']}: {result['points']:,} points in {result['seconds']:.1f} s{how}"))
     print_rows([{"class": one["class"], "%": f"{100 * one['probability']:.1f}"} for one in result["classes"]])

@@ -7,7 +7,7 @@ from cyclopts import App
 
 from pointset.commands.options import Json
 from pointset.commands.printing import in_words, print_json, print_rows
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, escaped
 
 app = App(
     name="data",
@@ -119,7 +119,7 @@ def build(
     for split, made in report.pools.items():
         print(f"{split}: {made.shapes:,} shapes of {points:,} points, {made.sampled:,} sampled now, in {made.folder}")
     for name, reason in report.failures.items():
-        print(f"left out {name}: {reason}")
+        print(escaped(f"left out {name}: {reason}"))
     print(f"{report.seconds:.1f} s")
 
 
@@ -151,7 +151,8 @@ def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
     else:
         for pool in pools:
             left_out = f", {pool.skipped:,} left out" if pool.skipped else ""
-            print(f"{pool.folder}: {pool.shapes:,} shapes{left_out}: {'; '.join(pool.problems) or 'sound'}")
+            state = "; ".join(pool.problems) or "sound"
+            print(escaped(f"{pool.folder}: {pool.shapes:,} shapes{left_out}: {state}"))
     damaged = [pool for pool in pools if pool.problems]
     if damaged:
         remedies = "; ".join(dict.fromkeys(pool.remedy for pool in damaged))

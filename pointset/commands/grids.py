@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointset.commands.printing import in_hours, print_json, print_rows
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
@@ -25,7 +25,7 @@ def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes:
     if labels is not None:
         if unknown := set(labels) - set(experiment.labels):
             known = ", ".join(experiment.labels)
-            raise PointsetError(f"{sorted(unknown)[0]!r} is not a row of the experiment: choose from {known}")
+            raise PointsetError(f"{quoted(sorted(unknown)[0])} is not a row of the experiment: choose from {known}")
         found["models"] = tuple(entry for entry in experiment.models if entry.label in labels)
         found["published"] = {label: rows for label, rows in experiment.published.items() if label in labels}
     return experiment.changed(**found)

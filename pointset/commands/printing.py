@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from pointset.errors import escaped
+
 
 def print_json(value: Any) -> None:
     """Print indented JSON."""
@@ -16,7 +18,11 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
     if as_json:
         print_json(rows)
     else:
-        print(tabulate(rows, headers="keys", intfmt=","))
+        cells = [
+            {escaped(key): escaped(cell) if isinstance(cell, str) else cell for key, cell in row.items()}
+            for row in rows
+        ]
+        print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=[0]))  # names, and 007 is one
 
 
 def in_words(value: Any, separator: str) -> str:

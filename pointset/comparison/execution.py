@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from tqdm.auto import tqdm
 
 from pointset.comparison.runs import Failure, Finished, Run
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, escaped, one_line
 from pointset.runs.threads import torch_threads
 from pointset.runs.workers import Workers, closed, joblib_backend
 
@@ -22,8 +22,9 @@ def run_one(run: Run) -> Finished | Failure:
             run.failure.unlink(missing_ok=True)
             return run.perform()
     except Exception as error:  # one run must not stop the others
-        reason = " ".join(str(error).split()) or type(error).__name__
-        return run.failed(reason if isinstance(error, PointsetError) else f"{type(error).__name__}: {reason}")
+        known = isinstance(error, PointsetError)
+        reason = one_line(error, None if known else REPEATED) or type(error).__name__
+        return run.failed(reason if known else f"{type(error).__name__}: {reason}")
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
@@ -81,7 +82,7 @@ def run_apart(run: Run) -> Finished | Failure:
         return run.failed("its process was killed, perhaps for lack of memory: give fewer workers")
     if ended.returncode > 0:
         said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-        return run.failed(f"its process ended with code {ended.returncode}: {said[-1]}")
+        return run.failed(f"its process ended with code {ended.returncode}: {one_line(said[-1], REPEATED)}")
     if run.failure.exists():
         return run.as_failure(run.failure.read_text(encoding="utf-8").strip())
     if not run.result.exists():
@@ -95,5 +96,5 @@ def watched(outcomes: Iterator[Finished | Failure], total: int, progress: bool) 
         for outcome in outcomes:
             bar.update()
             if not bar.disable:
-                bar.write(f"{outcome.name}: {outcome.summary}")
+                bar.write(escaped(f"{outcome.name}: {outcome.summary}"))
             yield outcome

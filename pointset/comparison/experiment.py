@@ -29,7 +29,7 @@ from msgspec import Meta
 
 from pointset.comparison.task import Metric, Size, Task
 from pointset.configuration import Count, NonNegative, Seed, check
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -63,7 +63,7 @@ class Entry:
         object.__setattr__(self, "label", self.label or " ".join(described))
         if len(self.label) > LONGEST_LABEL:
             raise PointsetError(
-                f"label {self.label[:30]!r}... has {len(self.label)} characters and names a folder: "
+                f"label {quoted(self.label)} has {len(self.label)} characters and names a folder: "
                 f"give at most {LONGEST_LABEL}"
             )
 
@@ -84,7 +84,7 @@ class Entry:
         if isinstance(given, str):
             return cls(given)
         if not isinstance(given, Mapping) or "name" not in given:
-            raise PointsetError(f"models must be names, or tables with a name and options, got {given!r}")
+            raise PointsetError(f"models must be names, or tables with a name and options, got {quoted(given)}")
         changes = {key: value for key, value in given.items() if key not in ("name", "label")}
         return cls(given["name"], changes, given.get("label", ""))
 
@@ -138,7 +138,9 @@ class Experiment:
                 )
             other = folders.setdefault(entry.slug.casefold(), entry.label)  # some file systems ignore case
             if other != entry.label:
-                raise PointsetError(f"{other!r} and {entry.label!r} would share a folder: give one another label")
+                raise PointsetError(
+                    f"{quoted(other)} and {quoted(entry.label)} would share a folder: give one another label"
+                )
 
     def _check_published(self) -> None:
         if strangers := set(self.published) - set(self.labels):
@@ -243,7 +245,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PointsetError(f"{path} is not a TOML file: {error}") from error
+        raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
 
 
 Table = Annotated[dict[str, Any], Meta(description="a table")]
@@ -297,4 +299,4 @@ def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The message about an unknown key, with the nearest known one."""
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-    return f"{key!r} is unknown: did you mean {near[0]}? Known are {', '.join(known)}"
+    return f"{quoted(key)} is unknown: did you mean {near[0]}? Known are {', '.join(known)}"

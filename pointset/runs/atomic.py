@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -49,7 +49,9 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise PointsetError(f"{path} is not valid JSON ({error}): restore it or delete its folder") from error
+        raise PointsetError(
+            f"{path} is not valid JSON ({one_line(error, REPEATED)}): restore it or delete its folder"
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

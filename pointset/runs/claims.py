@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.runs.atomic import read_json, write_json
 
 
@@ -48,4 +48,4 @@ def _first_difference(theirs: Any, mine: Any, where: str) -> str:
         for key in [*theirs, *mine]:
             if theirs.get(key) != mine.get(key):
                 return _first_difference(theirs.get(key), mine.get(key), f"{where}.{key}")
-    return f"{where} is {theirs!r} there and {mine!r} here"
+    return f"{where} is {quoted(theirs)} there and {quoted(mine)} here"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 Backend = Literal["loky", "dask", "ray"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
@@ -27,7 +27,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
-            raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
+            raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {quoted(self.backend)}")
         if self.count is not None and self.count < 1:
             raise PointsetError(f"workers must be at least 1, got {self.count}")
         if self.scheduler and self.backend == "loky":

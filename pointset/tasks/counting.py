@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pointset.comparison.task import Metric
 from pointset.configuration import check
 from pointset.data.batches import epoch_generator
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.tasks.images import Embedding, Images, Split, characters, digits, find_folder
 from pointset.tasks.ordinal import (
     OrderedThresholds,
@@ -195,7 +195,7 @@ def split_row(row: str) -> tuple[str, Head]:
     """
     base, _, head = row.partition(", ")
     if head and head not in HEADS:
-        raise PointsetError(f"{row!r} has an unknown head: choose from {', '.join(HEADS)}")
+        raise PointsetError(f"{quoted(row)} has an unknown head: choose from {', '.join(HEADS)}")
     return base, HEADS[head or "Poisson"]
 
 

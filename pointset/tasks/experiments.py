@@ -9,7 +9,7 @@ from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.tasks.registry import task_from_file
@@ -62,7 +62,7 @@ def compare(
     """
     if isinstance(models, str | Path):
         raise PointsetError(
-            f"models must be a list of names, got {str(models)!r}; a file is run by "
+            f"models must be a list of names, got {quoted(str(models))}; a file is run by "
             "pointset.run_experiment(pointset.read_experiment(file), out)"
         )
     data_options = data_options or DataOptions()

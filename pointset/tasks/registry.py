@@ -8,7 +8,7 @@ from typing import Any
 
 from pointset.comparison.experiment import KEYS, unknown_key
 from pointset.comparison.task import Task
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 TASKS = {
     "classification": "classification.task.Classification",
@@ -42,7 +42,7 @@ def create_task(name: str, **options: Any) -> Any:
     for option in options:
         if option not in known:
             having = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise PointsetError(f"{name} has no option {option!r}: {having}")
+            raise PointsetError(f"{name} has no option {quoted(option)}: {having}")
     return task(**options)
 
 
@@ -59,7 +59,7 @@ def _class(name: str) -> tuple[Any, list[str]]:
     """The class of that name, and its options."""
     if name not in TASKS:
         near = difflib.get_close_matches(str(name), TASKS, n=1, cutoff=0.0)
-        raise PointsetError(f"no task is called {name!r}: did you mean {near[0]}? Tasks are {', '.join(TASKS)}")
+        raise PointsetError(f"no task is called {quoted(name)}: did you mean {near[0]}? Tasks are {', '.join(TASKS)}")
     module, _, kind = TASKS[name].rpartition(".")
     task = getattr(import_module(f"pointset.tasks.{module}"), kind)
     return task, [field.name for field in dataclasses.fields(task)]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model
@@ -31,7 +31,7 @@ def parts_of(row: str) -> tuple[str, str]:
     """
     encoder, hyphen, pooling = zoo_name(row).partition("-")
     if not hyphen:
-        raise PointsetError(f"{row!r} has no pooling under a head: name a row as in 'SAB + PMA' or 'sab-pma'")
+        raise PointsetError(f"{quoted(row)} has no pooling under a head: name a row as in 'SAB + PMA' or 'sab-pma'")
     return encoder, pooling
 
 

@@ -3,7 +3,7 @@
 import difflib
 from pathlib import Path
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent / "scripts" / "experiments"
@@ -21,5 +21,5 @@ def shipped_experiment(name: str) -> Path:
     files.setdefault("quick", CHECKOUT / "quick.toml")
     if name not in files:
         near = difflib.get_close_matches(name, files, n=1, cutoff=0.0)
-        raise PointsetError(f"no task is called {name!r}: did you mean {near[0]}? Shipped are {', '.join(files)}")
+        raise PointsetError(f"no task is called {quoted(name)}: did you mean {near[0]}? Shipped are {', '.join(files)}")
     return files[name]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 def find_device(name: str) -> torch.device:
@@ -21,7 +21,7 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise PointsetError(f"device {name!r} is not available on this machine: use auto or cpu") from error
+        raise PointsetError(f"device {quoted(name)} is not available on this machine: use auto or cpu") from error
     return device
 
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
+from pointset.errors import escaped
 from pointset.viz.sheet import FAINT, INK, Picture
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
@@ -26,8 +27,8 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def plain(label: str) -> str:
-    """Escape the dollar signs of a label: matplotlib takes them for formulas."""
-    return label.replace("$", r"\$")
+    """Escape a label: matplotlib takes dollar signs for formulas, and no font has control characters."""
+    return escaped(label).replace("$", r"\$")
 
 
 def make_panels(count: int, across: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from pointset.errors import escaped
 from pointset.viz.color import Scale
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ class Sheet:
         )
 
     def text(self, left: float, top: float, text: str, size: float = 9, **options: Any) -> Text:
-        """A text whose first line begins below `top`; a dollar sign in it is a dollar sign."""
+        r"""A text whose first line begins below `top`; a dollar sign in it is a dollar sign, and ESC is \x1b."""
         style: dict[str, Any] = {"ha": "left", "va": "top", "color": INK} | options
         place = left / self.width, 1 - top / self.height
-        return self.picture.text(*place, text, fontsize=size, parse_math=False, **style)
+        shown = "\n".join(map(escaped, text.split("\n")))
+        return self.picture.text(*place, shown, fontsize=size, parse_math=False, **style)
 
     def heading(self, title: str, note: str) -> None:
         """A title, and a note in a line under it; what is too wide for the sheet is set smaller."""

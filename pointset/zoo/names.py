@@ -17,7 +17,7 @@ import pointset.nn.context
 import pointset.nn.encoders
 import pointset.nn.pooling  # noqa: F401 - importing them registers the parts
 from pointset.configuration import AttentionOptions
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
 from pointset.nn.registry import Choice, Kind
 from pointset.zoo.options import ModelOptions
@@ -94,7 +94,8 @@ def zoo_name(row: str) -> str:
     encoder, pooling = parse_name(name)
     if match["statistic"] and ("statistic" not in encoder.reads or pooling.part.statistic != match["statistic"]):
         raise PointsetError(
-            f"{row!r} does not exist: layers of rFFp subtract the mean before a pooling by mean, and else the maximum"
+            f"{quoted(row)} does not exist: layers of rFFp subtract the mean before a pooling by mean, and else the "
+            "maximum"
         )
     return name
 
@@ -130,7 +131,7 @@ def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
     known = {kind: ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")}
     return (
-        f"no model is called {name!r}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
+        f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
         f"{known['encoder']}, poolings {known['pooling']} (m and k are numbers, aggr.<name> is a set aggregation of "
         f"torch-geometric), or {known['model']}"
     )

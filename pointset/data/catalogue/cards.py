@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from pointset.configuration import Checked, Count
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 Texts = Annotated[tuple[Text, ...], Meta(description="a list of different texts")]
@@ -87,7 +87,7 @@ def load_card(name: str) -> Card:
         PointsetError: no card has that name, or its file is wrong.
     """
     if name not in list_cards():
-        raise PointsetError(f"no data set is called {name!r}: did you mean {', '.join(nearest_cards(name))}?")
+        raise PointsetError(f"no data set is called {quoted(name)}: did you mean {', '.join(nearest_cards(name))}?")
     return read_card(cards_folder() / f"{name}.toml")
 
 
@@ -116,7 +116,7 @@ def read_card(path: Path) -> Card:
 
 def _read(kind: type[Checked], table: Any, prefix: str) -> Any:
     if not isinstance(table, dict):
-        raise PointsetError(f"{prefix[:-1]} must be a table, got {table!r}")
+        raise PointsetError(f"{prefix[:-1]} must be a table, got {quoted(table)}")
     try:
         return kind.from_dict(table)
     except PointsetError as error:
@@ -129,7 +129,7 @@ def _read(kind: type[Checked], table: Any, prefix: str) -> Any:
 
 def _check_card(card: Card, stem: str) -> None:
     if card.name != stem:
-        raise PointsetError(f"name is {card.name!r}, but the file's name says {stem!r}")
+        raise PointsetError(f"name is {quoted(card.name)}, but the file's name says {quoted(stem)}")
     for key in ("classes", "urls", "variants", "defects"):
         if len(set(getattr(card, key))) < len(getattr(card, key)):
             raise PointsetError(f"{key} must be a list of different texts, got {list(getattr(card, key))}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.catalogue.home import datasets_home, disk_errors_told, locked, make_folder
 from pointset.data.shapes10 import build_shapes10, is_current
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
@@ -23,7 +23,7 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
     if folder.is_dir():
         return None, folder.resolve()
     near = ", ".join(nearest_cards(name))
-    raise PointsetError(f"{name!r} is neither a folder nor the name of a data set: did you mean {near}?")
+    raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a data set: did you mean {near}?")
 
 
 def check_against_card(

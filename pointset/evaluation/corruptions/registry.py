@@ -8,7 +8,7 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
@@ -77,9 +77,9 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     if name not in CORRUPTIONS:
         near = difflib.get_close_matches(name, CORRUPTIONS, n=1)
         meant = f"did you mean {near[0]!r}? There are " if near else "choose one of "
-        raise PointsetError(f"no corruption is called {name!r}: {meant}{', '.join(list_corruptions())}")
+        raise PointsetError(f"no corruption is called {quoted(name)}: {meant}{', '.join(list_corruptions())}")
     if severity not in SEVERITIES:
-        raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {severity!r}")
+        raise PointsetError(f"severity of {name} must be 1, 2, 3, 4 or 5, got {quoted(severity)}")
     found = CORRUPTIONS[name]
     return found, found.levels[int(severity) - 1]
 

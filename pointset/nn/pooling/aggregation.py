@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.nn.blocks import rff
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import non_empty, zero_padding
@@ -135,7 +135,7 @@ def check_aggregation(name: str) -> None:
     plain = canonical(name)
     if plain not in _known():
         near = difflib.get_close_matches(plain, aggregation_names(), n=3, cutoff=0.0)
-        raise PointsetError(f"torch-geometric has no aggregation {name!r}: did you mean {', '.join(near)}?")
+        raise PointsetError(f"torch-geometric has no aggregation {quoted(name)}: did you mean {', '.join(near)}?")
     if plain in REFUSED:
         raise PointsetError(
             f"aggr.{name} does not pool sets: {REFUSED[plain]}; choose from {', '.join(aggregation_names())}"

@@ -21,7 +21,7 @@ from pointset.configuration import Count, Seed, check
 from pointset.data.augment import augmentation_from_names
 from pointset.data.dataset import load_sets, load_split
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
 from pointset.tasks.classification.predictions import (
     ROBUSTNESS,
@@ -85,7 +85,7 @@ class Classification(Task):
             if metric not in FURTHER:
                 near = difflib.get_close_matches(str(metric), FURTHER, n=1, cutoff=0.0)
                 raise PointsetError(
-                    f"metrics must be of {', '.join(FURTHER)}, got {metric!r}: did you mean {near[0]!r}? "
+                    f"metrics must be of {', '.join(FURTHER)}, got {quoted(metric)}: did you mean {near[0]!r}? "
                     "accuracy is always shown"
                 )
 

@@ -1,0 +1,47 @@
+"""The command line's parser, and running what it finds."""
+
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pointset.commands import attend, classify, comparing, data, export, tasks, training
+from pointset.commands.terminal import escaping
+from pointset.errors import PointsetError, one_line
+
+app = App(
+    name="pointset",
+    help="Train, compare and look into set networks for 3D shapes. `pointset compare` is a good first command.",
+    help_epilogue="Add --debug to any command to see the traceback of an error.",
+    version_flags=["--version"],
+    help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
+    default_parameter=Parameter(negative=(), consume_multiple=True),
+)
+app.command(data.app)
+for command in (
+    training.zoo,
+    training.train,
+    training.evaluate,
+    comparing.compare,
+    tasks.task,
+    attend.attend,
+    classify.classify,
+    export.export,
+):
+    app.command(command, help_format="markdown")
+
+
+def run(tokens: Sequence[str]) -> None:
+    """Do what a command line says.
+
+    Raises:
+        PointsetError: the command line is wrong, or the command says so.
+    """
+    try:
+        command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise PointsetError(one_line(error)) from error
+    if command.__module__.startswith("pointset."):
+        with escaping():
+            command(*bound.args, **bound.kwargs)
+    else:
+        command(*bound.args, **bound.kwargs)  # the parser's help, which may have colours

@@ -1,0 +1,98 @@
+"""Names of classes and files are other people's: no terminal obeys them."""
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tqdm import tqdm
+
+from pointset.cli import main
+from pointset.commands.printing import print_rows
+from pointset.commands.terminal import Escaping, escaping
+
+NASTY = "\x1b[31mred\n\r\x9b2J\u202e|`<b>"
+SHOWN = r"\x1b[31mred\n\r\x9b2J\u202e|`<b>"
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Meshes of two classes; the name of one is an attack, and so is that of a damaged file."""
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for label, kind in enumerate(("cube", NASTY)):
+        for split in ("train", "test"):
+            folder = tmp_path / f"parts{NASTY[:4]}" / kind / split
+            folder.mkdir(parents=True)
+            for number in range(3):
+                mesh = f"OFF\n3 1 0\n0 0 0\n{label + 1} 0 {number}\n0 1 0\n3 0 1 2\n"
+                (folder / f"{number}.off").write_text(mesh)
+    return folder.parent.parent
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int | None = None) -> str:
+    if code is None:
+        main(arguments)
+    else:
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert left.value.code == code
+    captured = capsys.readouterr()
+    text = captured.out + captured.err
+    assert text.replace("\n", "").isprintable()
+    return text
+
+
+@pytest.mark.slow
+def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = parts / NASTY / "train" / f"{NASTY}.off"
+    damaged.write_text(f"OFF {NASTY[:9]}\n3 1 0\n")
+    sampled = ("--points", "16", "--workers", "1")
+    assert SHOWN[:10] in printed(capsys, "data", "build", str(parts), *sampled, code=2)
+    assert SHOWN in printed(capsys, "data", "build", str(parts), *sampled, "--on-error", "skip")
+    (parts / NASTY / "test" / "0.off").write_text("OFF\n")
+    assert SHOWN in printed(capsys, "data", "verify", str(parts), code=2)
+    damaged.unlink()
+    (parts / NASTY / "test" / "0.off").unlink()
+    sets = ("--data", str(parts), "--points", "8", "--pool-points", "16", "--epochs", "1", "--dim", "8")
+    printed(capsys, "train", "rff-pma", "--run", "run", *sets)
+    assert SHOWN in printed(capsys, "evaluate", "run")
+    scan = parts / NASTY / "test" / "1.off"
+    assert SHOWN in printed(capsys, "classify", "run", str(scan.rename(scan.with_name(f"{NASTY}.off"))))
+    printed(capsys, "attend", str(scan.with_name(f"{NASTY}.off")), "--checkpoint", "run", "-o", f"{NASTY[:4]}.png")
+    printed(capsys, "evaluate", f"no{NASTY}", code=2)
+    printed(capsys, "train", f"rff{NASTY}", code=2)
+    printed(capsys, "train", "rff-max", f"--{NASTY}", code=2)
+    Path("nasty.toml").write_text(f'models = ["{"rff-max" + os.sep}\\u001b[31m"]\n')
+    printed(capsys, "compare", "nasty.toml", code=2)
+    both = ("compare", "--models", "rff-max", "rff-mean", "--seeds", "0", "--workers", "1", "--out", "all")
+    assert "rff-mean" in printed(capsys, *both, *sets)
+
+
+def test_a_table_shows_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows([{"class": NASTY, "%": "50.0"}, {"class": "007", "%": "50.0"}, {"class": "1e5", "%": "0.0"}])
+    head, _, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["class", "%"]
+    assert [row.split() for row in rows] == [[SHOWN, "50"], ["007", "50"], ["1e5", "0"]]
+
+
+def test_a_progress_bar_passes_and_what_it_speaks_of_does_not() -> None:
+    stream = io.StringIO()
+    with tqdm(total=2, desc="work\x1b[31m\rwork", file=Escaping(stream), ascii=True, mininterval=0) as bar:
+        with tqdm(total=2, file=Escaping(stream), position=1, ascii=True, mininterval=0) as inner:
+            inner.update()
+        bar.update()
+    assert "\rwork" in stream.getvalue()
+    assert r"work\x1b[31m\rwork" in stream.getvalue()
+    assert "\x1b[A" in stream.getvalue()
+    assert "\x1b[3" not in stream.getvalue()
+
+
+def test_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+    before = sys.stdout, sys.stderr
+    with escaping():
+        sys.stdout.write("a\x07\tb\n")
+        sys.stderr.write("\x1b[A\x1b[2J\n")
+    assert (sys.stdout, sys.stderr) == before
+    assert capsys.readouterr() == ("a\\x07\tb\n", "\x1b[A\\x1b[2J\n")
