@@ -1,7 +1,7 @@
 """`pointset zoo`, `train` and `evaluate`: one model at a time."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
@@ -92,6 +92,7 @@ def evaluate(
     data: str | None = None,
     split: str = "test",
     calibrate: bool = False,
+    objective: Literal["log-loss", "ece"] = "log-loss",
     as_json: Json = False,
 ) -> None:
     """Test a trained model on sets made like those it was trained on.
@@ -101,6 +102,7 @@ def evaluate(
         data: a card's name or a folder; the data set of the run when not given.
         split: "test" or "train".
         calibrate: also fit a temperature on the run's validation split; it changes probabilities, not the accuracy.
+        objective: what --calibrate makes smallest, the log loss or the expected calibration error.
         as_json: print JSON.
     """
     from pointset.data.loading import load_like
@@ -113,7 +115,7 @@ def evaluate(
     evaluation = evaluate_model(network.to(find_device("auto")), sets)
     result = evaluation.summary()
     if calibrate:
-        result |= _calibrated(network, description, evaluation)
+        result |= _calibrated(network, description, evaluation, objective)
     if as_json:
         print_json(result)
         return
@@ -126,10 +128,15 @@ def evaluate(
 CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
 
 
-def _calibrated(network: "nn.Module", description: dict[str, Any], evaluation: "Evaluation") -> dict[str, Any]:
+def _calibrated(
+    network: "nn.Module",
+    description: dict[str, Any],
+    evaluation: "Evaluation",
+    objective: Literal["log-loss", "ece"],
+) -> dict[str, Any]:
     from pointset.evaluation.temperature import validation_temperature
 
-    temperature = validation_temperature(network, description)
+    temperature = validation_temperature(network, description, objective)
     scaled = evaluation.at_temperature(temperature).summary()
     return {"temperature": temperature, "calibrated": {name: scaled[name] for name in ("accuracy", *CALIBRATION)}}
 

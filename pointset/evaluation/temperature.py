@@ -7,16 +7,19 @@ from torch import nn
 
 from pointset.data.loading import load_like
 from pointset.errors import PointsetError
-from pointset.evaluation.calibration import fit_temperature
+from pointset.evaluation.calibration import Objective, fit_temperature
 from pointset.evaluation.predictions import evaluate
 
 
-def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
+def validation_temperature(
+    model: nn.Module, description: Mapping[str, Any], objective: Objective = "log-loss"
+) -> float:
     """The temperature that fits the validation split of a run best; see `fit_temperature`.
 
     Args:
         model: the run's, trained.
         description: what `load_run` gives beside it.
+        objective: "log-loss", or "ece" for the expected calibration error.
 
     Raises:
         PointsetError: the run has no validation split, or its training data is missing or has changed.
@@ -30,4 +33,4 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
     held_out = evaluate(model, train.split_validation(share, description["seed"])[1])
-    return fit_temperature(held_out.logits, held_out.labels)
+    return fit_temperature(held_out.logits, held_out.labels, objective)

@@ -144,6 +144,7 @@ def test_a_temperature_by_hand():
     assert temperature == pytest.approx(8 / math.log(3), rel=1e-4)
     assert probabilities(logits, temperature)[0] == pytest.approx([0.75, 0.25], abs=1e-5)
     assert calibration_error(logits / temperature, labels) == pytest.approx(0.0, abs=1e-5)
+    assert fit_temperature(logits, labels, "ece") == pytest.approx(8 / math.log(3), rel=1e-3)
 
 
 def test_a_temperature_undoes_one(drawn):
@@ -164,6 +165,35 @@ def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
     assert after.accuracy == before.accuracy
     for other in (0.5, 0.9, 1.1, 2.0):
         assert after.loss < after.at_temperature(other).loss, "the best there is"
+
+
+@pytest.mark.parametrize("bins", [1, 7, 15])
+def test_the_calibration_error_is_fitted_itself(drawn, bins):
+    """No temperature of the grid of Mukhoti et al. is better, nor that of the log loss; the scale does not matter."""
+    logits, labels = drawn
+    fitted = fit_temperature(logits, labels, "ece", bins)
+    error = calibration_error(logits / fitted, labels, bins=bins)
+    assert error <= min(calibration_error(logits / t, labels, bins=bins) for t in np.arange(0.1, 10.0, 0.1)) + 1e-3
+    assert error <= calibration_error(logits / fit_temperature(logits, labels), labels, bins=bins)
+    assert fit_temperature(logits, labels, "ece", bins) == fitted, "no chance is involved"
+    assert fit_temperature(logits.astype(np.float64) * 4, labels, "ece", bins) == pytest.approx(4 * fitted, rel=1e-3)
+
+
+def test_one_bin_is_fitted_where_mean_confidence_is_accuracy(drawn):
+    logits, labels = drawn
+    fitted = fit_temperature(logits, labels, "ece", bins=1)
+    assert probabilities(logits, fitted).max(1).mean() == pytest.approx((logits.argmax(1) == labels).mean(), abs=1e-4)
+
+
+def test_of_equal_calibration_errors_the_nearest_to_the_log_loss_is_taken():
+    """Logits of 0 have confidence 1/2, and the same error, at every temperature."""
+    logits, labels = np.zeros((4, 2)), np.array([0, 1, 0, 1])
+    assert fit_temperature(logits, labels, "ece") == pytest.approx(fit_temperature(logits, labels), rel=1e-3)
+
+
+def test_an_unknown_objective_is_refused(drawn):
+    with pytest.raises(PointsetError, match=r"objective.*'log-loss', 'ece'.*'brier'"):
+        fit_temperature(*drawn, objective="brier")
 
 
 numbers = st.floats(-50, 50, width=32, allow_subnormal=False)

@@ -31,6 +31,8 @@ def test_the_temperature_is_fitted_on_the_shapes_that_were_held_out(clouds_folde
     _, held_out = sets.split_validation(recipe.validation, 5)
     found = pointset.evaluate(model, held_out)
     assert validation_temperature(model, description) == pytest.approx(fit_temperature(found.logits, found.labels))
+    by_error = fit_temperature(found.logits, found.labels, "ece")
+    assert validation_temperature(model, description, "ece") == pytest.approx(by_error)
 
 
 def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
@@ -41,6 +43,8 @@ def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, 
     assert said["calibrated"]["loss"] != said["loss"]
     main(["evaluate", str(tmp_path), "--calibrate"])
     assert f"at temperature {said['temperature']:.3f}" in capsys.readouterr().out
+    main(["evaluate", str(tmp_path), "--calibrate", "--objective", "ece", "--json"])
+    assert json.loads(capsys.readouterr().out)["temperature"] != said["temperature"]
 
 
 def test_no_temperature_changes_a_prediction():
