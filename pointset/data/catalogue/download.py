@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from tqdm import tqdm
 
 from pointset.data.catalogue.cards import Download
 from pointset.data.catalogue.home import disk_errors_told
-from pointset.errors import PointsetError
+from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 from pointset.runs.atomic import read_json, write_json
 
 if TYPE_CHECKING:
@@ -96,9 +97,7 @@ class Part:
         self.target = target
         self.path = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
         self.note = self.path.with_suffix(".json")
-        noted = read_json(self.note) if self.note.exists() else {}
-        self.validator: str | None = noted.get("validator")
-        self.total: int | None = noted.get("total")
+        self.validator, self.total = _noted(self.note)
         if self.validator is None:
             self.clear()
 
@@ -118,18 +117,23 @@ class Part:
         headers = response.headers
         goes_on = response.status_code == 206
         validator = _validator(response) or (self.validator if goes_on else None)
-        fits = headers.get("Content-Range", "").startswith(f"bytes {self.size}-") and validator == self.validator
-        if response.status_code == 416 or (goes_on and not fits):
+        sent = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", headers.get("Content-Range", ""), re.ASCII)
+        fits = sent is not None and int(sent[1]) == self.size and validator == self.validator
+        if response.status_code == 416 or (goes_on and not (fits and self.size)):
             self.clear()
             raise ConnectionCutError("the server sent other bytes than it was asked for")
-        if not response.ok:
-            raise MirrorError(f"the server answered {response.status_code} {response.reason}")
+        if response.status_code not in (200, 206):
+            raise MirrorError(f"the server answered {response.status_code} {one_line(response.reason, QUOTED)}")
         if headers.get("Content-Type", "").startswith("text/html"):
             raise MirrorError("a web page came instead of the file")
+        if (coding := headers.get("Content-Encoding", "identity")) != "identity":
+            raise MirrorError(f"it came compressed ({quoted(coding)}), which it was not asked for")
+        length = _length(headers.get("Content-Length"))
         if not goes_on:
             self.clear()
-        length = headers.get("Content-Length")
-        self.validator, self.total = validator, None if length is None else int(length) + self.size
+        self.validator, self.total = validator, None if length is None else length + self.size
+        if sent is not None and sent[2] != "*":
+            self.total = int(sent[2])
         if self.total is not None and expected.size not in (None, self.total):
             raise MirrorError(f"it has {self.total:,} bytes instead of {expected.size:,}")
         write_json(self.note, {"validator": validator, "total": self.total})
@@ -147,6 +151,28 @@ class Part:
         self.path.replace(self.target)
         for left in self.target.parent.glob(f"{self.target.name}.????????.*"):
             left.unlink()
+
+
+def _noted(note: Path) -> tuple[str | None, int | None]:
+    """Validator and total of a note; none if it is absent or damaged: the download then begins anew."""
+    try:
+        found = read_json(note) if note.exists() else {}
+        validator, total = found["validator"], found["total"]
+    except (PointsetError, KeyError, TypeError):
+        return None, None
+    if not isinstance(validator, str) or not isinstance(total, int | None):
+        return None, None
+    return validator, total
+
+
+def _length(header: str | None) -> int | None:
+    """The number of bytes that an answer announces, if it does; several equal ones count as one."""
+    if header is None:
+        return None
+    given = {part.strip() for part in header.split(",")}
+    if len(given) != 1 or not re.fullmatch(r"\d{1,18}", number := given.pop(), re.ASCII):
+        raise MirrorError(f"its Content-Length is {quoted(header)}, which is no number of bytes")
+    return int(number)
 
 
 def _validator(response: "Response") -> str | None:
@@ -179,7 +205,7 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
     try:
         with requests.get(url, headers=part.headers, stream=True, timeout=TIMEOUT) as response:
             part.begin(response, expected)
-            _append(response, part, progress)
+            _append(response, part, expected.size if part.total is None else part.total, progress)
     except requests.exceptions.SSLError as error:
         raise MirrorError(
             f"the server's certificate was refused ({_root(error)}): check this machine's clock, or name your "
@@ -189,24 +215,31 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
         raise MirrorError(f"the proxy of this machine refused ({_root(error)}): check HTTPS_PROXY") from error
     except (urllib3.exceptions.HTTPError, requests.exceptions.ReadTimeout) as error:
         raise ConnectionCutError(_root(error)) from error
+    except (requests.exceptions.TooManyRedirects, requests.exceptions.InvalidHeader) as error:
+        raise MirrorError(_root(error)) from error
     except requests.exceptions.RequestException as error:
         if part.size and isinstance(error, requests.exceptions.ConnectionError):
             raise ConnectionCutError(_root(error)) from error
         raise MirrorError(f"no connection ({_root(error)})") from error
 
 
-def _append(response: "Response", part: Part, progress: bool) -> None:
-    hidden = None if progress else True
+def _append(response: "Response", part: Part, most: int | None, progress: bool) -> None:
+    """Write what comes, as it comes; stop at the first byte beyond `most`."""
+    size, hidden = part.size, None if progress else True
     with (
         part.path.open("ab") as file,
-        tqdm(
-            desc=part.target.name, total=part.total, initial=part.size, unit="B", unit_scale=True, disable=hidden
-        ) as bar,
+        tqdm(desc=part.target.name, total=part.total, initial=size, unit="B", unit_scale=True, disable=hidden) as bar,
     ):
         # Small reads are written at once: a full buffer would be lost with the connection.
         while block := response.raw.read1(BLOCK):
+            size += len(block)
+            if most is not None and size > most:
+                break
             file.write(block)
             bar.update(len(block))
+    if most is not None and size > most:
+        part.clear()
+        raise MirrorError(f"more than {most:,} bytes came")
     if part.total not in (None, part.size):
         raise ConnectionCutError(f"{part.size:,} of {part.total:,} bytes came")
 
@@ -215,4 +248,4 @@ def _root(error: BaseException) -> str:
     """The innermost reason of an error that wraps others, without addresses of objects."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
-    return str(error) or type(error).__name__
+    return one_line(error, REPEATED) or type(error).__name__

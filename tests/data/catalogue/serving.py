@@ -1,5 +1,6 @@
 """A real HTTP server on this machine, with faults to order, for the tests of downloads."""
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,9 @@ class Site:
     ranges: bool = True
     cuts: list[int] = field(default_factory=list)
     """Bytes of the body after which each of the next answers is cut off."""
-    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
-    """Status, headers and body to give instead of the next answers."""
+    answers: list[tuple[int, dict[str, str | None], bytes]] = field(default_factory=list)
+    """Status, headers and body to give instead of the next answers; a header is left out where it is None, and given
+    once for each of its lines."""
     delay: threading.Event | None = None
     """Set it, and answers that wait for it are given."""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
@@ -63,12 +65,16 @@ def served(site: Site) -> Iterator[Site]:
                 self.close_connection = True
             self.wfile.write(body)
 
-        def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        def _answer(self, status: int, headers: dict[str, str | None], body: bytes) -> None:
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
+                for line in [] if value is None else value.split("\n"):
+                    self.send_header(name, line)
             self.end_headers()
-            self.wfile.write(body)
+            if status not in (204, 302):
+                self.close_connection = True
+                with contextlib.suppress(ConnectionError):  # of a client that has had enough
+                    self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -151,6 +151,95 @@ def test_a_web_page_is_not_taken_for_the_file(site: Site, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+CLOSED: dict[str, str | None] = {"Content-Length": None}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (200, {"Content-Length": "abc"}, "Content-Length is 'abc', which is no number of bytes"),
+        (200, {"Content-Length": "-5"}, "Content-Length is '-5'"),
+        (200, {"Content-Length": ""}, "Content-Length is ''"),
+        (200, {"Content-Length": "9" * 5000}, "Content-Length is '9{20}"),
+        (200, {"Content-Length": "\u00b2"}, "Content-Length is"),
+        (200, {"Content-Length": "177\n3000000"}, "Content-Length"),
+        (200, {"Content-Encoding": "gzip"}, "it came compressed .'gzip'."),
+        (204, {}, "the server answered 204"),
+        (302, {"Location": "/other.zip", "Content-Length": "0"}, "answered 404"),
+        (302, {"Location": "file:///etc/hostname", "Content-Length": "0"}, "no connection"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_one_sentence(
+    site: Site, tmp_path: Path, status: int, headers: dict[str, str | None], words: str
+) -> None:
+    site.answers = [(status, headers, CONTENT)] * TRIES
+    with pytest.raises(PointsetError, match=words) as caught:
+        get(site, tmp_path / "file.zip", UNKNOWN)
+    assert len(str(caught.value)) < 600
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_lengths_count_as_one(site: Site, tmp_path: Path) -> None:
+    site.answers = [(200, {"Content-Length": f"{len(CONTENT)}\n{len(CONTENT)}"}, CONTENT)]
+    get(site, tmp_path / "file.zip", UNKNOWN)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("headers", [CLOSED, {**CLOSED, "Transfer-Encoding": "chunked"}])
+def test_a_body_longer_than_the_known_size_is_not_received(
+    site: Site, tmp_path: Path, headers: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pointset.data.catalogue.download.BLOCK", 1000)
+    body = b"".join(b"3e8\r\n" + bytes(1000) + b"\r\n" for _ in range(3000)) if len(headers) > 1 else OTHER
+    site.answers = [(200, headers, body)]
+    largest = 0
+    receive = Part.clear
+
+    def watch(part: Part) -> None:
+        nonlocal largest
+        largest = max(largest, part.size)
+        receive(part)
+
+    monkeypatch.setattr(Part, "clear", watch)
+    with pytest.raises(PointsetError, match="more than 177,000 bytes came"):
+        get(site, tmp_path / "file.zip", Download(size=177_000))
+    assert 0 < largest <= 177_000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_redirects_without_end_are_one_sentence(site: Site, tmp_path: Path) -> None:
+    site.answers = [(302, {"Location": "/file.zip", "Content-Length": "0"}, b"")] * 100
+    with pytest.raises(PointsetError, match=r"file.zip: Exceeded 30 redirects"):
+        get(site, tmp_path / "file.zip")
+    assert len(site.asked) < 40
+
+
+@pytest.mark.parametrize("sent", ["bytes 0-9/3000000", "bytes 1000000-2999999", "bytes 1000000-2999999/x", "nonsense"])
+def test_a_part_that_was_not_asked_for_is_not_glued(site: Site, tmp_path: Path, sent: str) -> None:
+    received(site, tmp_path, CONTENT[:1_000_000], {"validator": site.etag, "total": None})
+    site.answers = [(206, {"Content-Range": sent, "ETag": site.etag}, CONTENT[1_000_000:])]
+    get(site, tmp_path / "file.zip", UNKNOWN)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert len(site.asked) == 2
+
+
+def test_a_part_of_the_part_is_completed(site: Site, tmp_path: Path) -> None:
+    received(site, tmp_path, CONTENT[:1_000_000], {"validator": site.etag, "total": None})
+    some = {"Content-Range": "bytes 1000000-1999999/3000000", "ETag": site.etag}
+    site.answers = [(206, some, CONTENT[1_000_000:2_000_000])]
+    get(site, tmp_path / "file.zip", UNKNOWN)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("note", [b"{", b"[1]", b'{"validator": 7, "total": 3}', b'{"total": "x", "validator": "y"}'])
+def test_a_damaged_note_of_a_download_begins_it_anew(site: Site, tmp_path: Path, note: bytes) -> None:
+    received(site, tmp_path, OTHER[:1_000_000], {})
+    next(tmp_path.glob("*.json")).write_bytes(note)
+    get(site, tmp_path / "file.zip", UNKNOWN)
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert [asked for _, asked in site.asked] == [None]
+
+
 def test_a_404_passes_to_the_next_mirror(site: Site, tmp_path: Path) -> None:
     get(site, tmp_path / "file.zip", RIGHT, f"{site.url}/gone.zip", f"{site.url}/file.zip")
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
