@@ -1,6 +1,7 @@
 """Mutated files of every kind are read right or refused, and the fuzzer sees what it is there for."""
 
 import dataclasses
+import logging
 import os
 import time
 import warnings
@@ -99,7 +100,12 @@ def test_a_wrong_reader_is_seen(verdict: str, monkeypatch: pytest.MonkeyPatch) -
         assert (found[verdict] > expected) == bool(expected)
 
 
-@pytest.mark.parametrize("read", [noisy, long_winded], ids=["a warning", "a long message"])
+def logging_loudly(path: Path) -> Mesh:
+    logging.getLogger("library").warning("careful")
+    return as_mesh(path)
+
+
+@pytest.mark.parametrize("read", [noisy, logging_loudly, long_winded], ids=["warning", "log", "long message"])
 def test_warnings_and_bad_messages_are_crashes(read: object) -> None:
     with judge_of(dataclasses.replace(OBJ, read=read), 0, Limits()) as judge:
         assert {judge(number).verdict for number in range(30)} == {"crashed"}

@@ -1,5 +1,6 @@
 """Judging files one by one, each made from its seed and number, within a limit of time."""
 
+import logging
 import shutil
 import signal
 import tempfile
@@ -57,9 +58,21 @@ class Judge:
             return Outcome("large", "MemoryError")
 
 
+class Listener(logging.Handler):
+    """Hears what libraries log, which a user would see."""
+
+    def __init__(self, heard: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self.heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message."""
+        self.heard.append(f"{record.name} logs {record.getMessage()}")
+
+
 @contextmanager
 def judge_of(kind: Kind, seed: int, limits: Limits) -> Iterator[Judge]:
-    """A judge, and what it needs of the process: a timer's signal, warnings that are heard, a folder."""
+    """A judge, and what it needs of the process: a timer's signal, ears for warnings, a folder."""
 
     def stop(signum: int, frame: object) -> None:
         raise TooSlowError
@@ -69,7 +82,10 @@ def judge_of(kind: Kind, seed: int, limits: Limits) -> Iterator[Judge]:
         judge = Judge(kind, seed, Path(name), limits.seconds)
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: judge.warned.append(str(message))  # type: ignore[assignment]
+        listener = Listener(judge.warned)
+        logging.getLogger().addHandler(listener)
         try:
             yield judge
         finally:
+            logging.getLogger().removeHandler(listener)
             signal.signal(signal.SIGPROF, before)

@@ -1,7 +1,8 @@
 """The kinds of input: good files, how they are mutated, who reads them, and how two readings are compared."""
 
 from fuzzing.kinds.base import Kind
-from fuzzing.kinds.meshes import OBJ, OFF
+from fuzzing.kinds.clouds import CLOUDS
+from fuzzing.kinds.meshes import MESHES
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (OFF, OBJ)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*MESHES, *CLOUDS)}
 """By the name that the command line takes."""

@@ -3,7 +3,9 @@
 from fuzzing.oracles.words import Illegal, finite, lines_of, number, require, whole, without_mark
 
 NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
-PASSED = [*b"vt vn vp l p s mg bevel c_interp d_interp lod".split(), *NAMES]
+CURVES = b"cstype deg bmat step parm curv curv2 sp end con ctech res".split()
+PASSED = [*b"vt vn vp l p s mg bevel c_interp d_interp lod".split(), *CURVES, *NAMES]
+WIDTHS = ({3}, {6}, {3, 6}, {4}, {7})
 MOST = 10**18
 
 
@@ -11,14 +13,17 @@ def read(content: bytes) -> tuple[list, list]:
     """Vertices and triangles."""
     vertices: list[tuple[float, ...]] = []
     faces = []
+    widths = set()
     for words in statements(content):
         if words[0] == b"v":
-            require(len(words) - 1 in (3, 4, 6, 7), "words of a vertex")
+            widths.add(len(words) - 1)
+            require(widths in WIDTHS, "words of a vertex")
             vertices.append(tuple(finite(word) for word in words[1:4]))
             [number(word) for word in words[4:]]
         elif words[0] == b"f":
             corners = [corner(word, len(vertices)) for word in words[1:]]
             require(len(corners) >= 3, "corners of a face")
+            require(len({word.count(b"/") for word in words[1:]}) == 1, "corners of several forms")
             faces += [(corners[0], corners[i], corners[i + 1]) for i in range(1, len(corners) - 1)]
         else:
             require(words[0] in PASSED, f"unknown keyword {words[0][:20]!r}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.oracles.words import Illegal, lines_of, number, require, whole
+from fuzzing.oracles.words import Illegal, lines_of, ranged, require, whole
 
 NAMES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"}
 SIZED = {"int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I"}
@@ -83,10 +83,9 @@ def axes(element: Element, names: list[bytes]) -> list[int]:
 
 
 def coordinates(element: Element, columns: list[int]) -> np.ndarray:
-    """Finite coordinates, within the range of their type."""
+    """Finite coordinates."""
     points = [[entry[column] for column in columns] for entry in element.entries]
-    most = [3.4028235677973366e38 if element.properties[column][1] == "f" else math.inf for column in columns]
-    require(all(abs(value) < bound for point in points for value, bound in zip(point, most, strict=True)), "not finite")
+    require(all(abs(value) < math.inf for point in points for value in point), "not finite")
     return np.array(points, dtype=np.float64).reshape(-1, 3)
 
 
@@ -187,6 +186,6 @@ def text_entry(element: Element, words: list[bytes]) -> list[Any]:
 def typed(word: bytes, code: str) -> Any:
     """A number of a type."""
     if code in "fd":
-        return number(word)
+        return ranged(word, 4 if code == "f" else 8)
     bits = 8 * struct.calcsize("<" + code)
     return whole(word, 0, 2**bits - 1) if code.isupper() else whole(word, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

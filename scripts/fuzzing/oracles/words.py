@@ -2,7 +2,7 @@
 
 import re
 
-DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 WHOLE = re.compile(rb"[+-]?[0-9]+")
 LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -30,6 +30,14 @@ def finite(word: bytes) -> float:
     """A number that is finite."""
     value = number(word)
     require(abs(value) < float("inf"), f"not finite: {word[:40]!r}")
+    return value
+
+
+def ranged(word: bytes, size: int) -> float:
+    """A number of a float type of 4 or 8 bytes: not finite only where the word says so."""
+    value = number(word)
+    most = 3.4028235677973366e38 if size == 4 else float("inf")
+    require(NOT_FINITE.fullmatch(word) is not None or abs(value) < most, f"out of range: {word[:40]!r}")
     return value
 
 

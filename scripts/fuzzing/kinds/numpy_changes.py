@@ -1,0 +1,83 @@
+"""Mutations of the files of numpy: their headers, and archives of them."""
+
+import io
+import struct
+import zipfile
+from functools import cache
+from random import Random
+
+import numpy as np
+
+from fuzzing import mutations
+from fuzzing.kinds.cloud_seeds import NPY_FILES, archived
+
+TYPES = [
+    b"'<f8'",
+    b"'<f4'",
+    b"'>f8'",
+    b"'<i8'",
+    b"'|b1'",
+    b"'|O'",
+    b"'<c16'",
+    b"'<U1'",
+    b"'<f16'",
+    b"[('x','<f8')]",
+    b"'f8'",
+]
+SHAPES = [b"(6, 3)", b"(3, 6)", b"(18, 1)", b"(18,)", b"(6, 3, 1)", b"(-1, 3)", b"(1000000000000, 3)", b"(0, 3)", b"6"]
+FLAGS = [
+    b"True",
+    b"False",
+    b"None",
+    b"1",
+    b"(((((",
+    b"'" * 7,
+    b"[" * 300,
+    b"{" * 3000,
+    b"lambda:0",
+    b"True,",
+    b"\\x",
+    b"{",
+]
+NPY_WORDS = [mutations.with_words(TYPES), mutations.with_words(SHAPES), mutations.with_words(FLAGS)]
+
+
+def npy_mutation(content: bytes, random: Random) -> bytes:
+    """Change the words of a header, of which the length is mostly put right, or the numbers."""
+    if random.random() < 0.6 or len(content) < 12 or content[6:7] not in (b"\1", b"\2", b"\3"):
+        return random.choice(mutations.BINARY)(content, random)
+    size = "<H" if content[6] == 1 else "<I"
+    start = 8 + struct.calcsize(size)
+    end = start + struct.unpack_from(size, content.ljust(12), 8)[0]
+    header = random.choice([*mutations.TEXT, *NPY_WORDS])(content[start:end].rstrip(), random) + b"\n"
+    if random.random() < 0.8:
+        header = header.rjust(end - start) if random.random() < 0.1 else header[:-1].ljust(end - start - 1) + b"\n"
+    length = len(header) if random.random() < 0.9 else end - start
+    return content[:8] + struct.pack(size, length % 65536) + header + content[end:]
+
+
+@cache
+def bomb() -> bytes:
+    """An archive that grows a thousand times, to 120 MB."""
+    return archived(compress=True, points=np.zeros((5_000_000, 3)))
+
+
+def repacked(content: bytes, random: Random) -> bytes:
+    """An archive of damaged arrays, or with a member more."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except Exception:
+        return content
+    if not members or random.random() < 0.01:
+        return bomb()
+    name = random.choice(list(members))
+    if random.random() < 0.3:
+        members[random.choice(["normals.npy", "points.npy", "a.npy", "note.txt"])] = random.choice(NPY_FILES)
+    else:
+        members[name] = npy_mutation(members[name], random)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", random.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as archive:
+        for member, data in members.items():
+            archive.writestr(zipfile.ZipInfo(member), data)
+    return file.getvalue()
