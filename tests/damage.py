@@ -13,3 +13,10 @@ def damaged(content: bytes, seed: int) -> bytes:
     for place in random.integers(0, len(content), changes):
         changed[place] = random.integers(0, 256)
     return bytes(changed)
+
+
+def flipped(content: bytes, random: np.random.Generator) -> bytes:
+    """The content with one of its bits flipped."""
+    changed = bytearray(content)
+    changed[random.integers(len(content))] ^= 1 << int(random.integers(8))
+    return bytes(changed)

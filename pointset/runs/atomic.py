@@ -1,24 +1,91 @@
 """Files that are complete at every moment: written beside their place, flushed to the disk, renamed."""
 
+import errno
 import json
 import os
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pointset.errors import REPEATED, PointsetError, one_line
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a disk, a quota or a limit that is used up."""
+SPARE = 1 << 20
+"""Free bytes below which a failure to write that gives no such reason is put down to a full disk."""
+
+
+class DiskFullError(PointsetError):
+    """There is no room for a file; what was there before is as it was."""
+
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then rename it: readers see the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Let `write` fill a temporary file beside `path`, then rename it: readers see the old file or the new one.
+
+    Raises:
+        DiskFullError: there is no room for it.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with full_disk_told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with full_disk_told(path):  # seen before what was written is removed, which makes room
+                write(temporary)
+                sync(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def full_disk_told(path: Path) -> Iterator[None]:
+    """Raise a DiskFullError that names `path` where the block fails for want of room.
+
+    Libraries that write files by themselves report a full disk in words of their own (torch's archive: "enforce fail at
+    inline_container.cc"; numpy: "100 requested and 7 written"), so the disk is asked, too.
+    """
     try:
-        write(temporary)
-        sync(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except PointsetError:
+        raise
+    except Exception as error:
+        if reason := _want_of_room(path.parent, error):
+            raise DiskFullError(
+                f"{path} cannot be written ({reason}): make room and start the same command again"
+            ) from error
+        raise
+
+
+def _want_of_room(folder: Path, error: Exception) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    if number is not None:
+        return os.strerror(number) if number in FULL else ""
+    with suppress(OSError):
+        return os.strerror(errno.ENOSPC) if shutil.disk_usage(folder).free < SPARE else ""
+    return ""
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files that killed processes left in a folder; those of living ones stay."""
+    for path in folder.glob(".*.tmp"):
+        writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
+        if writer and not _lives(int(writer[1])):
+            path.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    if os.name != "posix":
+        return True  # asking there with `os.kill` would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # another user's; no number of a process
+        pass
+    return True
 
 
 def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
@@ -41,7 +108,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON atomically."""
-    write_text(path, json.dumps(value, indent=2) + "\n")
+    write_text(path, as_json(value))
+
+
+def as_json(value: Any) -> str:
+    """The JSON that is written: indented, with a newline at its end."""
+    return json.dumps(value, indent=2) + "\n"
 
 
 def read_json(path: Path) -> Any:

@@ -1,12 +1,45 @@
-"""A folder belongs to what its description says: the same work goes on in it, other work is refused."""
+"""A folder belongs to one process at a time, and to what its description says: other work in it is refused."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from pointset.errors import PointsetError, quoted
-from pointset.runs.atomic import read_json, write_json
+from pointset.runs import digests
+from pointset.runs.atomic import full_disk_told, sweep
+
+LOCK = ".lock"
+
+
+@contextmanager
+def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Iterator[None]:
+    """Own a folder inside the block: it is made if need be, and what killed processes left half written is removed.
+
+    Args:
+        folder: that this process is about to write into.
+        busy: the error where another process owns it.
+        lock: name of the file that is locked.
+        wait: seconds to wait for another process.
+
+    Raises:
+        PointsetError: another process owns it, or its disk is full.
+    """
+    held = FileLock(folder / lock, timeout=wait)
+    try:
+        with full_disk_told(folder / lock):
+            folder.mkdir(parents=True, exist_ok=True)
+            held.acquire()
+    except Timeout as error:
+        raise PointsetError(busy) from error
+    try:
+        sweep(folder)
+        yield
+    finally:
+        held.release()
 
 
 def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
@@ -19,23 +52,36 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
         what: what the folder holds, in a word: "run".
 
     Raises:
-        PointsetError: the folder holds other work; the first difference is named.
+        PointsetError: the folder holds other work (the first difference is named), or the description is damaged.
     """
     if file.exists():
         check_claim(file, description, parts, what)
     else:
-        write_json(file, _as_json(description))
+        digests.write_json(file, _as_json(description))
 
 
 def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
     """The check of `claim` alone: a folder without a description passes, and stays as it is."""
     if not file.exists():
         return
-    mine, theirs = _as_json(description), read_json(file)
+    mine, theirs = _as_json(description), read_description(file, what)
     for part in parts:
         if theirs.get(part) != mine.get(part):
             difference = _first_difference(theirs.get(part), mine.get(part), part)
             raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
+
+
+def read_description(file: Path, what: str) -> dict[str, Any]:
+    """A description that `claim` wrote.
+
+    Raises:
+        PointsetError: it is damaged.
+    """
+    remedy = f"delete {file.parent} and start the same command again"
+    found = digests.read_json(file, remedy)
+    if not isinstance(found, dict):
+        raise PointsetError(f"{file} does not describe a {what}: restore it from a copy, or {remedy}")
+    return found
 
 
 def _as_json(description: dict[str, Any]) -> Any:

@@ -5,51 +5,39 @@
     checkpoint-0007/    everything needed to continue after epoch 7 (one folder at a time)
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
-Files are written beside their place, flushed to the disk and renamed into it.
+Files are written beside their place, flushed to the disk and renamed into it. The folder, and each checkpoint, has a
+SHA256SUMS of them: whatever is read is first compared with its digest (see `pointset.runs.digests`).
 """
 
 import json
-import pickle
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import torch
-from filelock import FileLock, Timeout
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from safetensors.torch import load as load_tensors
+from torch import nn
 
 from pointset.errors import PointsetError
-from pointset.runs.atomic import read_json, sync, sync_folder, write_atomically, write_text
-from pointset.runs.claims import claim
+from pointset.runs import digests
+from pointset.runs.atomic import full_disk_told, sync, sync_folder
+from pointset.runs.claims import claim, owned, read_description
+from pointset.training.contents import (
+    Checkpoint,
+    Row,
+    Weights,
+    as_files,
+    as_safetensors,
+    load_weights,
+    parse_history,
+    parse_lines,
+    parse_optimizer,
+)
 from pointset.zoo.carried import source_digests
 from pointset.zoo.models import Spec, build_model
 from pointset.zoo.names import missing_parts
 from pointset.zoo.options import ModelOptions
-
-Weights = dict[str, Tensor]
-Row = dict[str, Any]
-T = TypeVar("T")
-
-
-@dataclass
-class Checkpoint:
-    """The state of a training after some epochs."""
-
-    weights: Weights
-    optimizer: dict[str, Any]
-    history: list[Row] = field(default_factory=list)
-    best: Weights | None = None
-    """Weights of the best validation accuracy so far, under early stopping."""
-
-    @property
-    def epoch(self) -> int:
-        """Finished epochs."""
-        return len(self.history)
 
 
 class RunFolder:
@@ -65,18 +53,11 @@ class RunFolder:
         Raises:
             PointsetError: another process trains in it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / ".lock", blocking=False)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise PointsetError(
-                f"another process is training in {self.path}: wait for it, or give another folder"
-            ) from error
-        try:
+        busy = f"another process is training in {self.path}: wait for it, or give another folder"
+        with owned(self.path, busy):
+            for left in self.path.glob(".checkpoint-*.tmp"):
+                shutil.rmtree(left)
             yield
-        finally:
-            lock.release()
 
     def claim(self, description: dict[str, Any]) -> None:
         """Write run.json, or check that the existing one describes the same run.
@@ -89,6 +70,11 @@ class RunFolder:
         file = self.path / "run.json"
         if not self.finished and not self._checkpoints():
             file.unlink(missing_ok=True)
+        elif not file.exists():
+            raise PointsetError(
+                f"{file} is missing, so nothing says what was trained there: restore it from a copy, or delete "
+                f"{self.path} and start the same training again"
+            )
         claim(file, description, ("model", "data", "recipe", "seed"), "run")
 
     @property
@@ -97,22 +83,26 @@ class RunFolder:
         return (self.path / "model.safetensors").exists()
 
     def history(self) -> list[Row]:
-        """The finished epochs."""
-        return _intact(self.path / "history.jsonl", _read_lines)
+        """The finished epochs.
+
+        Raises:
+            PointsetError: the file of them is damaged.
+        """
+        return digests.parse(self.path / "history.jsonl", parse_lines, "the history of a run", self._anew)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Add a checkpoint, then drop the ones before it."""
         target = self.path / f"checkpoint-{checkpoint.epoch:04d}"
         temporary = self.path / f".{target.name}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        save_weights(checkpoint.weights, temporary / "weights.safetensors")
-        torch.save(checkpoint.optimizer, temporary / "optimizer.pt")
-        (temporary / "history.json").write_text(json.dumps(checkpoint.history), encoding="utf-8")
-        if checkpoint.best is not None:
-            save_weights(checkpoint.best, temporary / "best.safetensors")
-        sync_folder(temporary)
-        temporary.replace(target)
+        try:
+            with full_disk_told(temporary):
+                temporary.mkdir(parents=True)
+                digests.fill(temporary, as_files(checkpoint))
+                sync_folder(temporary)
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
         sync(self.path)
         self._write_history(checkpoint.history)
         self._drop_checkpoints(keep=target)
@@ -127,20 +117,28 @@ class RunFolder:
         if not folders:
             return None
         newest = folders[-1]
+        remedy = f"delete {newest} and start the same training again, from its beginning"
         best = newest / "best.safetensors"
         checkpoint = Checkpoint(
-            weights=_intact(newest / "weights.safetensors", load_file),
-            optimizer=_intact(newest / "optimizer.pt", _load_optimizer),
-            history=read_json(newest / "history.json"),
-            best=_intact(best, load_file) if best.exists() else None,
+            weights=digests.parse(newest / "weights.safetensors", load_tensors, "weights", remedy),
+            optimizer=digests.parse(newest / "optimizer.pt", parse_optimizer, "the state of an optimizer", remedy),
+            history=digests.parse(newest / "history.json", parse_history, "the history of a run", remedy),
+            best=digests.parse(best, load_tensors, "weights", remedy)
+            if best.name in digests.read_list(newest)
+            else None,
         )
         self._write_history(checkpoint.history)
         return checkpoint
 
     def finish(self, weights: Weights) -> None:
         """Write the trained weights, which marks the run as finished."""
-        write_atomically(self.path / "model.safetensors", lambda temporary: save_weights(weights, temporary))
+        digests.write(self.path / "model.safetensors", as_safetensors(weights))
         self._drop_checkpoints()
+
+    def tidy(self) -> None:
+        """Drop the checkpoint that a kill left in a finished run."""
+        if self.finished:
+            self._drop_checkpoints()
 
     def weights(self) -> Weights:
         """The trained weights.
@@ -154,7 +152,11 @@ class RunFolder:
             )
         if not self.finished:
             raise PointsetError(f"{self.path} is not finished: start the same training again to continue it")
-        return _intact(self.path / "model.safetensors", load_file)
+        return digests.parse(self.path / "model.safetensors", load_tensors, "weights", self._anew)
+
+    @property
+    def _anew(self) -> str:
+        return f"delete {self.path} and start the same training again"
 
     def _checkpoints(self) -> list[Path]:
         """Oldest first."""
@@ -162,36 +164,13 @@ class RunFolder:
         return sorted((path for path, number in numbers.items() if number.isdecimal()), key=lambda p: int(numbers[p]))
 
     def _drop_checkpoints(self, keep: Path | None = None) -> None:
-        for folder in [*self._checkpoints(), *self.path.glob(".checkpoint-*.tmp")]:
+        for folder in self._checkpoints():
             if folder != keep:
                 shutil.rmtree(folder)
 
     def _write_history(self, history: list[Row]) -> None:
-        write_text(self.path / "history.jsonl", "".join(json.dumps(row) + "\n" for row in history))
-
-
-def _intact(path: Path, read: Callable[[Path], T]) -> T:
-    """What `read` makes of a file; a damaged or missing one is an error that names it."""
-    try:
-        return read(path)
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError, SafetensorError) as error:
-        raise PointsetError(f"{path} is damaged ({error}): delete its folder and start the training again") from error
-
-
-def _read_lines(path: Path) -> list[Row]:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    if not rows:
-        raise ValueError("it has no epoch")
-    return rows
-
-
-def _load_optimizer(path: Path) -> dict[str, Any]:
-    return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def save_weights(weights: Weights, path: Path) -> None:
-    """Write a state dict as safetensors."""
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, path)
+        lines = "".join(json.dumps(row) + "\n" for row in history)
+        digests.write_text(self.path / "history.jsonl", lines)
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:
@@ -220,35 +199,34 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     """
     folder = RunFolder(Path(path))
     weights = folder.weights()
-    description = read_json(folder.path / "run.json")
-    if not isinstance(description, dict) or not {"model", "data", "recipe"} <= set(description):
-        raise PointsetError(f"{folder.path / 'run.json'} does not describe a run: restore it or train again")
-    model = description["model"]
+    description = read_description(folder.path / "run.json", "run")
+    remedy = "restore it from a copy, or train again"
+    model, data = description.get("model"), description.get("data")
+    if not isinstance(model, dict) or not isinstance(data, dict) or "recipe" not in description:
+        raise PointsetError(f"{folder.path / 'run.json'} does not describe a run: {remedy}")
     if "name" not in model:
         raise PointsetError(
-            f"{path} holds a model of your own ({model['class']}): build it and load model.safetensors into it"
+            f"{path} holds a model of your own ({model.get('class')}): build it and load model.safetensors into it"
         )
-    classes = description["data"].get("classes")
-    if not isinstance(classes, list) or len(classes) != model["classes"]:
+    classes = data.get("classes")
+    if not isinstance(classes, list) or len(classes) != model.get("classes"):
         raise PointsetError(
-            f"{folder.path / 'run.json'} does not name the {model['classes']} classes that its model tells apart: "
-            "restore it or train again"
+            f"{folder.path / 'run.json'} does not name the {model.get('classes')} classes that its model tells apart: "
+            f"{remedy}"
         )
     if missing := missing_parts(model["name"]):
         raise PointsetError(
             f"{path} holds a {model['name']}, and {missing} is not registered: run the code that registers it first "
             "(pointset.register_pooling or register_encoder)"
         )
-    options = ModelOptions.from_dict(model["options"])
-    built = build_model(Spec(model["name"], model["classes"], model["inputs"], model["seed"], options))
-    _fill(built, weights, folder.path)
+    built = _build(model, folder.path / "run.json")
+    load_weights(built, weights, f"model.safetensors in {path}")
     return built.eval(), description
 
 
-def _fill(model: nn.Module, weights: Weights, path: Path) -> None:
+def _build(model: dict[str, Any], file: Path) -> nn.Module:
     try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise PointsetError(
-            f"{path}: model.safetensors does not fit the model that run.json describes: restore the two as they were"
-        ) from error
+        options = ModelOptions.from_dict(model["options"])
+        return build_model(Spec(model["name"], model["classes"], model["inputs"], model["seed"], options))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PointsetError(f"{file} does not describe a model: restore it from a copy, or train again") from error

@@ -25,7 +25,7 @@ from pointset.configuration import check_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.runs.provenance import origin
-from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model
+from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model, load_weights
 from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
 from pointset.training.memory import kept_memory
@@ -114,7 +114,7 @@ def fit_objective(
         if finished is None:
             with kept_memory() if processes.device.type == "cpu" else nullcontext():
                 return training.run(progress)
-        model.load_state_dict(finished[0])
+        load_weights(model, finished[0], f"the run in {run}")
         return _fitted(model, finished[1], recipe)
 
 
@@ -124,7 +124,11 @@ def _enter(
     """Lock a folder for as long as `held` and claim it; the weights and the history of a run that is finished."""
     held.enter_context(folder.locked())
     folder.claim(description)
-    return (folder.weights(), folder.history()) if folder.finished else None
+    if not folder.finished:
+        return None
+    weights, history = folder.weights(), folder.history()
+    folder.tidy()
+    return weights, history
 
 
 def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
@@ -262,8 +266,7 @@ class Training:
         if checkpoint is None:
             self.processes.start_alike(self.model)
         else:
-            self.model.load_state_dict(checkpoint.weights)
-            self.optimizer.load_state_dict(checkpoint.optimizer)
+            checkpoint.restore(self.model, self.optimizer)
             self.history, self.best = checkpoint.history, checkpoint.best
 
 

@@ -16,6 +16,7 @@ from pointset.comparison.progress import Estimate, State, estimate, status
 from pointset.comparison.runs import Finished, Run
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
+from pointset.runs import digests
 from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -108,10 +109,10 @@ def test_looking_changes_nothing(experiment, tmp_path):
 @pytest.mark.parametrize("look", [status, estimate])
 def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path):
     protocol = experiment.protocol() | {"threads": 7}
-    (tmp_path / "protocol.json").write_text(json.dumps(protocol))
+    digests.write_json(tmp_path / "protocol.json", protocol)
     with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 7 there and 1 here\)"):
         look(experiment, tmp_path)
-    (tmp_path / "protocol.json").write_text(json.dumps(experiment.protocol()))
+    digests.write_json(tmp_path / "protocol.json", experiment.protocol())
     assert status(experiment, tmp_path)
 
 

@@ -1,16 +1,22 @@
 """Run folders: damage is named, two processes never share one, a description without a run is no run."""
 
+import io
 import json
 import multiprocessing
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from damage import flipped
 from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
+from pointset.runs import digests
 from pointset.training.checkpoints import Checkpoint, RunFolder, load_run
 from pointset.training.recipe import Recipe
 
@@ -38,7 +44,7 @@ def begun(folder: Path, epochs: int = 1) -> RunFolder:
     model, run = small(), RunFolder(folder)
     optimizer = torch.optim.AdamW(model.parameters())
     run.claim({"model": {}, "data": {}, "recipe": {}, "seed": 0})
-    history = [{"epoch": epoch + 1} for epoch in range(epochs)]
+    history = [{"epoch": epoch + 1, "loss": 1.0, "seconds": 0.1} for epoch in range(epochs)]
     run.save(Checkpoint(model.state_dict(), optimizer.state_dict(), history, model.state_dict()))
     return run
 
@@ -58,7 +64,7 @@ def damage(file: Path, how: str) -> None:
 def test_a_damaged_finished_run_is_named(name, how, finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     damage(folder / name, how)
-    with pytest.raises(PointsetError, match=name):
+    with pytest.raises(PointsetError, match=f"{name} has changed since it was written"):
         load_run(folder)
 
 
@@ -66,25 +72,84 @@ def test_a_damaged_finished_run_is_named(name, how, finished, tmp_path):
 def test_a_damaged_history_is_named(how, finished, train, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     damage(folder / "history.jsonl", how)
-    if how == "truncated":  # in mid-line, wherever half of the file is
-        (folder / "history.jsonl").write_text('{"epoch": 1}\n{"epo')
-    with pytest.raises(PointsetError, match=r"history\.jsonl is damaged"):
+    with pytest.raises(PointsetError, match=r"history\.jsonl (has changed|is missing)"):
         pointset.fit(small(), train, SHORT, run=folder)
 
 
-@pytest.mark.parametrize("how", ["truncated", "empty"])
-@pytest.mark.parametrize("name", ["weights.safetensors", "optimizer.pt", "history.json", "best.safetensors"])
+CHECKPOINT = ["weights.safetensors", "optimizer.pt", "history.json", "best.safetensors"]
+
+
+@pytest.mark.parametrize("how", ["truncated", "empty", "missing"])
+@pytest.mark.parametrize("name", [*CHECKPOINT, "SHA256SUMS"])
 def test_a_damaged_checkpoint_is_named(name, how, tmp_path):
     run = begun(tmp_path)
     damage(tmp_path / "checkpoint-0001" / name, how)
-    with pytest.raises(PointsetError, match=f"checkpoint-0001/{name} is"):
+    with pytest.raises(PointsetError, match=f"checkpoint-0001/.*{name}"):
         run.load()
+
+
+@pytest.mark.parametrize("name", CHECKPOINT)
+def test_any_flipped_bit_of_a_checkpoint_is_seen(name, tmp_path):
+    run = begun(tmp_path)
+    file = tmp_path / "checkpoint-0001" / name
+    content, random = file.read_bytes(), np.random.default_rng(0)
+    for _ in range(20):
+        file.write_bytes(flipped(content, random))
+        with pytest.raises(PointsetError, match=f"{name} has changed since it was written"):
+            run.load()
+    file.write_bytes(content)
+    assert run.load().epoch == 1
+
+
+def pickled(content: object) -> bytes:
+    stream = io.BytesIO()
+    torch.save(content, stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("optimizer.pt", pickled([1, 2])),
+        ("optimizer.pt", pickled({"state": {}})),
+        ("history.json", b"{}"),
+        ("history.json", b"[]"),
+        ("history.json", b"[3]"),
+        ("history.json", b'[{"epoch": 2, "loss": 1.0, "seconds": 1.0}]'),
+        ("history.json", b'[{"epoch": 1, "loss": "low", "seconds": 1.0}]'),
+        ("history.json", b'[{"epoch": 1}]'),
+        ("weights.safetensors", b"no weights"),
+        ("optimizer.pt", b"no optimizer"),
+        ("history.json", b"[" * 100_000),
+    ],
+)
+def test_a_whole_file_of_a_checkpoint_that_holds_something_else_is_named(name, content, tmp_path):
+    run = begun(tmp_path)
+    digests.write(tmp_path / "checkpoint-0001" / name, content)
+    with pytest.raises(PointsetError, match=f"checkpoint-0001/{name} does not hold"):
+        run.load()
+
+
+@pytest.mark.parametrize("other", [{"dim": 24}, {"heads": 2, "layers": 3}])
+def test_a_checkpoint_of_another_model_or_optimizer_is_refused(other, tmp_path):
+    run, model = begun(tmp_path), small()
+    state = pointset.create_model("isab4-pma", classes=3, **other)
+    moved = torch.optim.AdamW(state.parameters())
+    with pytest.raises(PointsetError, match="does not fit the model"):
+        run.load().restore(state, moved)
+    for parameter in state.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    moved.step()
+    checkpoint = run.load()
+    checkpoint.optimizer = moved.state_dict()
+    with pytest.raises(PointsetError, match="state of the optimizer is not that of this training"):
+        checkpoint.restore(model, torch.optim.AdamW(model.parameters()))
 
 
 def test_weights_of_another_model_are_refused(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     text = (folder / "run.json").read_text()
-    (folder / "run.json").write_text(text.replace('"dim": 16', '"dim": 32'))
+    digests.write_text(folder / "run.json", text.replace('"dim": 16', '"dim": 32'))
     with pytest.raises(PointsetError, match="does not fit the model"):
         load_run(folder)
 
@@ -94,17 +159,62 @@ def test_another_list_of_classes_is_refused(classes, finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     about = json.loads((folder / "run.json").read_text())
     about["data"]["classes"] = json.loads(classes)
-    (folder / "run.json").write_text(json.dumps(about))
+    digests.write_json(folder / "run.json", about)
     with pytest.raises(PointsetError, match="does not name the 3 classes that its model tells apart"):
         load_run(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda about: [about],
+        lambda about: about | {"model": "isab4-pma"},
+        lambda about: about | {"data": None},
+        lambda about: about | {"model": {"name": "isab4-pma", "classes": 3}},
+        lambda about: about | {"model": about["model"] | {"inputs": "three"}},
+        lambda about: about | {"model": about["model"] | {"options": 3}},
+    ],
+)
+def test_a_whole_description_of_something_else_is_refused(change, finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    digests.write_json(folder / "run.json", change(json.loads((folder / "run.json").read_text())))
+    with pytest.raises(PointsetError, match=r"run\.json does not describe a"):
+        load_run(folder)
+
+
+def test_weights_without_a_description_are_not_taken_for_those_of_this_training(finished, train, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / "run.json").unlink()
+    with pytest.raises(PointsetError, match=r"run\.json is missing"):
+        pointset.fit(small(), train, SHORT, run=folder)
+
+
+def test_what_killed_trainings_left_is_removed_and_what_living_ones_write_is_not(train, tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    dead = [tmp_path / f".history.jsonl.{ended.pid}.tmp", tmp_path / ".checkpoint-0003.tmp" / "optimizer.pt"]
+    living = tmp_path / f".mine.png.{os.getppid()}.tmp"
+    for file in (*dead, living):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"half")
+    with RunFolder(tmp_path).locked():
+        assert {path.name for path in tmp_path.iterdir()} == {".lock", living.name}
+
+
+def test_a_checkpoint_that_a_kill_left_in_a_finished_run_is_dropped(finished, train, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    shutil.copytree(begun(tmp_path / "other").path / "checkpoint-0001", folder / "checkpoint-0002")
+    pointset.fit(small(), train, SHORT, run=folder)
+    assert not list(folder.glob("checkpoint-*"))
 
 
 def test_the_newest_checkpoint_is_the_one_of_the_highest_number(tmp_path):
     run = begun(tmp_path, epochs=2)
     for name in ("checkpoint-10000", "checkpoint-9999", "checkpoint-of-mine"):
         shutil.copytree(tmp_path / "checkpoint-0002", tmp_path / name)
-    (tmp_path / "checkpoint-10000" / "history.json").write_text('[{"epoch": 10000}]')
-    assert run.load().history == [{"epoch": 10000}]
+    third = [{"epoch": epoch, "loss": 1.0, "seconds": 0.1} for epoch in (1, 2, 3)]
+    digests.write_json(tmp_path / "checkpoint-10000" / "history.json", third)
+    assert run.load().history == third
 
 
 @pytest.mark.slow

@@ -92,7 +92,11 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
     whole = (tmp_path / "whole" / "model.safetensors").read_bytes()
     assert (killed / "model.safetensors").read_bytes() == whole
     assert numbers(RunFolder(killed).history()) == numbers(RunFolder(tmp_path / "whole").history())
-    assert {path.name for path in killed.iterdir()} - {".lock"} == {"history.jsonl", "model.safetensors", "run.json"}
+    assert {path.name for path in killed.iterdir()} - {".lock", "SHA256SUMS"} == {
+        "history.jsonl",
+        "model.safetensors",
+        "run.json",
+    }
 
 
 def wait_for_epochs(run: Path, epochs: int, process: subprocess.Popen) -> None:
@@ -236,7 +240,11 @@ def test_checkpoints_need_no_pickle(train, tmp_path, monkeypatch):
         pointset.fit(small(), train, replace(SHORT, epochs=3), run=tmp_path)
     (checkpoint,) = tmp_path.glob("checkpoint-*")
     assert checkpoint.name == "checkpoint-0002"
-    assert {path.name for path in checkpoint.iterdir()} == {"weights.safetensors", "optimizer.pt", "history.json"}
+    assert {path.name for path in checkpoint.iterdir()} - {"SHA256SUMS"} == {
+        "weights.safetensors",
+        "optimizer.pt",
+        "history.json",
+    }
     torch.load(checkpoint / "optimizer.pt", weights_only=True)
     lines = (tmp_path / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
