@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pointset.errors import PointsetError
+from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs.atomic import as_json, full_disk_told, write_atomically
 
 SUMS = "SHA256SUMS"
@@ -137,7 +137,7 @@ def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T
     except PointsetError:
         raise
     except Exception as error:  # torch, numpy and safetensors raise a dozen kinds
-        fault = " ".join(str(error).split())[:120] or type(error).__name__
+        fault = one_line(error, QUOTED) or type(error).__name__
         raise DamagedError(f"{path} does not hold {what} ({fault}): restore it from a copy, or {remedy}") from error
 
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line
 
 Weights = dict[str, Tensor]
 Row = dict[str, Any]
@@ -45,7 +45,7 @@ class Checkpoint:
                     raise ValueError("a tensor of it has another shape than its parameter")
         except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PointsetError(
-                f"the checkpoint's state of the optimizer is not that of this training ({error}): delete the "
+                f"the checkpoint's state of the optimizer is not that of this training ({one_line(error, REPEATED)}): delete the "
                 "checkpoint and start the same training again, from its beginning"
             ) from error
 
