@@ -45,8 +45,8 @@ class Checkpoint:
                     raise ValueError("a tensor of it has another shape than its parameter")
         except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PointsetError(
-                f"the checkpoint's state of the optimizer is not that of this training ({one_line(error, REPEATED)}): delete the "
-                "checkpoint and start the same training again, from its beginning"
+                f"the checkpoint's state of the optimizer is not that of this training ({one_line(error, REPEATED)}): "
+                "delete the checkpoint and start the same training again, from its beginning"
             ) from error
 
 
