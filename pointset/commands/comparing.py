@@ -103,5 +103,5 @@ def _check_flags(file: Path, sets: DataOptions, model: ModelOptions, recipe: Rec
         if given is not usual:
             normal = usual.as_dict()
             # A flag that repeats a default cannot be told from those that were not given.
-            what = next((name for name, value in given.as_dict().items() if value != normal[name]), group)
+            what = next((name for name, value in given.as_dict().items() if value != normal.get(name)), group)
             raise PointsetError(f"{file} decides {what}: change it there, in a copy of the file, or leave it out")

@@ -1,8 +1,11 @@
 """Normalisations of point clouds: of batches `points [B, n, 3]`, and of one cloud that arrives in pieces.
 
-A mask [B, n] is True at real points; padded rows do not count, and come out as zeros.
+A mask [B, n] is True at real points; padded rows do not count, and come out as zeros. Coordinates may be as large or as
+small as their type holds: a cloud whose squares would overflow or vanish is measured in a unit of its own. The unit is
+a power of two, so that a shape gives the same numbers at any size, to rounding.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +15,7 @@ from torch import Tensor
 
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
+from pointset.inputs import InputError, described, is_mask, mask_error
 
 ROWS = 65_536
 """Points of a cloud in pieces that are normalised at a time."""
@@ -28,12 +32,19 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
         mask: bool [B, n], True at real points; None when all are.
 
     Returns:
-        [B, n, 3]. A cloud without extent, or with no real point, gives zeros (except under "none").
+        [B, n, 3]. A cloud without extent, or with no real point, gives zeros (except under "none"), and one that is
+        not finite gives NaN.
 
     Raises:
-        PointsetError: `how` is unknown; the known names are listed.
+        PointsetError: `how` is unknown (the known names are listed), or points or mask have another type or shape.
     """
-    return normalization(how)(points, mask)
+    change = normalization(how)
+    if not isinstance(points, Tensor) or points.dim() != 3 or points.shape[2] != 3 or not points.is_floating_point():
+        alone = ": for one cloud give points[None]" if getattr(points, "ndim", 0) == 2 else ""
+        raise InputError(f"points must be a floating tensor [B, n, 3], got {described(points)}{alone}")
+    if mask is not None and not is_mask(mask, points):
+        raise mask_error(mask, points)
+    return change(points, mask)
 
 
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
@@ -73,10 +84,7 @@ def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:
 
 def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
     """Mean of the points at the origin, the farthest at distance 1 (PointNet, arXiv 1612.00593, sec. 5.1)."""
-    centred = _zero_padding(_away_from_zero(points, mask, dims=(1,)), mask)
-    centred = _zero_padding(centred - centred.sum(1, keepdim=True) / _count(points, mask), mask)
-    radius = torch.linalg.vector_norm(centred, dim=2, keepdim=True).amax(1, keepdim=True)
-    return centred / torch.where(radius > 0, radius, 1)
+    return _normalized(points, mask, (1,), _radius)
 
 
 def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -85,11 +93,7 @@ def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
     As in the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825),
     without their clipping of coordinates beyond 100 times the mean absolute one.
     """
-    numbers = 3 * _count(points, mask)
-    centred = _zero_padding(_away_from_zero(points, mask, dims=(1, 2)), mask)
-    centred = _zero_padding(centred - centred.sum((1, 2), keepdim=True) / numbers, mask)
-    deviation = (centred.square().sum((1, 2), keepdim=True) / numbers).sqrt()
-    return centred / torch.where(deviation > 0, deviation, 1)
+    return _normalized(points, mask, (1, 2), _deviation)
 
 
 def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -104,10 +108,54 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
 }
 
 
+def _normalized(
+    points: Tensor, mask: Tensor | None, dims: tuple[int, ...], size_of: Callable[[Tensor, Tensor | int], Tensor]
+) -> Tensor:
+    """Clouds less their means over the dimensions, divided by their sizes [B, 1, 1]; a size of zero divides nothing."""
+    if not points.numel():
+        return points
+    count = _count(points, mask)
+    centred = _centred(_away_from_zero(points, mask, dims), mask, dims, count)
+    size = size_of(centred, count)
+    kind = torch.finfo(points.dtype)
+    least = math.sqrt(kind.tiny / kind.eps)  # the squares of what is smaller are not exact
+    smallest, largest = size.aminmax()
+    if not (smallest > least and largest < math.inf):
+        measured = (size > least) & (size < math.inf)
+        centred = torch.where(measured, centred, _centred(_in_own_unit(points, mask, dims), mask, dims, count))
+        size = torch.where(measured, size, size_of(centred, count))
+        size = torch.where(size == 0, 1, size)
+    return centred / size
+
+
+def _radius(centred: Tensor, count: Tensor | int) -> Tensor:
+    return torch.linalg.vector_norm(centred, dim=2, keepdim=True).amax(1, keepdim=True)
+
+
+def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
+    return (centred.square().sum((1, 2), keepdim=True) / (3 * count)).sqrt()
+
+
 def _away_from_zero(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
     """Points relative to their lowest corner: a constant cloud is exactly zero, a distant one keeps its digits."""
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
-    return points - real.amin(dims, keepdim=True)
+    return _zero_padding(points - real.amin(dims, keepdim=True), mask)
+
+
+def _in_own_unit(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
+    """As `_away_from_zero`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor vanish."""
+    return _largest_to_one(_away_from_zero(_largest_to_one(_zero_padding(points, mask)), mask, dims))
+
+
+def _largest_to_one(points: Tensor) -> Tensor:
+    largest = points.abs().amax((1, 2), keepdim=True)
+    mantissa, _ = torch.frexp(largest)
+    return points / torch.where(largest > 0, largest / (2 * mantissa), 1)  # ldexp's own factor can be infinite
+
+
+def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: Tensor | int) -> Tensor:
+    numbers = 3 * count if 2 in dims else count
+    return _zero_padding(points - points.sum(dims, keepdim=True) / numbers, mask)
 
 
 def _zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
@@ -135,16 +183,18 @@ class _Frame:
 
 def _frame(points: Points, *, by_axis: bool) -> _Frame:
     """Mean point and largest distance from it, or (not `by_axis`) mean and standard deviation of all numbers."""
-    origin, total, count = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0
+    origin, total, count, reach = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0, 0.0
     for block in points():
         if not count:
             origin = block[0, : 3 if by_axis else 1].clone()
         seen = block - origin
         total = total + (seen.sum(dim=0) if by_axis else seen.sum())
         count += len(block)
+        reach = max(reach, float(seen.abs().amax()))
     frame = _Frame(origin, total / max(count if by_axis else 3 * count, 1), torch.ones(()))
+    unit = 2.0 ** min(max(math.frexp(reach)[1], -1000), 1000)  # in which squares neither overflow nor vanish
     spread = torch.zeros((), dtype=torch.float64)
     for block in points():
-        squares = frame.centred(block).square_()
+        squares = frame.centred(block).div_(unit).square_()
         spread = torch.maximum(spread, squares.sum(dim=1).amax()) if by_axis else spread + squares.sum() / (3 * count)
-    return _Frame(origin, frame.shift, torch.where(spread > 0, spread.sqrt(), 1.0))
+    return _Frame(origin, frame.shift, torch.where(spread > 0, spread.sqrt() * unit, 1.0))

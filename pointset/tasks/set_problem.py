@@ -36,6 +36,8 @@ TRAINING = (
     "optimizer",
     "learning_rate",
     "weight_decay",
+    "momentum",
+    "nesterov",
     "schedule",
     "warmup",
     "step_every",

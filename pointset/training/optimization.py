@@ -1,6 +1,7 @@
 """How weights move: the optimizer, and the learning rate of each step."""
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,16 +13,25 @@ UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torc
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Adam or AdamW; decay on matrices only, never on norms, biases, inducing points or seeds."""
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, fused=True)
+    """The recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
+    groups = _groups(model, recipe.decay)
+    match recipe.optimizer:
+        case "adamw":
+            return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+        case "adam":
+            return torch.optim.Adam(groups, lr=recipe.learning_rate, fused=True)
+        case "sgd":
+            momentum, nesterov = recipe.inertia, recipe.nesterov
+            return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=momentum, nesterov=nesterov, fused=True)
+
+
+def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
     decayed: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
         (decayed if matrix else rest).append(parameter)
-    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": rest, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    return [{"params": decayed, "weight_decay": decay}, {"params": rest, "weight_decay": 0.0}]
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:

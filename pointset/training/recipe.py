@@ -1,10 +1,12 @@
 """How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pointset.configuration import Checked, Count, NonNegative, Positive, Share
 from pointset.errors import PointsetError
+
+STEP_EVERY, STEP_FACTOR = 20_000, 0.3
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -19,19 +21,24 @@ class Recipe(Checked):
     """Optimiser steps in all, in place of `epochs`; the last epoch is cut short."""
     batch_size: Count = 32
     """Shapes per step."""
-    optimizer: Literal["adamw", "adam"] = "adamw"
-    """AdamW decays weights directly; Adam adds no decay."""
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), or stochastic gradient descent with momentum."""
     learning_rate: Positive = 1e-3
     """Peak learning rate."""
-    weight_decay: NonNegative = 1e-2
-    """AdamW's decay, on matrices only: norms, biases, inducing points and seeds are left alone."""
+    weight_decay: NonNegative | None = None
+    """On matrices only: norms, biases, inducing points and seeds are left alone. AdamW shrinks the weights themselves;
+    with Adam and SGD it is an L2 penalty, added to the gradients. None is 0.01 for AdamW, and none for the others."""
+    momentum: Share | None = None
+    """Of SGD alone; None is 0.9."""
+    nesterov: bool = False
+    """Nesterov's momentum, of SGD alone."""
     schedule: Literal["cosine", "step", "constant"] = "cosine"
     """Learning rate after the warm-up: to zero along a cosine, by steps, or unchanged."""
     warmup: Share = 0.05
     """Share of all steps in which the rate rises linearly from zero."""
-    step_every: Count = 20_000
+    step_every: Count = STEP_EVERY
     """Steps between the drops of schedule "step"."""
-    step_factor: Positive = 0.3
+    step_factor: Positive = STEP_FACTOR
     """What each drop multiplies the rate by."""
     label_smoothing: Share = 0.1
     """Share of the target spread over all classes."""
@@ -54,3 +61,35 @@ class Recipe(Checked):
         super().__post_init__()
         if self.patience is not None and self.validation == 0.0:
             raise PointsetError(f"patience={self.patience} needs a validation split: set validation, such as 0.1")
+        if self.nesterov and self.momentum == 0.0:
+            raise PointsetError("nesterov needs a momentum above 0: set momentum, such as 0.9, or leave nesterov out")
+        only = {
+            "momentum": (self.momentum is not None, self.optimizer, "sgd", "optimizer"),
+            "nesterov": (self.nesterov, self.optimizer, "sgd", "optimizer"),
+            "step_every": (self.step_every != STEP_EVERY, self.schedule, "step", "schedule"),
+            "step_factor": (self.step_factor != STEP_FACTOR, self.schedule, "step", "schedule"),
+        }
+        for name, (given, chosen, needed, what) in only.items():
+            if given and chosen != needed:
+                raise PointsetError(
+                    f"{name}={getattr(self, name)} has no effect with {what} {chosen!r}: leave it out, or choose "
+                    f"{what} {needed!r}"
+                )
+
+    @property
+    def decay(self) -> float:
+        """The weight decay: as asked, or the optimizer's own."""
+        if self.weight_decay is not None:
+            return self.weight_decay
+        return 0.01 if self.optimizer == "adamw" else 0.0
+
+    @property
+    def inertia(self) -> float:
+        """The momentum of SGD: as asked, or 0.9."""
+        return 0.9 if self.momentum is None else self.momentum
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for JSON: numbers where None stands for one, and no momentum where it has none."""
+        fields = super().as_dict() | {"weight_decay": self.decay, "momentum": self.inertia}
+        unused = () if self.optimizer == "sgd" else ("momentum", "nesterov")
+        return {name: value for name, value in fields.items() if name not in unused}

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pointset.data.normalize import NORMALIZATIONS, normalize_points
+from pointset.data.normalize import NORMALIZATIONS, normalize_chunks, normalize_points
 from pointset.errors import PointsetError
 
 HOWS = sorted(NORMALIZATIONS)
@@ -70,11 +70,84 @@ def test_place_and_size_do_not_matter(how: str) -> None:
     )
 
 
+EXTREMES = [1e-38, 1e-25, 1e-12, 1e11, 1e19, 1e37]
+
+
 @pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
-@pytest.mark.parametrize("scale", [1e-12, 1e11])
-def test_extreme_sizes_stay_finite(how: str, scale: float) -> None:
-    points = clouds() * scale
-    torch.testing.assert_close(normalize_points(points, how), normalize_points(clouds(), how), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("scale", EXTREMES)
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, masked: bool) -> None:
+    points = clouds()
+    mask = torch.rand(5, 7, generator=torch.Generator().manual_seed(1)) < 0.6 if masked else None
+    usual = normalize_points(points, how, mask)
+    assert usual.abs().amax() > 0.9
+    torch.testing.assert_close(normalize_points(points * scale, how, mask), usual, rtol=1e-5, atol=2e-6)
+    # A neighbour of another size changes nothing.
+    mixed = normalize_points(torch.cat([points[:2] * scale, points[2:]]), how, mask)
+    assert torch.equal(mixed[2:], usual[2:])
+
+
+@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("step", [-100, -40, 40, 61, 90, 120])
+def test_a_power_of_two_changes_no_bit(how: str, step: int) -> None:
+    points = clouds()
+    scaled = torch.from_numpy(np.ldexp(points.numpy(), step))
+    assert torch.equal(normalize_points(scaled, how), normalize_points(points, how))
+
+
+@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+def test_the_whole_range_of_float32_is_centred(how: str) -> None:
+    """The extent, 6.6e38, is no float32."""
+    points = torch.tensor([[[3.3e38, 0.0, 0.0], [-3.3e38, 0.0, 0.0], [0.0, 3.3e38, 0.0], [0.0, -3.3e38, 0.0]]])
+    torch.testing.assert_close(normalize_points(points, how), normalize_points(points / 3.3e38, how))
+
+
+def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
+    points = torch.tensor([[[0.0, 1.0, 1.0], [1e-30, 1.0, 1.0], [2e-30, 1.0, 1.0]]])
+    expected = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
+    torch.testing.assert_close(normalize_points(points, "unit-sphere"), expected)
+
+
+@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e290])
+def test_pieces_in_double_precision_keep_their_shape_at_any_size(how: str, scale: float) -> None:
+    cloud = clouds(sets=1, points=50)[0].double()
+    pieces = torch.cat([piece.clone() for piece in normalize_chunks([cloud * scale], how, rows=16)()])
+    torch.testing.assert_close(pieces, normalize_points(cloud[None], how)[0])
+    torch.testing.assert_close(normalize_points(cloud[None] * scale, how), normalize_points(cloud[None], how))
+
+
+@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(how: str, value: float) -> None:
+    points = clouds()
+    usual = normalize_points(points, how)
+    points[1, 2, 0] = value
+    result = normalize_points(points, how)
+    assert result[1].isnan().all()
+    assert torch.equal(result[[0, 2, 3, 4]], usual[[0, 2, 3, 4]])
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_sets_of_no_points_stay_sets_of_no_points(how: str) -> None:
+    assert normalize_points(torch.empty(2, 0, 3), how).shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("points", "mask", "words"),
+    [
+        (torch.zeros(7, 3), None, r"float32 \[7, 3\]: for one cloud give points\[None\]"),
+        (torch.zeros(1, 7, 4), None, r"\[B, n, 3\], got float32 \[1, 7, 4\]"),
+        (torch.zeros(1, 7, 3, dtype=torch.int64), None, r"floating .* got int64 \[1, 7, 3\]"),
+        (np.zeros((1, 7, 3)), None, r"got float64 \[1, 7, 3\]"),
+        ([[1.0, 2.0, 3.0]], None, "got list"),
+        (torch.zeros(2, 7, 3), torch.ones(2, 6, dtype=torch.bool), r"mask must be bool \[2, 7\].* bool \[2, 6\]"),
+        (torch.zeros(2, 7, 3), torch.ones(2, 7), r"mask must be bool \[2, 7\].* float32 \[2, 7\]"),
+    ],
+)
+def test_wrong_points_and_masks_are_told_with_their_shapes(points: object, mask: object, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        normalize_points(points, "unit-sphere", mask)
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -1,0 +1,129 @@
+"""Recipes, what their optimizers do with a gradient, and the learning rates of their schedules."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.training.optimization import learning_rate, make_optimizer
+from pointset.training.recipe import Recipe
+
+
+def test_decay_leaves_vectors_inducing_points_and_seeds_alone():
+    model = pointset.create_model("isab4-pma", dim=16, norm="layer")
+    decayed, rest = make_optimizer(model, Recipe(weight_decay=0.1)).param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert {names[id(parameter)].split(".")[-1] for parameter in decayed["params"]} == {"weight"}
+    left_alone = {names[id(parameter)] for parameter in rest["params"]}
+    assert {"encoder.0.inducing_points", "pool.pma.seeds", "encoder.0.reads.norm_output.weight"} <= left_alone
+    assert (decayed["weight_decay"], rest["weight_decay"]) == (0.1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "vectors"),
+    [
+        ("rff-aggr.settransformer", {}, {"seed"}),
+        ("isab4-pma", {"trained_temperature": True, "score": "additive"}, {"log_temperature", "seeds"}),
+    ],
+)
+def test_no_vector_is_decayed_whoever_made_it(name, options, vectors):
+    model = pointset.create_model(name, dim=16, **options)
+    decayed, rest = make_optimizer(model, Recipe(weight_decay=0.1)).param_groups
+    names = {id(parameter): name.split(".")[-1] for name, parameter in model.named_parameters()}
+    assert vectors <= {names[id(parameter)] for parameter in rest["params"]}
+    assert not vectors & {names[id(parameter)] for parameter in decayed["params"]}
+
+
+def one_step(gradient: float, **changes) -> tuple[float, float]:
+    """Where a weight and a bias of 1.0 are after one step with the same gradient for both."""
+    model = nn.Linear(1, 1)
+    nn.init.ones_(model.weight)
+    nn.init.ones_(model.bias)
+    optimizer = make_optimizer(model, Recipe(learning_rate=0.1, **changes))
+    for parameter in model.parameters():
+        parameter.grad = torch.full_like(parameter, gradient)
+    optimizer.step()
+    return model.weight.item(), model.bias.item()
+
+
+@pytest.mark.parametrize(
+    ("options", "weight", "bias"),
+    [
+        # AdamW: w - rate decay w - rate sign(g). Adam: the penalty 5 w turns the sign. SGD: w - rate (g + decay w).
+        ({"optimizer": "adamw", "weight_decay": 5.0}, 1 - 0.5 + 0.1, 1 + 0.1),
+        ({"optimizer": "adam", "weight_decay": 5.0}, 1 - 0.1, 1 + 0.1),
+        ({"optimizer": "sgd", "weight_decay": 5.0}, 1 - 0.1 * (-2 + 5), 1 + 0.2),
+        ({"optimizer": "adamw"}, 1 - 0.001 + 0.1, 1 + 0.1),
+        ({"optimizer": "adam"}, 1 + 0.1, 1 + 0.1),
+        ({"optimizer": "sgd"}, 1 + 0.2, 1 + 0.2),
+        ({"optimizer": "sgd", "nesterov": True}, 1 + 0.2 * 1.9, 1 + 0.2 * 1.9),
+        ({"optimizer": "sgd", "nesterov": True, "momentum": 0.5}, 1 + 0.2 * 1.5, 1 + 0.2 * 1.5),
+    ],
+)
+def test_every_optimizer_decays_as_its_name_says(options, weight, bias):
+    assert one_step(-2.0, **options) == pytest.approx((weight, bias), abs=1e-6)
+
+
+def test_momentum_goes_on_where_the_gradient_ends():
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    optimizer = make_optimizer(model, Recipe(learning_rate=1.0, optimizer="sgd"))
+    places = []
+    for gradient in (-1.0, 0.0, 0.0):
+        model.weight.grad = torch.full_like(model.weight, gradient)
+        optimizer.step()
+        places.append(model.weight.item())
+    assert places == pytest.approx([1.0, 1.9, 2.71])
+
+
+def test_a_recipe_is_saved_with_what_its_optimizer_uses_and_no_more():
+    assert Recipe().as_dict()["weight_decay"] == 0.01
+    assert Recipe(optimizer="adam").as_dict()["weight_decay"] == 0.0
+    assert not {"momentum", "nesterov"} & set(Recipe().as_dict())
+    descent = Recipe(optimizer="sgd", nesterov=True).as_dict()
+    assert (descent["momentum"], descent["nesterov"], descent["weight_decay"]) == (0.9, True, 0.0)
+    assert Recipe.from_dict(descent).as_dict() == descent
+
+
+def rates(**changes) -> list[float]:
+    recipe = Recipe(learning_rate=1.0, **changes)
+    return [learning_rate(recipe, step, 100) for step in range(100)]
+
+
+def test_learning_rates_follow_the_schedule():
+    cosine = rates(schedule="cosine", warmup=0.1)
+    assert cosine[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert cosine[10] == 1.0
+    assert cosine[55] == pytest.approx(0.5)
+    assert cosine[99] == pytest.approx(0.5 * (1 + math.cos(math.pi * 89 / 90)))
+    step = rates(schedule="step", step_every=40, step_factor=0.3, warmup=0.0)
+    assert [step[0], step[39], step[40], step[80]] == pytest.approx([1.0, 1.0, 0.3, 0.09])
+    assert set(rates(schedule="constant", warmup=0.0)) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epochs": 0}, "epochs must be .* at least 1, got 0"),
+        ({"patience": 3}, "patience=3 needs a validation split"),
+        ({"validation": 1.0}, r"validation must be in \[0, 1\), got 1.0"),
+        ({"schedule": "linear"}, "schedule must be one of 'cosine', 'step', 'constant', got 'linear'"),
+        ({"learning_rate": 0.0}, "learning_rate must be .* above 0, got 0.0"),
+        ({"clip_norm": 0.0}, "clip_norm must be .* above 0, got 0.0"),
+        ({"step_factor": -0.3}, "step_factor .* got -0.3"),
+        ({"weight_decay": -0.1}, "weight_decay must be .* at least 0, got -0.1"),
+        ({"label_smoothing": 1}, "label_smoothing .* got 1"),
+        ({"momentum": 0.8}, "momentum=0.8 has no effect with optimizer 'adamw'"),
+        ({"optimizer": "adam", "nesterov": True}, "nesterov=True has no effect with optimizer 'adam'"),
+        ({"optimizer": "sgd", "nesterov": True, "momentum": 0.0}, "nesterov needs a momentum"),
+        ({"optimizer": "sgd", "momentum": 1.0}, r"momentum must be in \[0, 1\), got 1.0"),
+        ({"step_every": 100}, "step_every=100 has no effect with schedule 'cosine'"),
+        ({"schedule": "constant", "step_factor": 0.5}, "step_factor=0.5 has no effect with schedule 'constant'"),
+    ],
+)
+def test_wrong_recipes_are_named(options, words):
+    with pytest.raises(PointsetError, match=words):
+        Recipe(**options)
