@@ -3,7 +3,6 @@
 import ast
 import re
 import struct
-import warnings
 import zlib
 
 import numpy as np
@@ -48,9 +47,7 @@ def read_array(content: bytes) -> np.ndarray:
 def read_description(text: str) -> tuple[re.Match[str], bool, tuple[int, int]]:
     """The three entries of a header."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text))
+        found = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text))
     except Exception:
         raise Illegal("no dictionary") from None
     require(isinstance(found, dict) and set(found) == {"descr", "fortran_order", "shape"}, "keys")
