@@ -36,7 +36,6 @@ CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
-DecoderName = Literal["released", "rff"]
 
 
 class Checked:

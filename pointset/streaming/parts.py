@@ -138,7 +138,8 @@ def _(module: PMA, name: str) -> Part[Tensor]:
 
 @pool_part.register
 def _(module: AttentionPool, name: str) -> Part[Tensor]:
-    return _then(pool_part(module.pma, f"{name}.pma"), module.finish)
+    pooled = pool_part(module.pma, f"{name}.pma")
+    return pooled if module.sab is None else _then(pooled, module.sab)
 
 
 @pool_part.register
@@ -186,9 +187,9 @@ def _seeded(module: PMA, name: str) -> Part[Tensor]:
     return pools.result()
 
 
-def _then(part: Part[Tensor], function: Rowwise) -> Part[Tensor]:
+def _then(part: Part[Tensor], module: nn.Module) -> Part[Tensor]:
     pooled = yield from part
-    return function(pooled)
+    return module(pooled)
 
 
 def _check_norms(mab: MAB, name: str, *norms: str) -> None:

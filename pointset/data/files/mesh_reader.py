@@ -3,12 +3,12 @@
 import re
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pointset.data.files.file_kinds import MESH_SUFFIXES
 from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.obj import parse_obj
 from pointset.data.files.off import parse_off
 
 
@@ -35,23 +35,20 @@ def read_mesh(path: str | Path) -> Mesh:
         return parse_off(content, str(path))
     if not content.strip():
         raise MeshError(f"{path}: expected a mesh, found an empty file")
+    if suffix == ".obj":
+        return parse_obj(content, str(path))
     if suffix == ".ply":
         _require_whole_ply(content, path)
-    if suffix == ".obj":
-        _require_obj_counts_from_one(content, path)
     return _read_with_trimesh(path, suffix)
 
 
 def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
     import trimesh
 
-    options: dict[str, Any] = {}
-    if suffix == ".obj":  # textures may be missing, and unused vertices must not be dropped
-        options = {"skip_materials": True, "maintain_order": True}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of texture coordinates that not every face has
-            scene = trimesh.load_scene(path, process=False, **options)
+            scene = trimesh.load_scene(path, process=False)
         parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh) and len(part.faces)]
     except Exception as error:  # trimesh fails in a different way for each kind of broken file
         reason = " ".join(f"{type(error).__name__}: {error}".split())
@@ -65,14 +62,6 @@ def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
     first_vertex = np.cumsum([0] + [len(mesh.vertices) for mesh in meshes])
     faces = [mesh.faces + first for mesh, first in zip(meshes, first_vertex, strict=False)]
     return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))
-
-
-def _require_obj_counts_from_one(content: bytes, path: Path) -> None:
-    """Refuse index 0 in the faces of an OBJ: trimesh would take it for the last vertex."""
-    zero = re.search(rb"^[ \t]*f\b[^#\r\n]*?[ \t][+-]?0+(?=[/\s]|\Z)", content, re.MULTILINE)
-    if zero is not None:
-        line = content.count(b"\n", 0, zero.end()) + 1
-        raise MeshError(f"{path}, line {line}: expected vertex indices from 1 on, found 0")
 
 
 def _require_whole_ply(content: bytes, path: Path) -> None:

@@ -10,13 +10,13 @@ from itertools import pairwise
 import numpy as np
 
 from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.words import excerpt, numbers, whole_numbers
 
 _HEADER_WORD = re.compile(rb"((?:ST|C|N|4)*)(n?)OFF(.*)", re.DOTALL)
 _PREFIX = re.compile(rb"ST|C|N|4")
 # Numbers that each prefix adds to a vertex. Geomview's colour has four; files with three are common.
 _PREFIX_SIZES = {b"ST": (2,), b"C": (3, 4), b"N": (3,), b"4": (1,)}
 _FACE_COLOUR_SIZES = (0, 1, 3, 4)
-_LONGEST_EXCERPT = 40  # characters of a bad line that an error repeats
 
 
 class LineReader:
@@ -32,7 +32,7 @@ class LineReader:
             if (words := line.partition(b"#")[0].split())
         ]
         self._next = 0  # which of `_lines` is read next
-        self._underscores = b"_" in text  # Python reads 1_000 as a number, OFF does not
+        self._underscores = b"_" in text
 
     def read(self) -> Mesh:
         """The mesh in the file, or a MeshError that names the wrong line."""
@@ -139,29 +139,19 @@ class LineReader:
 
     def _integers(self, words: list[bytes]) -> list[int]:
         try:
-            if self._underscores and any(b"_" in word for word in words):
-                raise ValueError
-            return [int(word) for word in words]
+            return whole_numbers(words, self._underscores)
         except ValueError:
             raise self._error("expected whole numbers") from None
 
     def _numbers(self, words: list[bytes]) -> list[float]:
         try:
-            if self._underscores and any(b"_" in word for word in words):
-                raise ValueError
-            return [float(word) for word in words]
+            return numbers(words, self._underscores)
         except ValueError:
             raise self._error("expected only numbers") from None
 
     def _error(self, expected: str) -> MeshError:
         number, words = self._lines[self._next]
-        return MeshError(f"{self._name}, line {number}: {expected}, found {_excerpt(b' '.join(words))}")
-
-
-def _excerpt(line: bytes) -> str:
-    """The beginning of a line in printable characters."""
-    text = line[: _LONGEST_EXCERPT + 1].decode("latin-1")
-    return ascii(text if len(text) <= _LONGEST_EXCERPT else text[:_LONGEST_EXCERPT] + "...")
+        return MeshError(f"{self._name}, line {number}: {expected}, found {excerpt(b' '.join(words))}")
 
 
 def _either(sizes: set[int]) -> str:
