@@ -36,6 +36,7 @@ CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
+DecoderName = Literal["released", "rff"]
 
 
 class Checked:

@@ -91,6 +91,7 @@ def evaluate(
     *,
     data: str | None = None,
     split: str = "test",
+    on_error: Literal["raise", "skip"] | None = None,
     calibrate: bool = False,
     objective: Literal["log-loss", "ece"] = "log-loss",
     as_json: Json = False,
@@ -101,6 +102,7 @@ def evaluate(
         run: the folder that `pointset train` wrote.
         data: a card's name or a folder; the data set of the run when not given.
         split: "test" or "train".
+        on_error: "skip" to do without shapes that cannot be used; as in training when not given.
         calibrate: also fit a temperature on the run's validation split; it changes probabilities, not the accuracy.
         objective: what --calibrate makes smallest, the log loss or the expected calibration error.
         as_json: print JSON.
@@ -111,7 +113,7 @@ def evaluate(
     from pointset.training.devices import find_device
 
     network, description = load_run(run)
-    sets = load_like(description["data"], split, data)
+    sets = load_like(description["data"], split, data, on_error)
     evaluation = evaluate_model(network.to(find_device("auto")), sets)
     result = evaluation.summary()
     if calibrate:

@@ -1,7 +1,8 @@
 """From a name, a folder or a torch-geometric data set to sets of points."""
 
 import dataclasses
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,15 @@ from torch import Tensor
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
-from pointset.data.catalogue.released import is_released, read_released
+from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.geometric import geometric_pool
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
+from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def load_dataset(
@@ -47,10 +49,15 @@ def load_dataset(
         normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
         classes: keep only these, labelled in this order; None keeps all.
         progress: show a bar while pools are made (on a terminal only).
-        options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up. Pools made
-            by `pointset data build --points 10000` are those of pool_points=10000.
+        options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error.
+            Pools made by `pointset data build --points 10000` are those of pool_points=10000.
+
+    Warns:
+        UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class has shapes to train on and
+            none to test on, or the other way about.
 
     Raises:
+        UnreadableShapesError: shapes cannot be used; all were tried, and `failures` names them.
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is wrong.
     """
     chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
@@ -77,7 +84,8 @@ def load_split(
         sets = PointSets(pool, options, name=type(data).__name__, split=split)
     else:
         card, folder = locate_data(data, progress=progress)
-        pool = _folder_pool(folder, card, split, options, normals, progress)
+        pool, present = _folder_pool(folder, card, split, options, normals, progress)
+        _tell_of_gaps(folder, pool, split, present, classes)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else "z")
         sets = PointSets(pool, dataclasses.replace(options, up=up), name=name, source=source, split=split)
@@ -89,26 +97,53 @@ def load_split(
 
 def _folder_pool(
     folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool, progress: bool
-) -> Pool:
-    """The pool of one split of a folder: of released clouds, of cloud files or of meshes."""
+) -> tuple[Pool, dict[str, frozenset[int]]]:
+    """One split of a folder, of released clouds, of cloud files or of meshes, and the labels that each split has."""
     if is_released(folder):
         _require_no_sampling(folder, options)
         if normals:
             raise PointsetError(f"{folder} holds points without normals: leave normals out")
-        pool = read_released(folder, split, options.variant)
-        check_against_card(pool.classes, len(pool), card, split, folder, options.variant)
-        return pool
+        pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
+        shapes = None if pool.skipped else len(pool)
+        check_against_card(pool.classes, shapes, card, split, folder, options.variant)
+        others = [one for one in SPLITS if one != split]
+        return pool, {one: frozenset(released_labels(folder, one, options.variant).tolist()) for one in others}
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={options.variant!r} out")
     listing = list_folder(folder, split, seed=options.split_seed)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
+    if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
+        raise PointsetError(
+            f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
+            f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or sample more "
+            "(--pool-points, in Python pool_points)"
+        )
     sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
         sampling = Sampling.none(normals)
     plan = _built_with_normals(Plan.of(f"{folder.name}-{split}", listing, sampling))
-    pool = load_pool(plan, progress=progress)
-    return pool if normals else dataclasses.replace(pool, normals=None)
+    pool = load_pool(plan, on_error=options.on_error, progress=progress)
+    return pool if normals else dataclasses.replace(pool, normals=None), listing.present
+
+
+def _tell_of_gaps(
+    folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]], kept: Sequence[str] | None
+) -> None:
+    """Warn of classes that are only in train, or only in test, of those that are kept."""
+    labels = {**present, split: set(pool.labels.tolist())}
+    if not all(labels.get(one) for one in SPLITS):
+        return
+    chosen = [label for label, name in enumerate(pool.classes) if kept is None or name in kept]
+    train, test = ([label for label in chosen if label in labels[one]] for one in SPLITS)
+    gaps = {"train": [label for label in train if label not in test], "test": [x for x in test if x not in train]}
+    found = [
+        f"only in {one}: {one_line(', '.join(pool.classes[label] for label in missing), REPEATED)}"
+        for one, missing in gaps.items()
+        if missing
+    ]
+    if found:
+        warnings.warn(f"{folder} has classes {', '.join(found)}", UserWarning, stacklevel=4)
 
 
 def _built_with_normals(plan: Plan) -> Plan:
@@ -126,7 +161,7 @@ def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
     """The pool with new labels for the chosen classes, and the rows of their shapes."""
     for name in classes:
         if name not in pool.classes:
-            raise PointsetError(f"no class is called {name!r}: there are {', '.join(pool.classes)}")
+            raise PointsetError(f"no class is called {quoted(name)}: there are {', '.join(pool.classes)}")
     new_labels = np.full(len(pool.classes), -1)
     new_labels[[pool.classes.index(name) for name in classes]] = np.arange(len(classes))
     labels = new_labels[pool.labels]

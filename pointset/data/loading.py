@@ -1,5 +1,6 @@
 """Sets, and single shapes, like those of an earlier run."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,38 @@ from pointset.data.files.scans import read_cloud
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.sampling import downsample, sample_points
-from pointset.errors import PointsetError
+from pointset.data.unusable import OnError
+from pointset.errors import REPEATED, PointsetError, one_line
 
 
-def load_like(description: dict[str, Any], split: str, data: str | Path | None = None) -> PointSets:
+def load_like(
+    description: dict[str, Any], split: str, data: str | Path | None = None, on_error: OnError | None = None
+) -> PointSets:
     """Another split, or another data set, made into sets like those that `PointSets.describe` tells of.
+
+    Args:
+        description: from `describe`.
+        split: "train" or "test".
+        data: a card's name or a folder; the description's when None.
+        on_error: see `DataOptions`; None takes "skip" where the description lacks shapes already, else "raise".
 
     Raises:
         PointsetError: the data is not there, or its classes are not those of the description.
     """
+    options = DataOptions.of(description)
+    if on_error is not None:
+        options = dataclasses.replace(options, on_error=on_error)
     try:
-        sets = load_split(data or description["source"], split, DataOptions.of(description))
+        sets = load_split(data or description["source"], split, options)
     except PointsetError as error:
         if data is None:
             raise PointsetError(f"{error}; if the data of the run has moved, say where it is with --data") from error
         raise
     if sets.classes != description["classes"]:
-        odd = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
+        differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
+        odd = one_line(", ".join(differing), REPEATED)
         raise PointsetError(
-            f"{data or description['source']} has other classes than the model was trained on ({', '.join(odd)}): "
+            f"{data or description['source']} has other classes than the model was trained on ({odd}): "
             "give data with the same classes"
         )
     return sets

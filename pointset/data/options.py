@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 from pointset.configuration import Checked, Count, Seed
+from pointset.data.unusable import OnError
 
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
@@ -32,13 +33,20 @@ class DataOptions(Checked):
     """Which version of a data set that comes in several, such as PB_T50_RS of ScanObjectNN."""
     up: Literal["y", "z"] | None = None
     """Up axis; None takes the card's, or z for a folder."""
+    on_error: OnError = "raise"
+    """When clouds or meshes cannot be used: "raise" names them all, "skip" does without them."""
 
     def describe(self) -> dict[str, Any]:
-        """The fields under the names that stand beside results."""
-        return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items()}
+        """The fields under the names that stand beside results; what was left out is said there for itself."""
+        return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items() if name != "on_error"}
 
     @classmethod
     def of(cls, description: dict[str, Any]) -> Self:
-        """The options in what `PointSets.describe` returned; clouds that came as clouds have no sampler."""
-        saved = {field.name: description[SAVED_AS.get(field.name, field.name)] for field in dataclasses.fields(cls)}
-        return cls(**saved | ({} if saved["sampler"] in SAMPLERS else {"sampler": "uniform"}))
+        """The options in what `PointSets.describe` returned; clouds that came as clouds have no sampler.
+
+        What was made without some shapes may do without others.
+        """
+        names = [field.name for field in dataclasses.fields(cls) if field.name != "on_error"]
+        saved = {name: description[SAVED_AS.get(name, name)] for name in names}
+        sampler = saved["sampler"] if saved["sampler"] in SAMPLERS else "uniform"
+        return cls(**saved | {"sampler": sampler, "on_error": "skip" if description.get("skipped") else "raise"})

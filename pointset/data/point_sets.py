@@ -16,9 +16,9 @@ from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
-from pointset.data.pool import Pool
+from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.ragged import pad_rows
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 __all__ = ["PointSets", "Pool"]
 
@@ -57,13 +57,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Make a view of a pool.
 
         Raises:
-            PointsetError: the pool is not ragged and holds fewer points than asked for.
+            PointsetError: the sets would have more points than any shape of the pool.
         """
-        if pool.offsets is None and options.points > pool.points.shape[1]:
-            raise PointsetError(
-                f"points={options.points} is more than the {pool.points.shape[1]} that {name or 'the data'} holds per "
-                "shape: ask for fewer, or, from meshes, for a larger pool (pool_points)"
-            )
+        _require_points(pool, options.points, name or "the data", split)
         self.source_pool, self.options = pool, options
         self.name, self.source, self.split = name, source or name, split
         self.classes = pool.classes
@@ -184,6 +180,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "split": self.split,
             "shapes": len(self),
             "skipped": len(self.source_pool.skipped),
+            **({"left_out": list(self.source_pool.skipped)} if self.source_pool.skipped else {}),
             "classes": list(self.classes),
             **self.options.describe(),
             "pool": int(self.source_pool.sizes.max(initial=0)),
@@ -229,6 +226,21 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
 _AT_ONCE = 256
 """Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""
+
+
+def _require_points(pool: Pool, points: int, name: str, split: str) -> None:
+    """Refuse sets larger than every shape; but the clouds of a test set may all be smaller than those of training."""
+    sizes = pool.sizes
+    largest = int(sizes.max(initial=0))
+    if not len(pool) or points <= largest or (pool.offsets is not None and split != "train"):
+        return
+    row = int(sizes.argmin())
+    ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
+    larger = "" if pool.sampler == AS_RELEASED else ", or sample more (--pool-points, in Python pool_points)"
+    raise PointsetError(
+        f"points={points} is more than the {largest} that {name} holds per shape{ragged}: ask for at most {largest} "
+        f"(--points {largest}){larger}"
+    )
 
 
 def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:

@@ -138,8 +138,7 @@ def _(module: PMA, name: str) -> Part[Tensor]:
 
 @pool_part.register
 def _(module: AttentionPool, name: str) -> Part[Tensor]:
-    pooled = pool_part(module.pma, f"{name}.pma")
-    return pooled if module.sab is None else _then(pooled, module.sab)
+    return _then(pool_part(module.pma, f"{name}.pma"), module.finish)
 
 
 @pool_part.register
@@ -187,9 +186,9 @@ def _seeded(module: PMA, name: str) -> Part[Tensor]:
     return pools.result()
 
 
-def _then(part: Part[Tensor], module: nn.Module) -> Part[Tensor]:
+def _then(part: Part[Tensor], function: Rowwise) -> Part[Tensor]:
     pooled = yield from part
-    return module(pooled)
+    return function(pooled)
 
 
 def _check_norms(mab: MAB, name: str, *norms: str) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass
 
-from pointset.configuration import AttentionOptions, Count, InitialName, SeedSource, Share, WeightsName
+from pointset.configuration import AttentionOptions, Count, DecoderName, InitialName, SeedSource, Share, WeightsName
 from pointset.errors import PointsetError
 
 
@@ -27,6 +27,9 @@ class ModelOptions(AttentionOptions):
     "statistics" (mean, largest, smallest value and deviation, one for each seed in turn)."""
     initial: InitialName = "normal"
     """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
+    head: DecoderName = "released"
+    """What follows PMA, before the layer that gives the logits: "released" is a SAB if there are several seeds, as in
+    the published runs; "rff" makes it rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
     pool_weights: tuple[WeightsName, ...] | None = None
     """PMA's own weights; None takes `weights`."""
 

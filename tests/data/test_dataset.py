@@ -233,6 +233,26 @@ def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.pool, pool(6, 3, seed=6).points)
 
 
+def test_a_class_that_is_in_one_split_alone_is_said(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
+    for split in ("train", "test"):
+        with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
+            load_dataset(folder, split, points=7)
+    assert len(load_dataset(folder, points=7, classes=["class0", "class1"])) == 2
+
+
+def test_a_class_of_meshes_that_is_in_one_split_alone_is_said(home: Path, few: Path) -> None:
+    (few / "class1" / "train").rename(few / "class1" / "test")
+    with pytest.warns(UserWarning, match=r"few has classes only in train: class0, only in test: class1$"):
+        load_dataset(few, points=5, pool_points=5)
+
+
+def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: Path) -> None:
+    with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points"):
+        load_dataset(few, points=6, pool_points=5)
+    assert not home.exists()
+
+
 def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
     folder = release(tmp_path / "release")
     data = load_dataset(folder, points=7, classes=["class2", "class0"])
@@ -275,12 +295,29 @@ def test_absent_data_is_told_where_to_get_and_to_put_it(home: Path, name: str) -
     assert str(home / "datasets") in str(caught.value)
 
 
+@pytest.fixture
+def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cards that do not know the digests of their files."""
+    load = locate.load_card
+    monkeypatch.setattr(locate, "load_card", lambda name: dataclasses.replace(load(name), files={}))
+
+
+def test_files_that_are_not_the_cards_are_refused(home: Path) -> None:
+    folder = release(home / "datasets" / "modelnet40_ply_hdf5_2048")
+    for given in ("modelnet40-hdf5", folder):
+        with pytest.raises(PointsetError, match=r"ply_data_train0.h5 is not the file of modelnet40-hdf5 .another MD5"):
+            load_dataset(given, points=7)
+    assert len(load_dataset(folder.rename(folder.with_name("mine")), points=7)) == 12
+
+
+@pytest.mark.usefixtures("without_digests")
 def test_a_cards_data_is_found_under_the_archives_name_and_checked(home: Path) -> None:
     release(home / "datasets" / "modelnet40_ply_hdf5_2048")
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
 
 
+@pytest.mark.usefixtures("without_digests")
 def test_a_copy_that_lacks_shapes_is_refused(home: Path) -> None:
     folder = release(home / "datasets" / "modelnet40-hdf5", classes=40)
     names = load_card("modelnet40-hdf5").classes

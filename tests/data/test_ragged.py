@@ -11,12 +11,14 @@ import pointset
 from pointset.data.batches import batches, collate, fixed_batches
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.dataset import load_dataset
+from pointset.data.loading import load_like
 from pointset.data.normalize import NORMALIZATIONS, normalize_points
 from pointset.data.point_sets import PointSets
 from pointset.data.pools.build import build_dataset
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import build_pool
 from pointset.data.pools.verify import verify_dataset
+from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 
@@ -157,6 +159,67 @@ def test_a_bad_file_stops_loading_and_is_named(folder: Path, home: Path) -> None
     with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 or 6 numbers, found 2"):
         load_dataset(folder, points=8)
     assert not list((home / "pools").glob("*/manifest.json"))
+
+
+@pytest.fixture
+def bad(folder: Path) -> Path:
+    """The folder with three more training files that cannot be used, of several kinds."""
+    (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
+    (folder / "class 0" / "train" / "empty.npy").write_bytes(b"")
+    (folder / "class 0" / "train" / "gone.npz").symlink_to(folder / "nowhere.npz")
+    return folder
+
+
+BAD = {"class 0/train/empty.npy", "class 0/train/gone.npz", "class 1/train/bad.txt"}
+
+
+def test_all_bad_clouds_are_named_together(bad: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(UnreadableShapesError, match=r"^3 of 10 files cannot be used .*--on-error skip") as caught:
+            load_dataset(bad, points=8)
+        assert set(caught.value.failures) == BAD
+        assert json.loads(caught.value.reports[0].read_text()) == caught.value.failures
+
+
+def test_bad_clouds_are_left_out_and_that_is_kept(bad: Path, tmp_path: Path) -> None:
+    whole = {name: points for name, (points, _) in zip(whole_names(bad), load_skipping(bad), strict=True)}
+    assert len(whole) == 7
+    data = load_skipping(bad)
+    assert data.describe()["skipped"] == 3
+    assert set(data.describe()["left_out"]) == BAD
+    with pytest.raises(UnreadableShapesError, match=r"^3 of 10 .*manifest.json") as caught:
+        load_dataset(bad, points=8)  # who does not accept it is told, also later
+    assert caught.value.reports[0].is_file()
+    # A run on these sets does without them too, and says so.
+    with pytest.warns(UserWarning, match="lacks 3 of 10 shapes"):
+        assert load_like(data.describe(), "train").fingerprint == data.fingerprint
+    (bad / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2 3\n4 4 5\n")
+    mended = load_skipping(bad)
+    assert mended.describe()["left_out"] == sorted(BAD - {"class 1/train/bad.txt"})
+    assert mended.fingerprint != data.fingerprint
+    for name in BAD - {"class 1/train/bad.txt"}:
+        (bad / name).unlink()
+    sound = load_dataset(bad, points=8)
+    assert "left_out" not in sound.describe()
+    assert sound.fingerprint == mended.fingerprint
+
+
+def load_skipping(folder: Path) -> PointSets:
+    with pytest.warns(UserWarning, match=r"scans-train lacks [23] of 10 shapes"):
+        return load_dataset(folder, points=8, on_error="skip")
+
+
+def whole_names(folder: Path) -> list[str]:
+    return load_skipping(folder).names
+
+
+def test_sets_larger_than_every_cloud_are_refused(folder: Path) -> None:
+    with pytest.raises(
+        PointsetError, match=r"points=21 is more than the 20 .*'class 0/train/4.txt', has 1.*--points 20"
+    ):
+        load_dataset(folder, points=21)
+    assert load_dataset(folder, points=20).points.shape[1] == 20
+    assert load_dataset(folder, "test", points=20).points.shape[1] == 9, "clouds to test on may all be smaller"
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
+from pointset.nn.fast.packing import Packed
+from pointset.nn.pooling.pma import AttentionPool
 from pointset.zoo.options import ModelOptions
 
 B, N, M, DIM, HEADS = 2, 5, 7, 12, 3
@@ -137,6 +139,35 @@ def test_agrees_with_torch_geometric():
 
 
 NORMS = ("layer", "set", "group", "instance", "batch")
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize("form", TRANSCRIBED)
+def test_the_published_decoder_is_its_formula(form, seeds):
+    """Eq. 15 and 16: rFF(SAB(PMA_k(Z))), on a set of its own, on one with padding, and packed; with gradients."""
+    options = AttentionOptions(heads=HEADS, form=form)
+    values = {"dim": DIM, "dropout": 0.0, "seeds": "trained", "initial": "normal"}
+    decoder = AttentionPool(seeds, **values, attention=options, pool_attention=options, head="rff").double()
+    mab, scale, Z = TRANSCRIBED[form], SCALES["model"], rows(2, N, DIM)
+
+    def transcribed(z: Tensor) -> Tensor:
+        fed, last = decoder.pma.feed_forward, decoder.feed_forward
+        z = linear(fed[2], torch.relu(linear(fed[0], z))) if form == "paper" else z
+        H = mab(decoder.pma.mab, decoder.pma.seeds[0], z, scale)
+        H = mab(decoder.sab.mab, H, H, scale)
+        return linear(last[2], torch.relu(linear(last[0], H)))
+
+    expected = torch.stack([transcribed(Z[0]), transcribed(Z[1, :3])])
+    mask = torch.tensor([[True] * N, [True] * 3 + [False] * (N - 3)])
+    torch.testing.assert_close(decoder(Z, mask), expected)
+    torch.testing.assert_close(decoder(Z[mask], Packed((N, 3))), expected)
+    transcribed_ones = [value for name, value in decoder.named_parameters() if "norm" not in name]
+    wanted, found = (
+        torch.autograd.grad(out.square().sum(), transcribed_ones, materialize_grads=True)
+        for out in (expected, decoder(Z, mask))
+    )
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.slow

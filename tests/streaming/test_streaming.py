@@ -71,7 +71,7 @@ class Source:
 
 CASES = [(name, {}) for name in NAMES]
 CASES += list(itertools.product(("isab5-max", "isab5-pma3", "rffp-pma"), OPTIONS[1:]))
-CASES += [("rff-max", {"norm": "layer"}), ("rff-sum", {"norm": "batch"})]
+CASES += [("rff-max", {"norm": "layer"}), ("rff-sum", {"norm": "batch"}), ("rff-pma", {"head": "rff"})]
 
 
 def streams(name: str) -> bool:

@@ -139,6 +139,7 @@ def test_every_parameter_gets_a_gradient(name, form):
         {"seeds": "pooled"},
         {"seeds": "statistics"},
         {"initial": "xavier"},
+        {"head": "rff"},
         {"layers": 3},
     ],
     ids=str,
@@ -323,6 +324,7 @@ CHANGED = {
     "attention_dropout": 0.3,
     "weights": "sparsemax",
     "pool_weights": "entmax15",
+    "head": "rff",
     "score": "bilinear",
 }
 

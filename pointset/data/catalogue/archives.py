@@ -8,7 +8,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
@@ -43,7 +43,9 @@ Members = Iterator[tuple[str, int]]
 """Names and sizes of the entries, each given before it is unpacked."""
 
 
-def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
+def unpack(
+    archive: Path, folder: Path, *, progress: bool = True, look: Callable[[Path], object] = lambda _: None
+) -> None:
     """Unpack the folder of that name out of an archive, or all of an archive that has its files at the top.
 
     The folder is unpacked beside its place and renamed when it is whole; the next call removes what a killed one left.
@@ -52,6 +54,7 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
         archive: a zip file, or a tar file with any compression.
         folder: becomes the archive's folder of the same name, wherever it lies there.
         progress: show a bar, if the output is a terminal.
+        look: called with the unpacked folder, before it has its name.
 
     Raises:
         PointsetError: the archive is damaged, has no such folder, or has an entry that leads elsewhere; or the disk
@@ -73,7 +76,9 @@ def unpack(archive: Path, folder: Path, *, progress: bool = True) -> None:
                         f"{archive} is not unpacked: {unpacked:,} bytes in {archive.stat().st_size:,} are more than "
                         "any archive of shapes has"
                     )
-            _find(temporary, folder.name, archive).rename(folder)
+            found = _find(temporary, folder.name, archive)
+            look(found)
+            found.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -4,20 +4,24 @@ import dataclasses
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from pointset.configuration import Checked, Count
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 Texts = Annotated[tuple[Text, ...], Meta(description="a list of different texts")]
 Classes = Annotated[tuple[Text, ...], Meta(min_length=2, description="a list of different texts, at least two")]
 MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", description="32 hexadecimal digits in lower case")]
 SHA256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits in lower case")]
+
+Digest = Annotated[
+    str, Meta(pattern="^([0-9a-f]{32}|[0-9a-f]{64})$", description="an MD5 or SHA-256 in lower-case hexadecimal digits")
+]
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -65,6 +69,8 @@ class Card(Checked):
     """Names of the versions that the data comes in."""
     defects: Texts = ()
     download: Download = Download()
+    files: Mapping[str, Digest] = field(default_factory=dict)
+    """MD5 or SHA-256 of unpacked files, by their path in the folder."""
 
 
 def cards_folder() -> Path:
@@ -109,8 +115,8 @@ def read_card(path: Path) -> Card:
         _read(Splits, table.get("splits", {}), "splits.")
         card = _read(Card, {**table, **parts}, "")
         _check_card(card, path.stem)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, PointsetError) as error:
-        raise PointsetError(f"the card {path} cannot be used: {error}") from error
+    except (OSError, ValueError, RecursionError, PointsetError) as error:
+        raise PointsetError(f"the card {path} cannot be used: {one_line(error, REPEATED)}") from error
     return card
 
 

@@ -7,6 +7,7 @@ from pointset.data.catalogue.archives import unpack
 from pointset.data.catalogue.cards import Card, load_card
 from pointset.data.catalogue.download import download, file_fault
 from pointset.data.catalogue.home import datasets_home, locked, make_folder
+from pointset.data.catalogue.intact import note_files
 from pointset.data.catalogue.locate import locate_data, present_folder
 from pointset.errors import PointsetError
 
@@ -49,7 +50,9 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
         ours.touch()
     elif fault := file_fault(archive, card.download):
         raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
-    unpack(archive, folder, progress=progress)
+    whole = card.download.md5 or card.download.sha256
+    noted = card.kind != "meshes" and whole  # pools note the digests of the meshes that they are made of
+    unpack(archive, folder, progress=progress, look=lambda found: note_files(found, folder) if noted else None)
     if ours.exists():
         archive.unlink()
         ours.unlink()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, is_shape_file, kind_of_files
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 DEPTH = 2
 """Levels of folders below a data set's own."""
@@ -44,6 +44,8 @@ class Listing:
     """Of the whole folder, sorted: labels are indices into them."""
     kind: Kind
     """What all files of the folder hold."""
+    present: dict[str, frozenset[int]] = field(default_factory=dict)
+    """The labels that have shapes, by split."""
 
 
 @dataclass
@@ -94,10 +96,21 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
         classes = [branch.name for branch in tree.folders]
         shapes = [shape for label, branch in enumerate(tree.folders) for shape in _by_rule(branch, label, seed)]
     chosen = [shape for shape in shapes if shape.split == split]
+    present = _by_split(shapes)
     if not chosen:
-        known = ", ".join(sorted({shape.split for shape in shapes}))
-        raise PointsetError(f"{folder} has no shape in split {split!r}: found {known}")
-    return Listing(chosen, classes, kind)
+        raise PointsetError(
+            f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
+        )
+    for other in sorted(present):
+        if other != split and other.casefold() == split.casefold():
+            raise PointsetError(f"{folder} has the splits {quoted(split)} and {quoted(other)}: give both one name")
+    return Listing(chosen, classes, kind, present)
+
+
+def _by_split(shapes: list[ShapeFile]) -> dict[str, frozenset[int]]:
+    """The labels that have shapes in each split."""
+    pairs = {(shape.split, shape.label) for shape in shapes}
+    return {split: frozenset(label for one, label in pairs if one == split) for split in {one for one, _ in pairs}}
 
 
 def _require_folders(tree: _Branch) -> None:
@@ -118,7 +131,7 @@ def _require_shapes_inside(folder: Path, splits: list[_Branch]) -> None:
             raise PointsetError(f"{folder} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
     for name in sorted({inner.name for branch in splits for inner in branch.folders}):
         if not any(inner.files for branch in splits for inner in branch.folders if inner.name == name):
-            raise PointsetError(f"class {name!r} of {folder} holds no mesh and no point cloud; {LAYOUTS}")
+            raise PointsetError(f"class {quoted(name)} of {folder} holds no mesh and no point cloud; {LAYOUTS}")
 
 
 def _has_splits(tree: _Branch) -> bool:
@@ -157,7 +170,11 @@ def _by_rule(branch: _Branch, label: int, seed: int) -> list[ShapeFile]:
 
 
 def _read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = ()) -> _Branch:
-    """A data set's folder, or one inside it; links that lead nowhere or back to a folder above are skipped."""
+    """A data set's folder, or one inside it.
+
+    Links back to a folder above, pipes and devices are skipped. A link that leads nowhere counts as a file if it has
+    the name of one: it cannot be read, and that is said.
+    """
     branch = _Branch(folder, inside)
     here = folder.stat()
     above = (*above, (here.st_dev, here.st_ino))
@@ -167,14 +184,30 @@ def _read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], .
             if entry.is_dir():
                 found = entry.stat()
                 if len(above) <= DEPTH and (found.st_dev, found.st_ino) not in above:
+                    _require_utf8(entry)
                     branch.folders.append(_read_branch(Path(entry.path), place, above))
-            elif is_shape_file(name, at_top=not inside) and entry.is_file():
+            elif is_shape_file(name, at_top=not inside) and (entry.is_file() or _leads_nowhere(entry)):
+                _require_utf8(entry)
                 branch.files[name] = Path(entry.path)
         except PermissionError as error:
             raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
         except OSError:  # a link that leads in a circle
-            continue
+            if is_shape_file(name, at_top=not inside):
+                branch.files[name] = Path(entry.path)
     return branch
+
+
+def _leads_nowhere(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_symlink() and not Path(entry.path).exists()
+
+
+def _require_utf8(entry: "os.DirEntry[str]") -> None:
+    """Refuse a name that no file of results could hold."""
+    try:
+        entry.name.encode()
+    except UnicodeEncodeError as error:
+        name = quoted(os.fsencode(entry.name))
+        raise PointsetError(f"{Path(entry.path).parent} holds {name}, a name that is not UTF-8: rename it") from error
 
 
 def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
@@ -189,7 +222,8 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
         name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
         if name in named:
             raise PointsetError(
-                f"{folder} holds two entries called {name!r}, in two forms of Unicode: rename one, or make them one"
+                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename one, or make them "
+                "one"
             )
         named[name] = entry
     return sorted(named.items())

@@ -2,18 +2,33 @@
 
 A folder holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`, and the files that those
 two list, each with `data` float [N, P, 3] and `label` [N, 1].
+
+HDF5 sees a changed byte only in data that was written with checksums (`create_dataset(..., fletcher32=True)`), which
+releases are not: see `pointset.data.catalogue.intact`.
 """
 
+import itertools
+import math
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.pool import AS_RELEASED, Pool
-from pointset.errors import PointsetError
+from pointset.data.catalogue.intact import KnownFiles
+from pointset.data.catalogue.released_clouds import Clouds, check_clouds, pool_of_clouds
+from pointset.data.pool import Pool
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 SHAPE_NAMES = "shape_names.txt"
+LONGEST_LIST = 1 << 20
+"""Bytes of a list of classes or of files."""
+LONGEST_NAME = 4096
+"""Characters of a line in one: a path at most."""
+LONGEST_FILE_NAME = 255
+"""Bytes; of a longer one, the system says that it is too long instead of absent."""
+MOST_RATIO = 100
+"""Bytes of an array per byte of its file: more is a damaged shape, or a file made to fill the memory."""
 
 
 def is_hdf5_folder(folder: Path) -> bool:
@@ -21,28 +36,65 @@ def is_hdf5_folder(folder: Path) -> bool:
     return (folder / SHAPE_NAMES).is_file() or any(folder.glob("*_files.txt"))
 
 
-def read_hdf5_folder(folder: Path, split: str) -> Pool:
+def read_hdf5_folder(folder: Path, split: str, known: KnownFiles | None = None, on_error: str = "raise") -> Pool:
     """Read one split; clouds are named by file and row, such as "ply_data_train0/17".
 
-    The lists of files hold paths of the authors' machine, so only their base names are used.
+    The lists of files hold paths of the authors' machine, so only their base names are used. All files are tried.
+
+    Args:
+        folder: of the release.
+        split: "train", "test" or any for which there is a list.
+        known: the digests of the files, as far as they are known.
+        on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
 
     Raises:
-        PointsetError: a list, a listed file or a key in it is missing or wrong.
+        UnreadableShapesError: listed files, or clouds in them, cannot be used.
+        PointsetError: a list is missing or wrong.
     """
-    classes = _lines(folder / SHAPE_NAMES, "the list of classes")
+    known = known or KnownFiles(folder)
+    classes = _classes(folder, known)
     _require_apart(folder)
-    parts = [read_hdf5_file(folder / name, len(classes)) for name in _listed(folder, split)]
-    sizes = {points.shape[1] for points, _, _ in parts}
-    if len(sizes) > 1:
-        raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
-    points, labels, names = zip(*parts, strict=True)
-    return Pool(
-        np.concatenate(points), [name for part in names for name in part], np.concatenate(labels), classes, AS_RELEASED
-    )
+    known.require(_list_of(folder, split))
+    parts, failures = list[Clouds](), dict[str, str]()
+    for name in _listed(folder, split):
+        try:
+            parts.append(read_hdf5_file(folder / name, len(classes), known))
+        except PointsetError as error:
+            failures[name] = str(error)
+    return pool_of_clouds(parts, failures, classes, f"{folder}: its {split}", on_error)
+
+
+def labels_in_hdf5_folder(folder: Path, split: str) -> NDArray[np.int64]:
+    """The labels of one split, as far as they can be read; none if it has no list."""
+    if not _list_of(folder, split).is_file():
+        return np.zeros(0, np.int64)
+    return np.concatenate([np.zeros(0, np.int64), *(labels_in_file(folder / name) for name in _listed(folder, split))])
+
+
+def labels_in_file(path: Path) -> NDArray[np.int64]:
+    """The labels of one file; none if they cannot be read."""
+    try:
+        (labels,) = _read_arrays(path, "label")
+        return labels.reshape(-1).astype(np.int64)
+    except (PointsetError, ValueError):
+        return np.zeros(0, np.int64)
+
+
+def _classes(folder: Path, known: KnownFiles) -> list[str]:
+    known.require(folder / SHAPE_NAMES)
+    classes = _lines(folder / SHAPE_NAMES, "the list of classes")
+    twice = [name for name in classes if classes.count(name) > 1] if len(set(classes)) < len(classes) else []
+    if twice:
+        raise PointsetError(f"{folder / SHAPE_NAMES} names the class {quoted(twice[0])} twice: give every class a name")
+    return classes
+
+
+def _list_of(folder: Path, split: str) -> Path:
+    return folder / f"{split}_files.txt"
 
 
 def _listed(folder: Path, split: str) -> list[str]:
-    lines = _lines(folder / f"{split}_files.txt", f"the list of {split} files")
+    lines = _lines(_list_of(folder, split), f"the list of {split} files")
     return [PurePosixPath(line.replace("\\", "/")).name for line in lines]
 
 
@@ -53,7 +105,7 @@ def _require_apart(folder: Path) -> None:
         for name in _listed(folder, path.name.removesuffix("_files.txt")):
             if name in found:
                 where = f"twice in {path.name}" if found[name] == path.name else f"in {found[name]} and in {path.name}"
-                raise PointsetError(f"{folder}: {name} is listed {where}: list every file once")
+                raise PointsetError(f"{folder}: {quoted(name)} is listed {where}: list every file once")
             found[name] = path.name
 
 
@@ -61,52 +113,67 @@ def _lines(path: Path, what: str) -> list[str]:
     if not path.is_file():
         raise PointsetError(f"{path} is missing: it should be {what}, one per line, of the HDF5 release")
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.stat().st_size > LONGEST_LIST:
+            raise PointsetError(f"{path} is too long for {what}: expected a name per line")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise PointsetError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
+    except OSError as error:
+        raise PointsetError(f"{path} cannot be read: {error.strerror or error}") from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")
+    if odd := next((line for line in lines if len(line) > LONGEST_NAME or not line.isprintable()), None):
+        raise PointsetError(f"{path} holds {quoted(odd)}, which is no name: it should be {what}, one per line")
     return lines
 
 
-def read_hdf5_file(path: Path, classes: int) -> tuple[NDArray[np.float32], NDArray[np.int64], list[str]]:
-    """Read the clouds [N, P, 3], labels [N] and names [N] of one file with `data` and `label` in it."""
+def read_hdf5_file(path: Path, classes: int, known: KnownFiles, stem: str | None = None) -> Clouds:
+    """Read the clouds of one file with `data` and `label` in it; see `check_clouds`."""
+    if len(path.name.encode()) > LONGEST_FILE_NAME or not path.is_file():
+        raise PointsetError(f"{quoted(path.name)} is listed in {path.parent} but missing: unpack the release again")
+    known.require(path)
+    points, labels = _read_arrays(path, "data", "label")
+    return check_clouds(points, labels, classes, path, stem)
+
+
+def _read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
     import h5py
 
-    if not path.is_file():
-        raise PointsetError(f"{path} is listed in {path.parent} but missing: unpack the release again")
     try:
         with h5py.File(path, "r") as file:
-            points, labels = _dataset(file, "data", path), _dataset(file, "label", path)
-    except OSError as error:
-        raise PointsetError(f"{path} cannot be read as HDF5 ({error}): unpack the release again") from error
-    points, labels = check_clouds(points, labels, classes, path)
-    return points, labels, [f"{path.stem}/{row}" for row in range(len(points))]
+            return [_whole(file, key, path) for key in keys]
+    except PointsetError:
+        raise
+    except Exception as error:  # h5py fails in a different way for each kind of damage
+        reason = one_line(error, REPEATED) or type(error).__name__
+        raise PointsetError(f"{path} cannot be read as HDF5 ({reason}): unpack the release again") from error
 
 
-def _dataset(file: Any, key: str, path: Path) -> NDArray[Any]:
-    if key not in file:
-        raise PointsetError(f"{path} has no data set {key!r}: found {', '.join(sorted(file)) or 'nothing'}")
-    return np.asarray(file[key])
+def _whole(file: Any, key: str, path: Path) -> NDArray[Any]:
+    """An array, once it is known to be one, to lie in this file, and to be there in full."""
+    import h5py
+
+    link = file.get(key, getlink=True)
+    if link is None:
+        found = one_line(", ".join(sorted(file)), REPEATED) or "nothing"
+        raise PointsetError(f"{path} has no data set {key!r}: found {found}")
+    node = None if isinstance(link, h5py.ExternalLink) else file.get(key)
+    if not isinstance(node, h5py.Dataset) or node.shape is None or node.is_virtual or node.external:
+        raise PointsetError(f"{path}: {key!r} must be an array in this file, not a link, a group or nothing")
+    if node.dtype.kind not in "fiu":
+        raise PointsetError(f"{path}: {key!r} must be numbers, got {one_line(node.dtype, REPEATED)}")
+    size, stored = math.prod(node.shape) * node.dtype.itemsize, path.stat().st_size
+    if size > MOST_RATIO * stored:
+        raise PointsetError(f"{path}: {key!r} is {list(node.shape)}, too large for a file of {stored:,} bytes")
+    if size and not _is_written(node, size):
+        raise PointsetError(f"{path}: parts of {key!r} were never written: make the file again")
+    return np.asarray(node[()])
 
 
-def check_clouds(
-    points: NDArray[Any], labels: NDArray[Any], classes: int, path: Path
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Check the shapes, types and values of clouds [N, P, 3] and labels [N]; returns float32 and int64."""
-    if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
-        raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
-    if labels.size != len(points) or labels.dtype.kind not in "iu":
-        expected = f"integers [{len(points)}, 1]"
-        raise PointsetError(f"{path}: 'label' must be {expected}, got {labels.dtype} {list(labels.shape)}")
-    labels = labels.reshape(-1).astype(np.int64)
-    outside = np.flatnonzero((labels < 0) | (labels >= classes))
-    if outside.size:
-        row = int(outside[0])
-        raise PointsetError(f"{path}: row {row} has label {labels[row]}, but there are only {classes} classes")
-    points = points.astype(np.float32, copy=False)
-    finite = np.isfinite(points).all(axis=(1, 2))
-    if not finite.all():
-        raise PointsetError(f"{path}: row {int(np.flatnonzero(~finite)[0])} has a coordinate that is not finite")
-    return points, labels
+def _is_written(node: Any, size: int) -> bool:
+    """Whether all of an array was written; HDF5 gives zeros for what was not."""
+    if node.chunks is None:
+        return bool(node.id.get_storage_size() >= size)
+    chunks = itertools.starmap(lambda length, chunk: -(-length // chunk), zip(node.shape, node.chunks, strict=True))
+    return bool(node.id.get_num_chunks() == math.prod(chunks))

@@ -6,7 +6,7 @@ from pathlib import Path
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.catalogue.home import datasets_home, disk_errors_told, locked, make_folder
 from pointset.data.shapes10 import build_shapes10, is_current
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
@@ -27,11 +27,12 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
 
 
 def check_against_card(
-    classes: list[str], shapes: int, card: Card | None, split: str, folder: Path, variant: str | None = None
+    classes: list[str], shapes: int | None, card: Card | None, split: str, folder: Path, variant: str | None = None
 ) -> None:
     """Require the classes and the number of shapes of a card, so that results can be compared with others.
 
-    The card's numbers are those of its first variant, and of every variant where it has only a test split.
+    The card's numbers are those of its first variant, and of every variant where it has only a test split. They are
+    not compared where `shapes` is None.
     """
     if card is None:
         return
@@ -40,10 +41,12 @@ def check_against_card(
         remedy = "delete that folder, and it will be built again"
     if classes != list(card.classes):
         odd = sorted(set(classes) ^ set(card.classes)) or ["their order"]
-        raise PointsetError(f"{folder} has other classes than {card.name} ({', '.join(odd)}): {remedy}")
+        raise PointsetError(
+            f"{folder} has other classes than {card.name} ({one_line(', '.join(odd), REPEATED)}): {remedy}"
+        )
     other = variant not in (None, *card.variants[:1]) and "train" in card.splits
     expected = shapes if other else card.splits.get(split, shapes)
-    if expected != shapes:
+    if shapes is not None and expected != shapes:
         raise PointsetError(f"{folder} has {shapes} {split} shapes where {card.name} has {expected}: {remedy}")
 
 

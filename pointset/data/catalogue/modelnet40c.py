@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.catalogue.cards import load_card
-from pointset.data.catalogue.hdf5 import check_clouds
-from pointset.data.pool import AS_RELEASED, Pool
-from pointset.errors import PointsetError
+from pointset.data.catalogue.intact import KnownFiles
+from pointset.data.catalogue.released_clouds import check_clouds, pool_of_clouds
+from pointset.data.pool import Pool
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 LABELS = "label.npy"
 
@@ -18,14 +19,22 @@ def is_modelnet40c_folder(folder: Path) -> bool:
     return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
 
 
-def read_modelnet40c(folder: Path, split: str, variant: str | None = None) -> Pool:
+def read_modelnet40c(
+    folder: Path,
+    split: str,
+    variant: str | None = None,
+    known: KnownFiles | None = None,
+    on_error: str = "raise",
+) -> Pool:
     """Read one corruption at one severity: the same shapes in the same order in each, under the same names.
 
     The only split is "test". A variant is a corruption and its severity, such as "gaussian_3", or "original".
 
     Raises:
+        UnreadableShapesError: clouds cannot be used, and `on_error` is not "skip".
         PointsetError: the split or variant is unknown, or an array is damaged.
     """
+    known = known or KnownFiles(folder)
     if split != "test":
         raise PointsetError(f"ModelNet40-C has no split {split!r}: it is a test set, to train on ModelNet40")
     there = sorted(path.stem.removeprefix("data_") for path in folder.glob("data_*.npy"))
@@ -33,22 +42,29 @@ def read_modelnet40c(folder: Path, split: str, variant: str | None = None) -> Po
         raise PointsetError(f"{folder} {_missing(variant, there)}")
     classes = list(load_card("modelnet40-c").classes)
     path = folder / f"data_{variant}.npy"
-    points, labels = check_clouds(_load(path), _load(folder / LABELS), len(classes), path)
-    return Pool(points, [f"test/{row}" for row in range(len(points))], labels, classes, AS_RELEASED)
+    clouds = check_clouds(_load(path, known), _load(folder / LABELS, known), len(classes), path, "test")
+    return pool_of_clouds([clouds], {}, classes, f"{folder}: its {split}", on_error)
 
 
 def _missing(variant: str | None, there: list[str]) -> str:
     """The message for an absent variant: its neighbours, or the corruptions without their severities."""
     near = difflib.get_close_matches(variant or "", there, n=5, cutoff=0.7)
     if near:
-        return f"has no variant {variant!r}: did you mean {', '.join(near)}?"
+        return f"has no variant {quoted(variant)}: did you mean {', '.join(near)}?"
     corruptions = sorted({name.rstrip("0123456789").rstrip("_") for name in there})
-    asked = "needs a variant" if variant is None else f"has no variant {variant!r}"
+    asked = "needs a variant" if variant is None else f"has no variant {quoted(variant)}"
     return f"{asked}: give one of {', '.join(corruptions)}, with its severity, such as {there[0]!r}"
 
 
-def _load(path: Path) -> np.ndarray:
+def _load(path: Path, known: KnownFiles) -> np.ndarray:
+    if not path.is_file():  # a pipe would never end
+        raise PointsetError(f"{path} is no file: unpack the release again")
+    known.require(path)
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise PointsetError(f"{path} cannot be read as an array ({error}): unpack the release again") from error
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # a damaged shape takes no memory
+        if mapped.offset + mapped.nbytes != path.stat().st_size:
+            raise ValueError("it goes on after its array")
+        return np.array(mapped)
+    except Exception as error:  # numpy fails in a different way for each kind of damage
+        reason = one_line(error, REPEATED) or type(error).__name__
+        raise PointsetError(f"{path} cannot be read as an array ({reason}): unpack the release again") from error

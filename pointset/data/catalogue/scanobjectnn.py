@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pointset.data.catalogue.cards import load_card
-from pointset.data.catalogue.hdf5 import read_hdf5_file
-from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.catalogue.hdf5 import labels_in_file, read_hdf5_file
+from pointset.data.catalogue.intact import KnownFiles
+from pointset.data.catalogue.released_clouds import pool_of_clouds
+from pointset.data.pool import Pool
 from pointset.errors import PointsetError
 
 # Folder and ending of the file names of each variant, from the authors' README, section "h5 files". Those that end in
@@ -21,6 +26,7 @@ FILES = {
     "PB_T25_R_nobg": ("main_split_nobg", "_augmented25rot"),
     "PB_T25_nobg": ("main_split_nobg", "_augmented25_norot"),
 }
+USUAL = "PB_T50_RS"
 ANY_FILE = "*_objectdataset*.h5"
 PREFIXES = {"train": "training", "test": "test"}
 
@@ -30,13 +36,21 @@ def is_scanobjectnn_folder(folder: Path) -> bool:
     return any(any(folder.glob(place + ANY_FILE)) for place in ("main_split*/", "h5_files/main_split*/", ""))
 
 
-def read_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> Pool:
+def read_scanobjectnn(
+    folder: Path,
+    split: str,
+    variant: str | None = None,
+    known: KnownFiles | None = None,
+    on_error: str = "raise",
+) -> Pool:
     """Read one split of one variant, a key of `FILES`; None takes PB_T50_RS, the hardest and most reported.
 
     Raises:
+        UnreadableShapesError: clouds cannot be used, and `on_error` is not "skip".
         PointsetError: the split or variant is unknown, or its file is missing or damaged.
     """
-    variant = variant or next(iter(FILES))
+    known = known or KnownFiles(folder)
+    variant = variant or USUAL
     if variant not in FILES:
         raise PointsetError(f"ScanObjectNN has no variant {variant!r}: choose one of {', '.join(FILES)}")
     if split not in PREFIXES:
@@ -50,8 +64,14 @@ def read_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> P
         there = [name for name in FILES if _file(folder, name, split).is_file()]
         raise PointsetError(f"{path} is missing: of split {split!r} there are {', '.join(there) or 'no variants'}")
     classes = list(load_card("scanobjectnn").classes)
-    points, labels, names = read_hdf5_file(path, len(classes))
-    return Pool(points, [f"{variant}/{name}" for name in names], labels, classes, AS_RELEASED)
+    clouds = read_hdf5_file(path, len(classes), known, f"{variant}/{path.stem}")
+    return pool_of_clouds([clouds], {}, classes, f"{folder}: its {split}", on_error)
+
+
+def labels_in_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
+    """The labels of one split of one variant; none if they cannot be read."""
+    folder = folder / "h5_files" if (folder / "h5_files").is_dir() else folder
+    return labels_in_file(_file(folder, variant or USUAL, split))
 
 
 def _file(folder: Path, variant: str, split: str) -> Path:

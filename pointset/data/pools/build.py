@@ -8,7 +8,8 @@ from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
 from pointset.data.pools.plan import Plan, Sampling
-from pointset.data.pools.store import Made, UnreadableShapesError, build_pool
+from pointset.data.pools.store import Made, build_pool
+from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 

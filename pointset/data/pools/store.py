@@ -10,7 +10,6 @@ import dataclasses
 import json
 import shutil
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,35 +24,13 @@ from pointset.data.pools.partial import PartialPool, partial_folder
 from pointset.data.pools.plan import Plan, build_command
 from pointset.data.pools.shapes import Result, make_shapes
 from pointset.data.pools.sources import recheck
+from pointset.data.unusable import LEAVE_OUT, UnreadableShapesError, check_on_error
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_text
 from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
 """Beside the finished shapes: the files that could not be used, and why."""
-NAMED = 3
-"""Files that an error message names; the report names them all."""
-
-
-class UnreadableShapesError(PointsetError, ValueError):
-    """Some files of a data set cannot be used; all were tried.
-
-    Attributes:
-        failures: the reason for each, by the shape's name.
-        reports: the files that list them.
-        finished: number of shapes that are kept for the next run.
-        remedy: advice, which ends the message.
-    """
-
-    def __init__(self, failures: dict[str, str], finished: int, reports: Sequence[Path], remedy: str) -> None:
-        self.failures, self.finished, self.reports, self.remedy = failures, finished, list(reports), remedy
-        named = "; ".join(list(failures.values())[:NAMED])
-        more = f"; and {len(failures) - NAMED} more" if len(failures) > NAMED else ""
-        total = finished + len(failures)
-        super().__init__(
-            f"{len(failures)} of {total} files cannot be used ({named}{more}; all in "
-            f"{', '.join(map(str, reports))}): {remedy}"
-        )
 
 
 @dataclass(frozen=True)
@@ -68,28 +45,28 @@ class Made:
     failures: dict[str, str]
     """Why a file could not be used, by the shape's name."""
 
-    def require(self, on_error: str, plan: Plan, reports: Path) -> None:
-        """Raise if files failed, unless they may be skipped and others are left."""
+    def require(self, on_error: str, plan: Plan, report: Path) -> None:
+        """Raise if files failed, unless they may be skipped and others are left; the report names them all."""
         if self.failures and (on_error == "raise" or not self.shapes):
-            skip = bool(self.shapes) and plan.sampling.points is not None
-            leave_out = (
-                f", or leave them out with `{build_command(plan.root, plan.sampling, '--on-error', 'skip')}`"
-                if skip
-                else ""
-            )
-            remedy = f"correct them and run again, finished shapes are kept{leave_out}"
-            raise UnreadableShapesError(self.failures, self.shapes, [reports / ERRORS], remedy)
+            remedy = "correct them and run again, finished shapes are kept"
+            if self.shapes and plan.sampling.points is None:
+                remedy += f", or {LEAVE_OUT}"
+            elif self.shapes:
+                remedy += f", or leave them out with `{build_command(plan.root, plan.sampling, '--on-error', 'skip')}`"
+            raise UnreadableShapesError(self.failures, self.shapes, [report], remedy)
 
 
-def load_pool(plan: Plan, *, workers: Workers | None = None, progress: bool = True) -> Pool:
+def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True) -> Pool:
     """Open the pool of a plan; make it first if it is absent.
 
-    A pool that lacks shapes is opened with a warning. If it is damaged, or older than its files, a pool of clouds is
+    A pool that lacks shapes is opened with a warning; one of clouds, that nobody builds by hand, only if `on_error`
+    allows it. If it is damaged, or older than its files, a pool of clouds is
     made again; a pool of meshes is refused, because models may have been trained on it.
 
     Args:
         plan: of the pool.
         workers: that make it; they change no byte.
+        on_error: if files cannot be used: "raise", or "skip" to do without them.
         progress: show a bar, if the output is a terminal.
 
     Returns:
@@ -100,16 +77,18 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, progress: bool = Tr
         PointsetError: the disk is full or read-only, or the pool is damaged or older than its meshes.
     """
     if not plan.folder.is_dir():
-        build_pool(plan, workers, progress=progress)
+        build_pool(plan, workers, on_error=on_error, progress=progress)
     try:
         manifest, arrays = open_pool(plan)
     except PointsetError:
         if plan.sampling.points is not None:
             raise
-        build_pool(plan, workers, rebuild=True, progress=progress)
+        build_pool(plan, workers, on_error=on_error, rebuild=True, progress=progress)
         manifest, arrays = open_pool(plan)
     kept = manifest.kept
     if manifest.skipped:
+        if plan.sampling.points is None:
+            _made(plan, manifest).require(on_error, plan, plan.folder / FILE)
         warnings.warn(
             f"{plan.name} lacks {len(manifest.skipped)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used: {plan.folder / FILE} says why",
@@ -153,8 +132,7 @@ def build_pool(
         UnreadableShapesError: files cannot be used, and `on_error` is "raise" or none is left.
         PointsetError: as for `load_pool`.
     """
-    if on_error not in ("raise", "skip"):
-        raise PointsetError(f"on_error must be raise or skip, got {on_error!r}")
+    check_on_error(on_error)
     folder = plan.folder
     if rebuild or not folder.is_dir() or partial_folder(folder).exists():
         make_folder(folder.parent)
@@ -165,9 +143,14 @@ def build_pool(
                 return _make_pool(plan, workers or Workers(), on_error, progress)
             shutil.rmtree(partial_folder(folder), ignore_errors=True)
     manifest, _ = open_pool(plan)
-    made = Made(folder, len(manifest.kept), 0, {entry.name: entry.skipped for entry in manifest.skipped})
-    made.require(on_error, plan, folder)
+    made = _made(plan, manifest)
+    made.require(on_error, plan, folder / FILE)
     return made
+
+
+def _made(plan: Plan, manifest: Manifest) -> Made:
+    """An existing pool, of which nothing is sampled now."""
+    return Made(plan.folder, len(manifest.kept), 0, {entry.name: entry.skipped for entry in manifest.skipped})
 
 
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
@@ -187,7 +170,7 @@ def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> M
     failures = {plan.shapes[one.row].name: one.reason for one in sorted(failed, key=lambda one: one.row)}
     made = Made(plan.folder, len(partial.finished), len(partial.finished) - before, failures)
     write_text(partial.folder / ERRORS, json.dumps(failures, indent=1, ensure_ascii=False) + "\n")
-    made.require(on_error, plan, partial.folder)
+    made.require(on_error, plan, partial.folder / ERRORS)
     partial.publish(failed)
     return made
 

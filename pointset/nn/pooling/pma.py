@@ -1,11 +1,11 @@
-"""Pooling by multihead attention, as a part of a model (Lee et al., arXiv 1810.00825, eq. 11 and 12)."""
+"""Pooling by multihead attention, as a part of a model (Lee et al., arXiv 1810.00825, eq. 11, 12 and 15)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import AttentionOptions, InitialName, SeedSource
+from pointset.configuration import AttentionOptions, DecoderName, InitialName, SeedSource
 from pointset.errors import PointsetError
-from pointset.nn.blocks import PMA, SAB
+from pointset.nn.blocks import PMA, SAB, rff
 from pointset.nn.dropout import Dropout
 from pointset.nn.fast.packing import Layout
 from pointset.nn.registry import register
@@ -13,7 +13,11 @@ from pointset.nn.registry import register
 
 @register("pooling", "pma[<k>]", head="linear", packed=True, export=True, maps=True)
 class AttentionPool(nn.Module):
-    """Dropout on the rows, then PMA_k, then SAB if k > 1."""
+    """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff" rFF(SAB(PMA_k(Z))), whatever k is.
+
+    The first is what the authors ran with k = 1, the second their equation 15. Its rFF is FC(d, ReLU), FC(d), on each
+    of the k rows by itself. The layer that follows, from the k rows to logits, is not a part of either.
+    """
 
     def __init__(
         self,
@@ -24,6 +28,7 @@ class AttentionPool(nn.Module):
         initial: InitialName,
         attention: AttentionOptions,
         pool_attention: AttentionOptions,
+        head: DecoderName = "released",
     ) -> None:
         super().__init__()
         if k == 1 and attention.norm == "instance" and not attention.prenorm:
@@ -33,9 +38,15 @@ class AttentionPool(nn.Module):
             )
         self.dropout = Dropout(dropout)
         self.pma = PMA(dim, k, pool_attention, seeds, initial)
-        self.sab = SAB(dim, dim, attention) if k > 1 else None
+        self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None
+        self.feed_forward = rff(dim, dim) if head == "rff" else None
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
-        pooled = self.pma(self.dropout(Z), mask)
-        return pooled if self.sab is None else self.sab(pooled)
+        return self.finish(self.pma(self.dropout(Z), mask))
+
+    def finish(self, pooled: Float[Tensor, "B k d"]) -> Float[Tensor, "B k d"]:
+        """What follows PMA."""
+        for module in filter(None, (self.sab, self.feed_forward)):
+            pooled = module(pooled)
+        return pooled

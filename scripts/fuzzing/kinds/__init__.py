@@ -2,7 +2,9 @@
 
 from fuzzing.kinds.base import Kind
 from fuzzing.kinds.clouds import CLOUDS
+from fuzzing.kinds.glb import GLB
+from fuzzing.kinds.hdf5 import HDF5
 from fuzzing.kinds.meshes import MESHES
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*MESHES, *CLOUDS)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*MESHES, GLB, *CLOUDS, HDF5)}
 """By the name that the command line takes."""

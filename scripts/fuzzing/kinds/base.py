@@ -1,5 +1,6 @@
 """What every kind of input offers, and the judge of single files."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,16 +62,23 @@ class FileKind:
             if outcome.verdict != "refused":
                 return Outcome(outcome.verdict, outcome.detail, content)
             try:
-                self.oracle(content)
+                quietly(self.oracle, content)
             except Illegal:
                 return outcome
             return Outcome("strict", outcome.detail, content)
         try:
-            truth = self.oracle(content)
+            truth = quietly(self.oracle, content)
         except Illegal as illegal:
             return Outcome("illegal", f"{illegal}", content)
         difference = self.difference(ours, truth)
         return Outcome("differs", difference, content) if difference else Outcome("alike")
+
+
+def quietly(oracle: Callable[[Any], Any], content: Any) -> Any:
+    """What an oracle says; its warnings are not the toolkit's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return oracle(content)
 
 
 def same_numbers(ours: np.ndarray, truth: np.ndarray) -> bool:

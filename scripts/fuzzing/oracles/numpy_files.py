@@ -3,7 +3,6 @@
 import ast
 import re
 import struct
-import warnings
 import zlib
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from fuzzing.oracles.words import Illegal, require
 
 DESCRIPTION = re.compile(r"([<>=|]?)([iuf])([1248])")
+KEYS = ("points", "pos", "xyz", "vertices", "data")
 ENTRY = struct.Struct("<4s4B4HL2L5H2L")
 LOCAL = struct.Struct("<4s5H3L2H")
 
@@ -47,9 +47,7 @@ def read_array(content: bytes) -> np.ndarray:
 def read_description(text: str) -> tuple[re.Match[str], bool, tuple[int, int]]:
     """The three entries of a header."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text))
+        found = ast.literal_eval(re.sub(r"(\d)L\b", r"\1", text))
     except Exception:
         raise Illegal("no dictionary") from None
     require(isinstance(found, dict) and set(found) == {"descr", "fortran_order", "shape"}, "keys")
@@ -65,18 +63,15 @@ def read_description(text: str) -> tuple[re.Match[str], bool, tuple[int, int]]:
 
 def read_npz(content: bytes) -> tuple[np.ndarray, np.ndarray | None]:
     """Points and normals, if there are any."""
-    members = directory(content)
-    names = [name for name in members if name.endswith(".npy")]
-    if len(names) > 1 or names == ["points.npy"]:
-        require("points.npy" in names, "no points")
-        if "normals.npy" not in names:
-            return read_npy(unpacked(content, *members["points.npy"]))
-        points, normals = (read_array(unpacked(content, *members[f"{name}.npy"])) for name in ("points", "normals"))
-        require(points.shape == normals.shape and points.shape[1] == 3, "as many normals as points")
-        require(bool(np.isfinite(points).all()), "not finite")
-        return points, normals
-    require(len(names) == 1, "no array")
-    return read_npy(unpacked(content, *members[names[0]]))
+    members = {name.removesuffix(".npy"): entry for name, entry in directory(content).items()}
+    chosen = [name for name in KEYS if name in members] if len(members) > 1 else list(members)
+    require(bool(chosen), "no array, or no telling which")
+    if "normals" not in members or len(members) == 1:
+        return read_npy(unpacked(content, *members[chosen[0]]))
+    points, normals = (read_array(unpacked(content, *members[name])) for name in (chosen[0], "normals"))
+    require(points.shape == normals.shape and points.shape[1] == 3, "as many normals as points")
+    require(bool(np.isfinite(points).all()), "not finite")
+    return points, normals
 
 
 def directory(content: bytes) -> dict[str, tuple[tuple, bytes, int]]:

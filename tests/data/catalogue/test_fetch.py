@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import hashlib
 import io
 import os
 import signal
@@ -20,6 +21,7 @@ from serving import Site, served
 from pointset.data.catalogue import fetch as fetching
 from pointset.data.catalogue.cards import Download, load_card
 from pointset.data.catalogue.fetch import fetch
+from pointset.data.catalogue.intact import known_files
 from pointset.errors import PointsetError
 
 
@@ -187,3 +189,20 @@ def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypat
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "file"))
     with pytest.raises(PointsetError, match=r"cannot write to .*POINTSET_HOME"):
         fetch("modelnet10", progress=False)
+
+
+def test_the_files_of_clouds_are_noted_with_their_digests(
+    home: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.files["/c.zip"] = archive = packed(
+        {"modelnet40_c/label.npy": b"labels", "modelnet40_c/data_x_1.npy": b"points"}
+    )
+    right = Download(md5=hashlib.md5(archive).hexdigest())
+    card = dataclasses.replace(load_card("modelnet40-c"), urls=(f"{site.url}/c.zip",), download=right)
+    monkeypatch.setattr(fetching, "load_card", lambda name: card)
+    folder = fetch("modelnet40-c", progress=False)
+    assert known_files(folder, card).digests == {
+        "label.npy": hashlib.sha256(b"labels").hexdigest(),
+        "data_x_1.npy": hashlib.sha256(b"points").hexdigest(),
+    }
+    assert sorted(path.name for path in folder.iterdir()) == ["data_x_1.npy", "label.npy"]

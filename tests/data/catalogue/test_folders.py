@@ -158,7 +158,9 @@ def test_links_are_followed_and_loops_survived(tmp_path: Path) -> None:
     (tmp_path / "parts" / "bed" / "train" / "linked.off").symlink_to(tmp_path / "store" / "a.off")
     shapes, classes = shapes_and_classes(tmp_path / "parts", "train")
     assert classes == ["bed", "chair"]
-    expected = ["bed/train/1.off", "bed/train/linked.off", "chair/train/a.off", "chair/train/b.off"]
+    # Links that lead nowhere are files that cannot be read, which is said: they are not left out in silence.
+    gone = ["bed/train/gone.off", "bed/train/ring.off"]
+    expected = ["bed/train/1.off", gone[0], "bed/train/linked.off", gone[1], "chair/train/a.off", "chair/train/b.off"]
     assert [shape.name for shape in shapes] == expected
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pointset.data.catalogue.hdf5 import is_hdf5_folder, read_hdf5_folder
+from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)
@@ -78,10 +79,13 @@ WITH_NAN[1, 3, 2] = np.nan
         (put("shape_names.txt", None), "shape_names.txt is missing.*classes"),
         (put("test_files.txt", None), "test_files.txt is missing.*test files"),
         (put("test_files.txt", b"\n \n"), "test_files.txt is empty"),
-        (put("test_files.txt", b"a/ply_data_test0.h5\nb/ply_data_test0.h5\n"), "ply_data_test0.h5 .*twice in .*test_f"),
+        (
+            put("test_files.txt", b"a/ply_data_test0.h5\nb/ply_data_test0.h5\n"),
+            "ply_data_test0.h5. .*twice in .*test",
+        ),
         (
             put("train_files.txt", b"ply_data_test0.h5\n"),
-            "ply_data_test0.h5 .*in test_files.txt and in train_files.txt",
+            "ply_data_test0.h5. .*in test_files.txt and in train_files.txt",
         ),
         (put("shape_names.txt", "théière\nbed\nsofa\n".encode("latin-1")), "shape_names.txt .*UTF-8"),
         (break_nothing_but("ply_data_test0.h5", label=GOOD_LABEL), "no data set 'data': found label"),
@@ -106,6 +110,130 @@ def test_a_damaged_release_is_refused_by_file(release: Path, damage: Any, words:
     with pytest.raises(PointsetError, match=words) as caught:
         read_hdf5_folder(release, "test")
     assert str(release) in str(caught.value)
+
+
+def linked(link: Any) -> Any:
+    """Replace `data` by a link."""
+
+    def damage(folder: Path) -> None:
+        with h5py.File(folder / "ply_data_test0.h5", "a") as file:
+            del file["data"]
+            file["data"] = link
+
+    return damage
+
+
+def made(**how: Any) -> Any:
+    """Replace `data` by one that is made so."""
+
+    def damage(folder: Path) -> None:
+        with h5py.File(folder / "ply_data_test0.h5", "a") as file:
+            del file["data"]
+            file.create_dataset("data", **how)
+
+    return damage
+
+
+def virtual(folder: Path) -> None:
+    layout = h5py.VirtualLayout((2, 7, 3), "f4")
+    layout[:] = h5py.VirtualSource("gone.h5", "data", (2, 7, 3))
+    with h5py.File(folder / "ply_data_test0.h5", "a") as file:
+        del file["data"]
+        file.create_virtual_dataset("data", layout)
+
+
+def half_written(folder: Path) -> None:
+    with h5py.File(folder / "ply_data_test0.h5", "a") as file:
+        del file["data"]
+        file.create_dataset("data", (2, 7, 3), "f4", chunks=(1, 7, 3))[0] = clouds(1)[0]
+
+
+def grouped(folder: Path) -> None:
+    with h5py.File(folder / "ply_data_test0.h5", "a") as file:
+        del file["data"]
+        file.create_group("data")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (linked(h5py.SoftLink("/nowhere")), "'data' must be an array in this file"),
+        (linked(h5py.ExternalLink("gone.h5", "/data")), "'data' must be an array in this file"),
+        (linked(h5py.ExternalLink("ply_data_train0.h5", "/data")), "'data' must be an array in this file"),
+        (linked(h5py.Empty("f4")), "'data' must be an array in this file"),
+        (grouped, "'data' must be an array in this file"),
+        (virtual, "'data' must be an array in this file"),
+        (made(shape=(2, 7, 3), dtype="f4", external=[("gone.raw", 0, 168)]), "'data' must be an array in this file"),
+        (made(shape=(2, 1 << 35, 3), dtype="f8", chunks=(1, 1024, 3)), r"'data' is \[2, 34359738368, 3\], too large"),
+        (made(shape=(1 << 40, 1, 3), dtype="f4", chunks=(1024, 1, 3), compression="gzip"), "too large"),
+        (made(shape=(2, 7, 3), dtype="f4"), "parts of 'data' were never written"),
+        (half_written, "parts of 'data' were never written"),
+        (made(data=np.array([[["1.0"] * 3] * 7] * 2, "S3")), "'data' must be numbers, got .S3"),
+        (made(data=np.zeros((2, 7, 3), [("x", "f4")])), "'data' must be numbers, got"),
+        (made(data=np.zeros((2, 7, 3), "c8")), "'data' must be numbers, got complex64"),
+        (made(data=clouds(2)[0]), r"floats \[N, P, 3\], got float32 \[7, 3\]"),
+        (made(data=clouds(2)[:0]), r"floats \[N, P, 3\], got float32 \[0, 7, 3\]"),
+        (made(data=clouds(2).astype("f8") * 1e300), "row 0 has a coordinate of .*too large for float32"),
+        (break_nothing_but("ply_data_test0.h5", data=clouds(2), label=1), r"'label' must be integers \[2, 1\]"),
+        (
+            break_nothing_but("ply_data_test0.h5", data=clouds(2), label=np.array([0, 2**64 - 1], np.uint64)),
+            "row 1 has label 18446744073709551615",
+        ),
+        (break_nothing_but("ply_data_test0.h5", data=clouds(2), label=np.zeros((1, 2), int)), "'label' must be"),
+        (put("shape_names.txt", b"bed\nsofa\nbed\n"), "shape_names.txt names the class 'bed' twice"),
+        (put("shape_names.txt", b"bed\nso\x1b[31mfa\n"), r"shape_names.txt holds 'so\\x1b\[31mfa'"),
+        (put("shape_names.txt", b"x" * (2 << 20)), "shape_names.txt is too long"),
+        (put("test_files.txt", b"\x00\n"), r"test_files.txt holds '\\x00'"),
+        (put("test_files.txt", b"y" * 5000), "test_files.txt holds 'y{9}.*, which is no name"),
+        (put("test_files.txt", b"/\n..\n"), "'..' is listed in .* but missing"),
+        (put("test_files.txt", b"y" * 500), "is listed in .* but missing"),
+    ],
+)
+def test_what_hdf5_allows_and_clouds_do_not_is_refused(release: Path, damage: Any, words: str) -> None:
+    damage(release)
+    with pytest.raises(PointsetError, match=words) as caught:
+        read_hdf5_folder(release, "test")
+    assert str(release) in str(caught.value)
+    assert len(str(caught.value)) < 200 + 4 * len(str(release)) + 200
+
+
+def test_a_byte_order_mark_is_no_part_of_a_class(release: Path) -> None:
+    (release / "shape_names.txt").write_bytes("\ufeffairplane\nbathtub\nbed\n".encode())
+    assert read_hdf5_folder(release, "test").classes[0] == "airplane"
+
+
+@pytest.fixture
+def damaged(release: Path) -> Path:
+    """Of the five training clouds two are bad, and so is a third file."""
+    bad = clouds(3)
+    bad[1, 0, 0] = np.inf
+    write_file(release / "ply_data_train0.h5", data=bad, label=np.array([[0], [2], [9]], np.uint8))
+    (release / "train_files.txt").write_text("ply_data_train0.h5\nply_data_train1.h5\nply_data_train2.h5\n")
+    (release / "ply_data_train2.h5").write_bytes(b"no HDF5")
+    return release
+
+
+def test_all_that_cannot_be_used_is_named_together(damaged: Path) -> None:
+    with pytest.raises(UnreadableShapesError, match=r"3 of 6 .* cannot be used .*--on-error skip") as caught:
+        read_hdf5_folder(damaged, "train")
+    assert set(caught.value.failures) == {"ply_data_train0/1", "ply_data_train0/2", "ply_data_train2.h5"}
+    assert caught.value.finished == 3
+    for reason in caught.value.failures.values():
+        assert reason in str(caught.value)
+
+
+def test_what_cannot_be_used_is_left_out_and_said(damaged: Path) -> None:
+    with pytest.warns(UserWarning, match=r"3 clouds or files of them are left out.*ply_data_train2.h5"):
+        found = read_hdf5_folder(damaged, "train", on_error="skip")
+    assert found.names == ["ply_data_train0/0", "ply_data_train1/0", "ply_data_train1/1"]
+    assert found.labels.tolist() == [0, 2, 2]
+    assert set(found.skipped) == {"ply_data_train0/1", "ply_data_train0/2", "ply_data_train2.h5"}
+
+
+def test_nothing_left_is_refused_even_so(release: Path) -> None:
+    (release / "ply_data_test0.h5").write_bytes(b"")
+    with pytest.raises(UnreadableShapesError, match="1 of 1 "):
+        read_hdf5_folder(release, "test", on_error="skip")
 
 
 def test_clouds_of_different_sizes_are_refused(release: Path) -> None:

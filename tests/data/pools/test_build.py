@@ -24,7 +24,8 @@ from pointset.data.pools import shapes as making
 from pointset.data.pools import store
 from pointset.data.pools.partial import partial_folder
 from pointset.data.pools.shapes import Result
-from pointset.data.pools.store import UnreadableShapesError, build_pool
+from pointset.data.pools.store import build_pool
+from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 

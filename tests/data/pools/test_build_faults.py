@@ -22,7 +22,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.pools import partial, shapes
 from pointset.data.pools.plan import Sampling
 from pointset.data.pools.shapes import Result
-from pointset.data.pools.store import UnreadableShapesError
+from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
 BAD = ("class0/train/shape0.off", "class1/train/shape1.off", "class1/train/shape22.off", "class2/test/shape14.off")
