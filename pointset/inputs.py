@@ -3,9 +3,9 @@
 from typing import Any, TypeGuard
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 class InputError(PointsetError, ValueError):
@@ -18,6 +18,15 @@ def described(value: Any) -> str:
     if shape is None or kind is None:
         return f"{type(value).__name__}" if value is not None else "None"
     return f"{str(kind).removeprefix('torch.')} {list(shape)}"
+
+
+def check_module(model: Any, name: str = "model") -> None:
+    """Refuse, with an InputError, what is no torch module, such as a model's name."""
+    if not isinstance(model, nn.Module):
+        made = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
+        raise InputError(
+            f"{name} must be a torch module, as pointset.create_model makes one, got {described(model)}{made}"
+        )
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:

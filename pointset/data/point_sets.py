@@ -198,6 +198,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.rows = rows
         self.labels = torch.from_numpy(self.source_pool.labels)[rows]
         self.names = [self.source_pool.names[row] for row in rows.tolist()]
+        odd = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero().flatten().tolist()
+        if odd:
+            raise PointsetError(
+                f"shape {quoted(self.names[odd[0]])} has label {int(self.labels[odd[0]])}, and there are "
+                f"{len(self.classes)} classes, counted from 0: correct the labels"
+            )
 
     def _row(self, index: int) -> NDArray[np.int64]:
         """The pool's row of one shape, [1]; an index beyond raises IndexError, which ends iteration."""

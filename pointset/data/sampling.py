@@ -111,7 +111,7 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     Returns:
         Indices int64 [n], in the order of choice; of equally far points the one with the lowest index.
     """
-    columns = np.ascontiguousarray(points.T)
+    columns = np.ascontiguousarray(_measurable(points).T)
     chosen = np.empty(n, dtype=np.int64)
     distances = np.full(len(points), np.inf)  # squared, to the nearest chosen point
     candidate = start
@@ -121,6 +121,21 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
         distances[candidate] = -1.0  # so that copies of one point are chosen once each
         candidate = int(distances.argmax())
     return chosen
+
+
+def _measurable(points: np.ndarray) -> np.ndarray:
+    """The points [N, 3], in a unit in which squares of their distances neither overflow nor vanish.
+
+    The unit is a power of two, and axes along which nothing changes are set to zero: differences stay what they are.
+    """
+    if points.dtype.kind != "f":
+        return points.astype(np.float64)
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = float(np.max(high / 2 - low / 2))  # halved, for the difference itself may overflow
+    kind = np.finfo(points.dtype)
+    if extent == 0 or np.sqrt(kind.tiny) / kind.eps < extent < np.sqrt(kind.max) / 8:
+        return points
+    return np.ldexp(np.where(low == high, 0, points), -int(np.frexp(extent)[1]))
 
 
 def _corners(mesh: Mesh) -> np.ndarray:

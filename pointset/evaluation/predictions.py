@@ -11,9 +11,11 @@ from torch import nn
 
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError
+from pointset.data.faults import check_sets, first_fault
+from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, probabilities, reliability
 from pointset.evaluation.unpadded import logits_of
+from pointset.inputs import check_module
 from pointset.nn.modes import in_evaluation_mode
 
 
@@ -105,15 +107,23 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         batch_size: shapes per forward pass; does not change the result beyond rounding.
 
     Raises:
-        PointsetError: the model has another number of classes than the data.
+        PointsetError: the model has another number of classes than the data, or a shape's logits are not finite.
     """
+    check_module(model)
+    check_sets(data)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     with torch.inference_mode(), in_evaluation_mode(model):
         logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(data, batch_size)]
+    if not logits:
+        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     stacked = torch.cat(logits).numpy()
     if stacked.shape[1] != len(data.classes):
         raise PointsetError(
             f"the model has {stacked.shape[1]} classes and {data.name} has {len(data.classes)}: "
             "evaluate on the data set it was trained for"
         )
+    odd = np.flatnonzero(~np.isfinite(stacked).all(axis=1))
+    if len(odd):
+        cause = first_fault(data) or "look at its weights, which may not be finite either"
+        raise PointsetError(f"the logits of shape {quoted(data.names[odd[0]])} are not finite: {cause}")
     return Evaluation(stacked, data.labels.numpy(), list(data.classes))

@@ -251,6 +251,10 @@ class DrawnSets:
         """The problem's loss."""
         return Loss(self.problem.loss(output, batch.to(output.device)), ())
 
+    def fault(self) -> str:
+        """Nothing: the sets are drawn, and finite."""
+        return ""
+
     def watch(self, model: nn.Module) -> Mapping[str, float]:
         """The metrics on the sets that the problem wants to be watched."""
         return measure(self.problem, model, self.watched) if self.watched else {}

@@ -23,7 +23,9 @@ from tqdm.auto import tqdm
 
 from pointset.configuration import check_seed
 from pointset.data.dataset import PointSets
+from pointset.data.faults import check_sets
 from pointset.errors import PointsetError
+from pointset.inputs import check_module
 from pointset.runs.provenance import origin
 from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model, load_weights
 from pointset.training.devices import find_device, seeded_dropout
@@ -75,10 +77,13 @@ def fit(
 
     Raises:
         PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
-            available, or the loss became infinite or NaN.
+            available, the sets are of one class, the model has another number of logits than the sets have classes, or
+            the loss became infinite or NaN (a shape that is not finite is named).
     """
     recipe = recipe or Recipe()
     check_seed(seed)
+    check_module(model)
+    check_sets(train, "train")
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
     return fit_objective(model, objective, recipe, description, seed=seed, run=run, progress=progress)
@@ -253,9 +258,8 @@ class Training:
 
     def _check_finite(self, loss: float, epoch: int) -> None:
         if not math.isfinite(loss):
-            raise PointsetError(
-                f"the loss became {loss} in epoch {epoch + 1}: lower learning_rate, or set clip_norm if it is off"
-            )
+            cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
+            raise PointsetError(f"the loss became {loss} in epoch {epoch + 1}: {cause}")
 
     def _stalled(self) -> bool:
         patience = self.recipe.patience

@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
+from pointset.data.faults import first_fault
+from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.evaluation.unpadded import logits_of
+from pointset.inputs import described
 from pointset.training.distributed import OneProcess
 from pointset.training.recipe import Recipe
 
@@ -55,6 +58,9 @@ class Objective(Protocol):
     def watch(self, model: nn.Module) -> Mapping[str, float]:
         """Further metrics of an epoch, on sets that are not trained on."""
 
+    def fault(self) -> str:
+        """What is wrong with the sets, or nothing; asked when the loss is not finite."""
+
 
 class Classification:
     """Cross entropy of point sets; a validation split, if the recipe wants one, is cut from them."""
@@ -65,6 +71,11 @@ class Classification:
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
             train, self.validation = train.split_validation(recipe.validation, seed)
+        if (shown := len(train.labels.unique())) < 2:
+            raise PointsetError(
+                f"the training sets are of {shown} class{'es' * (shown != 1)}, and a classifier needs at least 2: give "
+                "shapes of another class"
+            )
         self.train = train
         self.recipe = recipe
         self.seed = seed
@@ -90,6 +101,11 @@ class Classification:
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
         """Cross entropy with label smoothing, and how many are right."""
         labels = batch.labels.to(output.device)
+        if output.dim() != 2 or output.shape[1] != len(self.train.classes):
+            raise PointsetError(
+                f"the model gives {described(output)} for {len(labels)} sets of {len(self.train.classes)} classes: "
+                f"create it with classes={len(self.train.classes)}"
+            )
         mean = F.cross_entropy(output, labels, label_smoothing=self.recipe.label_smoothing)
         return Loss(mean, [(output.detach().argmax(dim=1) == labels).sum()])
 
@@ -98,3 +114,7 @@ class Classification:
         if self.validation is None:
             return {}
         return {"validation_accuracy": evaluate(model, self.validation).accuracy}
+
+    def fault(self) -> str:
+        """A shape that is not finite, or far too large."""
+        return first_fault(self.train)

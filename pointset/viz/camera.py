@@ -65,5 +65,5 @@ def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:
     """Turn the up axis to z, move the middle of the bounding box to 0 and scale the farthest point to radius 1."""
     upright = points if up == "z" else points[:, [0, 2, 1]] * (1.0, -1.0, 1.0)
     centred = upright - (upright.min(axis=0) + upright.max(axis=0)) / 2
-    radius = float(np.linalg.norm(centred, axis=1).max())
-    return centred / (radius or 1.0)
+    scaled = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # squares neither overflow nor vanish
+    return scaled / (float(np.linalg.norm(scaled, axis=1).max()) or 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
-from pointset.viz.camera import Camera
+from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import Scale
 from pointset.viz.grid import Grid, Line, Panel
 from pointset.viz.rows import as_cloud
@@ -59,7 +59,7 @@ def draw_clouds(
     if not len(clouds) or len(names or clouds) != len(clouds):
         raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")
     camera, scale = camera or Camera(), HeightScale()
-    shapes = [_fitted(as_cloud(cloud)) for cloud in clouds]
+    shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # as they stand: the camera turns them
     up = {"y": 1, "z": 2}[camera.up]
     panels = [
         Panel(cloud, (cloud[:, up] - cloud[:, up].min()) / max(np.ptp(cloud[:, up]), 1e-12), scale, name)
@@ -68,9 +68,3 @@ def draw_clouds(
     lines = [Line("", panels[i : i + MOST_COLUMNS]) for i in range(0, len(panels), MOST_COLUMNS)]
     note = f"{len(shapes[0])} points each" if len({len(cloud) for cloud in shapes}) == 1 else ""
     return Grid(lines, frame_for(shapes, camera), camera, WIDTH).draw(title, note, below=0.1).picture
-
-
-def _fitted(cloud: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The cloud with the middle of its box at the origin and its farthest point at distance 1."""
-    centred = cloud - (cloud.min(axis=0) + cloud.max(axis=0)) / 2
-    return centred / max(float(np.linalg.norm(centred, axis=1).max()), 1e-12)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import PointSets, load_dataset
+from pointset.data.faults import first_fault
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool
@@ -206,6 +208,39 @@ def test_a_pool_on_disk_has_the_fingerprint_of_its_points(home: Path, few: Path)
 
 
 @pytest.mark.parametrize(
+    ("shapes", "fraction", "held_out"), [(7, 0.1, 1), (13, 0.2, 3), (12, 0.2, 2), (4, 0.1, 0), (3, 0.9, 2)]
+)
+def test_the_share_of_validation_is_rounded_to_the_nearest_in_each_class(
+    shapes: int, fraction: float, held_out: int
+) -> None:
+    """The second class, of 20, keeps the validation set from being empty."""
+    data = PointSets(labelled(*[0] * shapes, *[1] * 20), DataOptions(points=2))
+    _, validation = data.split_validation(fraction, seed=3)
+    assert (validation.labels == 0).sum() == held_out
+
+
+def labelled(*labels: int) -> Pool:
+    """A shape of 4 points for each label, of two classes."""
+    points = np.random.default_rng(0).normal(size=(len(labels), 4, 3)).astype(np.float32)
+    return Pool(points, [f"s{row}" for row in range(len(labels))], np.array(labels), ["a", "b"], "uniform")
+
+
+@pytest.mark.parametrize(
+    ("points", "normalize", "words"),
+    [
+        (np.nan, "unit-sphere", "shape 's1' has a coordinate that is not finite"),
+        (-np.inf, "none", "shape 's1' has a coordinate that is not finite"),
+        (3.3e38, "none", r"shape 's1' has coordinates of 3.3e\+38, and they are not normalised"),
+        (3.3e38, "standardize", "^$"),
+    ],
+)
+def test_sets_that_no_model_can_use_are_named(points: float, normalize: str, words: str) -> None:
+    pool = labelled(0, 1, 1)
+    pool.points[1, 2, 0] = points
+    assert re.search(words, first_fault(PointSets(pool, DataOptions(points=2, normalize=normalize))))
+
+
+@pytest.mark.parametrize(
     ("request_it", "words"),
     [
         (lambda: PointSets(pool(), DataOptions(points=24), name="x"), "points=24 is more than the 23 that x holds"),
@@ -214,6 +249,11 @@ def test_a_pool_on_disk_has_the_fingerprint_of_its_points(home: Path, few: Path)
         (lambda: sets().split_validation(1.0, 0), "fraction must be in \\(0, 1\\), got 1.0"),
         (lambda: sets().split_validation(0.0, 0), "fraction must be in \\(0, 1\\), got 0.0"),
         (lambda: sets().split_validation(0.01, 0), "fraction=0.01 of 30 shapes.*larger"),
+        (
+            lambda: PointSets(labelled(0, 3, 1), DataOptions(points=2)),
+            "shape 's1' has label 3, and there are 2 classes",
+        ),
+        (lambda: PointSets(labelled(0, 1, -1), DataOptions(points=2)), "shape 's2' has label -1"),
     ],
 )
 def test_wrong_requests_say_what_is_possible(request_it: Any, words: str) -> None:

@@ -53,7 +53,8 @@ def require_finite(columns: np.ndarray, first: int = 0) -> None:
 def _directions(vectors: np.ndarray) -> np.ndarray:
     if not vectors.shape[1]:
         raise CloudError("normals were asked for, and there are none: load the data without normals")
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if (lengths == 0).any():
-        raise CloudError(f"point {int(np.flatnonzero(lengths == 0)[0])} has a normal without length")
-    return np.ascontiguousarray(vectors / lengths, np.float32)
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    if (largest == 0).any():
+        raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal without length")
+    scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two: squares neither overflow nor vanish
+    return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)
