@@ -1,13 +1,10 @@
 """Unpacking a downloaded archive: whole or not at all, and never outside its folder."""
 
 import errno
-import lzma
 import shutil
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -16,28 +13,13 @@ from typing import IO, cast
 from tqdm import tqdm
 
 from pointset.data.catalogue.home import disk_errors_told
+from pointset.data.files import zips
 from pointset.errors import PointsetError
 
-MOST_RATIO = 100
-"""Unpacked bytes per packed byte: meshes as text reach 10, archives made to fill a disk many thousands."""
 REMAINDER = "__MACOSX"
 """Added by macOS; not data."""
-DAMAGE = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    MemoryError,
-    OverflowError,
-    RuntimeError,
-    IndexError,  # by zipfile, of a name without letters
-    ValueError,  # of a name that is not UTF-8, or that no file can have
-)
+DAMAGE = (*zips.DAMAGE, tarfile.TarError)
 """Raised for damaged, cut or encrypted archives, beside some OSErrors: see `_is_damage`."""
-ENTRY = b"PK\x01\x02"
-"""Beginning of an entry in the directory of a zip file."""
 
 Members = Iterator[tuple[str, int]]
 """Names and sizes of the entries, each given before it is unpacked."""
@@ -62,7 +44,7 @@ def unpack(
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
-    most, unpacked = MOST_RATIO * archive.stat().st_size, 0
+    most, unpacked = zips.MOST_RATIO * archive.stat().st_size, 0
     try:
         with disk_errors_told(folder.parent), _damage_told(archive):
             members = _of_zip(archive, temporary) if zipfile.is_zipfile(archive) else _of_tar(archive, temporary)
@@ -88,9 +70,7 @@ def _of_zip(archive: Path, target: Path) -> Members:
         needed, free = sum(info.file_size for info in content.infolist()), shutil.disk_usage(target.parent).free
         if needed > free:
             raise OSError(errno.ENOSPC, f"{archive.name} needs {needed:,} bytes there, and {free:,} are free")
-        for info in content.infolist():
-            if ENTRY in info.extra + info.comment:  # a damaged length
-                raise zipfile.BadZipFile(f"what is said of {info.filename!r} hides other files")
+        for info in zips.entries(content):
             kind = stat.S_IFMT(info.external_attr >> 16)
             _require_plain(kind in (0, stat.S_IFREG, stat.S_IFDIR), info.filename, archive)
             yield info.filename, info.file_size

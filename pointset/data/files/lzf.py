@@ -2,20 +2,26 @@
 
 from pointset.errors import PointsetError
 
+MOST_RATIO = 88
+"""Unpacked bytes per packed byte: three bytes make at most 264."""
+
 
 def unpack_lzf(packed: bytes, size: int) -> bytes:
     """The bytes, of which there must be `size`.
 
     Raises:
-        PointsetError: they are damaged.
+        PointsetError: they are damaged, or cannot be as many.
     """
+    damaged = PointsetError(f"expected {size:,} bytes in {len(packed):,} compressed ones: they are damaged")
+    if size > MOST_RATIO * len(packed):
+        raise damaged
     found, place = bytearray(), 0
     try:
         while place < len(packed):
             control = packed[place]
             if control < 32:
-                found += packed[place + 1 : place + 2 + control]
-                place += 2 + control
+                found += packed[place + 1 : place + control + 2]
+                place += control + 2
                 continue
             length = control >> 5
             if length == 7:
@@ -23,10 +29,12 @@ def unpack_lzf(packed: bytes, size: int) -> bytes:
                 length += packed[place]
             back = len(found) - ((control & 31) << 8) - packed[place + 1] - 1
             place, length = place + 2, length + 2
-            copy = found[back : back + length] if back >= 0 else b""
+            if back < 0:
+                raise damaged
+            copy = found[back : back + length]
             found += (copy * (length // len(copy) + 1))[:length]  # it may run into itself
-    except (IndexError, ZeroDivisionError) as error:
-        raise PointsetError("its compressed points are damaged") from error
-    if len(found) != size:
-        raise PointsetError(f"expected {size} bytes of compressed points, found {len(found)}: they are damaged")
+    except IndexError as error:
+        raise damaged from error
+    if len(found) != size or place != len(packed):
+        raise damaged
     return bytes(found)

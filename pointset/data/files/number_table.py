@@ -1,70 +1,101 @@
 """Numbers in lines of text: parsed by numpy, then line by line only to name the wrong one."""
 
-import math
-import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from pointset.data.files.number_words import number_of
 from pointset.errors import PointsetError
 
-COMMENT = re.compile(rb"(?:#|//)[^\r\n]*")
+LIMITS = {"f4": 3.4e38, "f8": np.inf}
+"""Numbers from here on are looked at one by one: 3.4e38 is just below the greatest of float32."""
+LETTERS = {*b"nanNANinfINFinityINITY"}
+"""Of nan and infinity."""
 
 
-def parse_table(path: Path, content: bytes, *, widths: Sequence[int], first_line: int = 1) -> np.ndarray:
-    """Parse lines of numbers, separated by blanks, commas or semicolons; empty lines and comments are skipped.
+@dataclass(frozen=True)
+class Form:
+    """What stands on every line."""
+
+    types: tuple[str, ...]
+    """numpy's names of the types that the numbers must fit into."""
+    kept: tuple[int, ...]
+    """Places of the numbers that are given back."""
+    finite: tuple[int, ...]
+    """Places of those that must be finite."""
+    separator: str | None = None
+    """What stands between the numbers; blanks if None."""
+    split: Callable[[bytes], list[bytes]] = bytes.split
+    """Splits a line into words; raises a ValueError if it is not separated as it should be."""
+
+
+def parse_lines(lines: Sequence[str], first: int, form: Form, *, usual: bool) -> np.ndarray:
+    """Parse lines of numbers; those without words are skipped.
 
     Args:
-        path: named in errors.
-        content: the text.
-        widths: allowed numbers per line; all lines have the same.
-        first_line: its number in the file.
+        lines: without their ends.
+        first: number of the first of them.
+        form: what stands on every line.
+        usual: whether there are no characters but those of numbers, blanks, `LETTERS` and the separator, as it should
+            be: numpy would take some others for numbers or blanks.
 
     Returns:
-        float64 [lines, width], finite.
+        float64 [lines, kept].
 
     Raises:
-        PointsetError: the text is empty, or a line is wrong: it is named with what was expected.
+        PointsetError: a line is wrong; the message begins with its number.
     """
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise PointsetError(f"{path}: expected plain text, found UTF-16: save it as UTF-8")
-    text = content.removeprefix(b"\xef\xbb\xbf")
-    if b"#" in text or b"//" in text:
-        text = COMMENT.sub(b"", text)
-    text = text.replace(b",", b" ").replace(b";", b" ").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    lines = text.split(b"\n")
-    width = next((len(line.split()) for line in lines if line.strip()), 0)
-    if not width:
-        raise PointsetError(f"{path}: expected lines of {_words(widths)} numbers, found an empty file")
-    try:
-        table = np.loadtxt((line for line in lines if line.strip()), dtype=np.float64, ndmin=2, comments=None)
+    table = _parsed(lines, form) if usual else None
+    return _read_words(lines, first, form) if table is None else table
+
+
+def _parsed(lines: Sequence[str], form: Form) -> np.ndarray | None:
+    """What numpy's parser makes of usual lines; None for others, good or bad."""
+    rows = [line for line in lines if line and not line.isspace()]
+    if not rows:
+        return np.empty((0, len(form.kept)))
+    whole = any(kind[0] != "f" for kind in form.types)
+    kinds = ["f8" if kind[0] == "f" else kind for kind in form.types]
+    dtype = np.dtype([(str(place), kind) for place, kind in enumerate(kinds)]) if whole else np.dtype(np.float64)
+    try:  # numpy refuses whole numbers that do not fit into their type
+        found: Any = np.loadtxt(rows, dtype, comments=None, delimiter=form.separator, ndmin=1 if whole else 2)
     except ValueError:
-        table = None
-    if table is None or width not in widths or not np.isfinite(table).all():
-        wrong = next(_wrong_lines(lines, widths, width, first_line), "cannot be read as numbers")
-        raise PointsetError(f"{path}, {wrong}" if wrong.startswith("line") else f"{path}: {wrong}")
+        return None
+    if not whole and found.shape[1] != len(form.types):
+        return None
+    columns = [found[str(place)] if whole else found[:, place] for place in range(len(form.types))]
+    for place, (column, kind) in enumerate(zip(columns, form.types, strict=True)):
+        if kind in LIMITS and not _is_within(column, LIMITS[kind], nan=place not in form.finite):
+            return None
+    table = np.empty((len(found), len(form.kept)))
+    for column, place in enumerate(form.kept):
+        table[:, column] = columns[place]
     return table
 
 
-def _wrong_lines(lines: Sequence[bytes], widths: Sequence[int], width: int, first_line: int) -> Iterator[str]:
-    for number, line in enumerate(lines, first_line):
-        words = line.split()
-        if not words:
+def _is_within(column: np.ndarray, limit: float, *, nan: bool) -> bool:
+    """Whether all numbers are smaller than `limit`; those that are none may be allowed."""
+    least, most = (np.fmin.reduce(column), np.fmax.reduce(column)) if nan else (column.min(), column.max())
+    return bool(-limit < least and most < limit) or bool(nan and np.isnan(most))
+
+
+def _read_words(lines: Sequence[str], first: int, form: Form) -> np.ndarray:
+    rows = []
+    for number, line in enumerate(lines, first):
+        content = line.encode("latin-1")
+        if not content.strip():
             continue
-        if len(words) not in widths:
-            yield f"line {number}: expected {_words(widths)} numbers, found {len(words)}"
-        elif len(words) != width:
-            yield f"line {number}: expected {width} numbers as in the lines before, found {len(words)}"
-        for word in words:
-            try:
-                finite = math.isfinite(float(word))
-            except ValueError:
-                yield f"line {number}: expected a number, found {word.decode(errors='replace')[:40]!r}"
-                continue
-            if not finite:
-                yield f"line {number}: expected a finite number, found {word.decode(errors='replace')}"
-
-
-def _words(widths: Sequence[int]) -> str:
-    return " or ".join(map(str, widths))
+        try:
+            words = form.split(content)
+            if len(words) != len(form.types):
+                raise ValueError(f"expected {len(form.types)} numbers, found {len(words)}")
+            row = [
+                number_of(word, kind, finite=place in form.finite)
+                for place, (word, kind) in enumerate(zip(words, form.types, strict=True))
+            ]
+        except ValueError as error:
+            raise PointsetError(f"line {number}: {error}") from error
+        rows.append([row[place] for place in form.kept])
+    return np.array(rows, np.float64).reshape(len(rows), len(form.kept))

@@ -1,64 +1,123 @@
-"""Arrays of points as numpy saves them (numpy's documentation of the NPY format, numpy.lib.format)."""
+"""Arrays of points as numpy saves them (numpy's documentation of the NPY format, numpy.lib.format).
 
+The header is read here, not by numpy: what a damaged one makes numpy and Python's parser raise or warn of is no closed
+list.
+"""
+
+import ast
+import os
+import re
+import warnings
 import zipfile
-import zlib
+from io import BytesIO
 from pathlib import Path
-from tokenize import TokenError
+from typing import BinaryIO
 
 import numpy as np
 
-from pointset.data.files.clouds import CloudError
 from pointset.data.files.layouts import AXES, NORMALS, Binary, record_of, records
+from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries
+from pointset.errors import PointsetError
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
-"""Names of the arrays in an .npz file."""
-_UNREADABLE = (
-    *(ValueError, TypeError, KeyError, AttributeError, EOFError, OverflowError, MemoryError),
-    *(NotImplementedError, RuntimeError, TokenError, SyntaxError, zipfile.BadZipFile, zlib.error),
-)
-"""Raised by numpy and zipfile for damaged files, and for those that hold Python objects."""
+"""Names of the arrays in an .npz file, the first that is there."""
+SMALL = 1 << 26
+"""Bytes that an .npz file may unpack to, however small it is: points that are all alike compress well."""
+LONGEST_HEADER = 10_000
+"""As numpy has it: the parser of Python is no match for longer ones."""
+_LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
+"""Bytes of the header's length, by the version of the format."""
+_TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")
 
 
 def npy_layout(path: Path) -> Binary:
     """The layout of an array in an .npy file."""
-    formats = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with path.open("rb") as file:
-        try:
-            shape, by_column, dtype = formats[np.lib.format.read_magic(file)](file)
-        except _UNREADABLE as error:
-            raise CloudError("expected the header of a numpy array: save it with numpy.save") from error
-        offset = file.tell()
-    if len(shape) != 2 or shape[1] not in (3, 6) or dtype.kind not in "fiu":
-        raise CloudError(f"expected numbers [n, 3] or [n, 6], found {dtype} {list(shape)}")
-    names = (AXES + NORMALS)[: shape[1]]
-    if by_column:
-        return Binary(shape[0], offset, dtype, by_column=names)
-    return Binary(shape[0], offset, record_of(names, [dtype] * shape[1]))
+        return _layout(file)
 
 
 def npz_points(path: Path) -> np.ndarray:
     """The points of an .npz file, as records."""
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as content:
+                points, normals = _arrays(content, os.fstat(file.fileno()).st_size)
+        except (*DAMAGE, OSError) as error:
+            if isinstance(error, PointsetError) or (isinstance(error, OSError) and error.errno not in (None, 22)):
+                raise
+            words = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+            raise PointsetError(f"holds no archive of arrays that can be read: {words}") from error
+    if normals is None:
+        return records(points)
+    if points.shape != normals.shape or points.shape[1] != 3:
+        shapes = f"{list(normals.shape)} beside {list(points.shape)}"
+        raise PointsetError(f"expected as many normals as points, found {shapes}")
+    return records(np.hstack([points, normals]))
+
+
+def _arrays(content: zipfile.ZipFile, size: int) -> tuple[np.ndarray, np.ndarray | None]:
+    infos = entries(content)
+    members = {info.filename.removesuffix(".npy"): info for info in infos}
+    if len(members) < len(infos):
+        raise PointsetError("has two arrays of one name: nobody knows which is meant")
+    for info in infos:
+        content.open(info).close()  # fails where another name stands in front of the bytes
+    key = next((key for key in POINT_KEYS if key in members), next(iter(members)) if len(members) == 1 else None)
+    if key is None:
+        found = ", ".join(members)[:60] or "none"
+        raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {found!r}")
+    normal_key = next((key for key in NORMAL_KEYS if key in members), None)
+    wanted = [members[name] for name in (key, normal_key) if name is not None]
+    unpacked = sum(info.file_size for info in wanted)
+    if unpacked > max(SMALL, MOST_RATIO * size):
+        raise PointsetError(f"unpacks to {unpacked:,} bytes from {size:,}, which no point cloud does")
+    points, *normals = [_array(content, info) for info in wanted]
+    return points, normals[0] if normals else None
+
+
+def _array(content: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    found = content.read(info)
+    if len(found) != info.file_size:
+        raise EOFError(f"{info.filename!r} has {len(found):,} bytes instead of {info.file_size:,}")
+    layout = _layout(BytesIO(found))
+    if layout.end != len(found):
+        raise PointsetError(
+            f"expected {layout.end:,} bytes of {info.filename[:40]!r}, as its header says, found {len(found):,}"
+        )
+    columns = layout.by_column or layout.record.names or ()
+    if layout.by_column:
+        return np.frombuffer(found, layout.record, offset=layout.offset).reshape(len(columns), layout.count).T
+    kind = layout.record[0]
+    return np.frombuffer(found, kind, offset=layout.offset).reshape(layout.count, len(columns))
+
+
+def _layout(file: BinaryIO) -> Binary:
+    """The layout of the array that begins where a file begins."""
+    kind, by_column, shape = _header(file)
+    if len(shape) != 2 or shape[1] not in (3, 6) or not _TYPE.fullmatch(kind):
+        raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {kind[:40]} {list(shape)[:8]}")
+    names, dtype = (AXES + NORMALS)[: shape[1]], np.dtype(kind)
+    if by_column:
+        return Binary(shape[0], file.tell(), dtype, by_column=names)
+    return Binary(shape[0], file.tell(), record_of(names, [dtype] * shape[1]))
+
+
+def _header(file: BinaryIO) -> tuple[str, bool, tuple[int, ...]]:
+    """Type, order and shape of an array."""
+    magic, version = file.read(6), file.read(2)
+    size = int.from_bytes(file.read(_LENGTH_SIZES.get(version, 0)), "little")
+    content = file.read(size) if size <= LONGEST_HEADER else b""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:  # pickles could run anything
-            names = list(found)
-            key = next((key for key in POINT_KEYS if key in names), names[0] if len(names) == 1 else None)
-            if key is None:
-                known = " or ".join(POINT_KEYS)
-                raise CloudError(f"expected an array called {known}, found {', '.join(names) or 'none'}")
-            normal_key = next((key for key in NORMAL_KEYS if key in names), None)
-            points = found[key]
-            normals = None if normal_key is None else found[normal_key]
-    except _UNREADABLE as error:
-        if isinstance(error, CloudError):
-            raise
-        words = " ".join(f"{type(error).__name__}: {error}".split())
-        raise CloudError(f"holds no archive of arrays of numbers that can be read: {words}") from error
-    if normals is not None:
-        if points.shape != normals.shape or points.ndim != 2:
-            shapes = f"{list(normals.shape)} beside {list(points.shape)}"
-            raise CloudError(f"expected as many normals as points, found {shapes}")
-        points = np.hstack([points, normals])
-    if points.ndim != 2 or points.shape[1] not in (3, 6) or points.dtype.kind not in "fiu":
-        raise CloudError(f"expected numbers [n, 3] or [n, 6], found {points.dtype} {list(points.shape)}")
-    return records(points)
+        with warnings.catch_warnings(action="ignore"):
+            said = ast.literal_eval(content.decode("utf-8" if version == b"\x03\x00" else "latin-1"))
+        if magic != b"\x93NUMPY" or len(content) < size or {*said} != {"descr", "fortran_order", "shape"}:
+            raise ValueError
+        kind, by_column, shape = said["descr"], said["fortran_order"], said["shape"]
+        if not isinstance(by_column, bool) or not isinstance(shape, tuple):
+            raise ValueError
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise ValueError
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:  # all that literal_eval raises
+        raise PointsetError("expected the header of a numpy array: save it with numpy.save") from error
+    return kind if isinstance(kind, str) else "several fields", by_column, shape

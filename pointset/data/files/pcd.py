@@ -1,4 +1,8 @@
-"""PCD: fields of points as text, as records or compressed (the Point Cloud Library's page on PCD_V7)."""
+"""PCD: fields of points as text, as records or compressed (the Point Cloud Library's page on PCD_V7).
+
+A header has each of its words once, in any order; COUNT and VIEWPOINT may be missing. Unknown words are refused: a
+COUNT that a bad disk made another word would shift all numbers.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -6,36 +10,111 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.files.clouds import CloudError
-from pointset.data.files.layouts import AXES, Binary, Text, header_lines, kept_columns, record_of, records
+from pointset.data.files.headers import Header, read_header, whole_number
+from pointset.data.files.layouts import AXES, Binary, kept_columns, record_of, records
 from pointset.data.files.lzf import unpack_lzf
+from pointset.data.files.number_words import number_of
+from pointset.data.files.typed_text import TypedText
+from pointset.errors import PointsetError
 
-PCD_KINDS = {"F": "f", "I": "i", "U": "u"}
-PCD_NORMALS = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
+NEEDED = ("VERSION", "FIELDS", "SIZE", "TYPE", "WIDTH", "HEIGHT", "POINTS", "DATA")
+OTHERS = ("COUNT", "VIEWPOINT")
+VERSIONS = (".7", "0.7", ".6", "0.6", ".5", "0.5")
+TYPES = {("F", size): f"f{size}" for size in ("4", "8")}
+TYPES |= {(kind, size): f"{kind.lower()}{size}" for kind in "IU" for size in "1248"}
+AXIS_OF = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
+PADDING = "_"
+MOST_NUMBERS = 1 << 16
+"""Of a point."""
+PAGE = 1 << 16
+"""Bytes that old versions of the Point Cloud Library fill with zeros after the points, at most."""
 
 
-def pcd_layout(path: Path) -> Binary | Text | np.ndarray:
+def pcd_layout(path: Path) -> Binary | TypedText | np.ndarray:
     """The layout of a PCD file, or its points if they are compressed."""
-    lines, offset = header_lines(path, "DATA")
-    header = {words[0]: words[1:] for words in lines if words}
-    names, points = header.get("FIELDS", []), header.get("POINTS", [])
-    if not {*AXES} <= {*names} or len(points) != 1 or not points[0].isdecimal():
-        raise CloudError("expected the header of a PCD file with fields x, y, z and a number of points")
-    try:
-        repeats = [int(count) for count in header.get("COUNT", ["1"] * len(names))]
-        kinds = [f"<{PCD_KINDS[kind]}{size}" for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
-        types = [np.dtype((kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(kinds, repeats, strict=True)]
-    except (KeyError, ValueError, TypeError) as error:
-        raise CloudError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file") from error
-    names = [PCD_NORMALS.get(name, name) for name in names]
-    if header["DATA"] == ["ascii"]:
-        words = [name for name, repeat in zip(names, repeats, strict=True) for name in [name] * repeat]
-        return Text((tuple(words),), int(points[0]), offset, len(lines) + 1)
-    if header["DATA"] == ["binary_compressed"]:
-        return _decompressed(path, offset, int(points[0]), names, types)
-    if header["DATA"] != ["binary"]:
-        raise CloudError(f"holds its points as {' '.join(header['DATA'])!r}: save them as ascii or binary")
-    return Binary(int(points[0]), offset, record_of(names, types))
+    header = read_header(path, "DATA")
+    said = _said(header)
+    names, types, repeats = _fields(said)
+    count = _count(said)
+    fields = [
+        np.dtype(("<" + kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(types, repeats, strict=True)
+    ]
+    match said["DATA"]:
+        case ["ascii"]:
+            words = [
+                (name, kind) for name, kind, repeat in zip(names, types, repeats, strict=True) for _ in range(repeat)
+            ]
+            columns, kinds = zip(*words, strict=True)
+            return TypedText(columns, kinds, count, header.text, len(header.lines) + 1)
+        case ["binary"]:
+            return Binary(count, header.start_of_numbers, record_of(names, fields), padding=PAGE - 1)
+        case ["binary_compressed"]:
+            return _decompressed(path, header.start_of_numbers, count, names, fields)
+    raise PointsetError(f"holds its points as {' '.join(said['DATA'])[:60]!r}: save them as ascii or binary")
+
+
+def _said(header: Header) -> dict[str, list[str]]:
+    """The words after each keyword."""
+    said: dict[str, list[str]] = {}
+    for number, (keyword, *words) in header.lines:
+        if keyword.startswith("#"):
+            continue
+        if keyword not in NEEDED + OTHERS:
+            raise PointsetError(f"line {number}: expected a line of a PCD file's header, found {keyword[:40]!r}")
+        if keyword in said:
+            raise PointsetError(f"line {number}: expected {keyword} only once in the header of a PCD file")
+        said[keyword] = words
+    missing = [keyword for keyword in NEEDED if keyword not in said]
+    if missing:
+        raise PointsetError(f"expected {', '.join(missing)} in the header of a PCD file, which may be cut off")
+    if len(said["VERSION"]) != 1 or said["VERSION"][0] not in VERSIONS:
+        raise PointsetError(f"expected version 0.7 of PCD, found {' '.join(said['VERSION'])[:40]!r}")
+    _require_viewpoint(said.get("VIEWPOINT", ["0"] * 7))
+    return said
+
+
+def _require_viewpoint(words: list[str]) -> None:
+    if len(words) != 7:
+        raise PointsetError(f"expected 7 numbers after VIEWPOINT in the header of a PCD file, found {len(words)}")
+    for word in words:
+        try:
+            number_of(word.encode("latin-1"), finite=False)
+        except ValueError as error:
+            raise PointsetError(f"{error} after VIEWPOINT in the header of a PCD file") from error
+
+
+def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]]:
+    """Name, type and numbers of each field."""
+    names = [AXIS_OF.get(name, name) for name in said["FIELDS"]]
+    counts = [whole_number(word) for word in said.get("COUNT", ["1"] * len(names))]
+    types = [TYPES.get(pair, "") for pair in zip(said["TYPE"], said["SIZE"], strict=False)]
+    repeats = [count for count in counts if count]
+    if not len(names) == len(repeats) == len(counts) == len(said["TYPE"]) == len(said["SIZE"]) or "" in types:
+        raise PointsetError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file")
+    if sum(repeats) > MOST_NUMBERS:
+        raise PointsetError(f"expected at most {MOST_NUMBERS:,} numbers for each point of a PCD file, by its COUNT")
+    if not {*AXES} <= {*names}:
+        raise PointsetError(f"expected x, y and z among the FIELDS of a PCD file, found {' '.join(names)[:60]!r}")
+    twice = next((name for name in names if name != PADDING and names.count(name) > 1), None)
+    if twice is not None:
+        raise PointsetError(f"has two fields called {twice[:40]!r} in its header: nobody knows which is meant")
+    if any(repeats[names.index(name)] > 1 for name in kept_columns(names)):
+        raise PointsetError("expected a COUNT of 1 for x, y and z and the normals of a PCD file")
+    return names, types, repeats
+
+
+def _count(said: dict[str, list[str]]) -> int:
+    """The number of points."""
+    sizes = {}
+    for keyword in ("WIDTH", "HEIGHT", "POINTS"):
+        size = whole_number(said[keyword][0]) if len(said[keyword]) == 1 else None
+        if size is None:
+            raise PointsetError(f"expected a number after {keyword} in the header of a PCD file")
+        sizes[keyword] = size
+    if sizes["WIDTH"] * sizes["HEIGHT"] != sizes["POINTS"]:
+        found = " and ".join(f"{keyword} {size}" for keyword, size in sizes.items())
+        raise PointsetError(f"expected POINTS to be WIDTH times HEIGHT in the header of a PCD file, found {found}")
+    return sizes["POINTS"]
 
 
 def _decompressed(path: Path, offset: int, count: int, names: Sequence[str], types: Sequence[np.dtype]) -> np.ndarray:
@@ -43,10 +122,12 @@ def _decompressed(path: Path, offset: int, count: int, names: Sequence[str], typ
     with path.open("rb") as file:
         file.seek(offset)
         packed, size = (int.from_bytes(file.read(4), "little") for _ in range(2))
-        content = file.read(packed)
+        content, rest = file.read(min(packed, path.stat().st_size)), file.read(PAGE)
     starts = [count * start for start in accumulate((one.itemsize for one in types), initial=0)]
     if len(content) != packed or size != starts[-1]:
-        raise CloudError(f"expected {packed} bytes of {count} points, as its header says: it may be cut off")
+        raise PointsetError(f"expected {packed:,} bytes of {count:,} points, as its header says: it may be cut off")
+    if len(rest) == PAGE or rest.strip(b"\0"):
+        raise PointsetError(f"expected the end of the file after {count:,} points, found more bytes")
     numbers = unpack_lzf(content, size)
     kept = [names.index(name) for name in kept_columns(names)]
     columns = [np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64) for i in kept]

@@ -1,31 +1,51 @@
 """Point clouds in PLY files: the element called vertex, with its properties x, y and z."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from pointset.data.files.clouds import CloudError
-from pointset.data.files.file_kinds import has_faces
-from pointset.data.files.layouts import AXES, Binary, Text, record_of
-from pointset.data.files.ply_header import read_ply_header
+from pointset.data.files.layouts import AXES, Binary, record_of
+from pointset.data.files.ply_header import PlyElement, PlyHeader, read_ply_header
+from pointset.data.files.typed_text import TypedText
+from pointset.errors import PointsetError
 
 
-def ply_layout(path: Path) -> Binary | Text:
+def ply_layout(path: Path) -> Binary | TypedText:
     """The layout of the vertices in a PLY file without faces."""
-    if has_faces(path):
-        raise CloudError("is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it")
     header = read_ply_header(path)
-    order, names = header.order, [element.name for element in header.elements]
-    if "vertex" not in names:
-        raise CloudError(f"expected an element called vertex, found {', '.join(names) or 'none'}")
-    place = names.index("vertex")
-    vertex, before = header.elements[place], header.elements[:place]
+    counts = {element.name: element.count for element in header.elements}
+    if counts.get("face"):
+        raise PointsetError(
+            "is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it"
+        )
+    if "vertex" not in counts:
+        raise PointsetError(f"expected an element called vertex, found {', '.join(counts)[:60] or 'none'!r}")
+    place = [*counts].index("vertex")
+    vertex, before, after = header.elements[place], header.elements[:place], header.elements[place + 1 :]
     if not {*AXES} <= {*vertex.names}:
-        raise CloudError(f"expected x, y and z of every point, found {', '.join(vertex.names) or 'nothing'}")
-    for element in (vertex, *before) if order else (vertex,):
-        if element.has_lists:
-            raise CloudError(f"has lists in its element {element.name}, so that points have no fixed place: drop them")
-    if not order:
-        above = sum(element.count for element in before)
-        more = len(header.elements) > place + 1
-        return Text((tuple(vertex.names),), vertex.count, header.offset, header.lines + 1, skipped=above, more=more)
-    skipped = sum(element.count * kind.itemsize for element in before for kind in element.types(order))
-    return Binary(vertex.count, header.offset + skipped, record_of(vertex.names, vertex.types(order)))
+        raise PointsetError(f"expected x, y and z of every point, found {', '.join(vertex.names)[:60] or 'nothing'!r}")
+    lists = next(
+        (e.name for e in ((vertex, *before, *after) if header.order else (vertex,)) if e.count and e.has_lists), None
+    )
+    if lists is not None:
+        raise PointsetError(f"has lists in its element {lists[:40]!r}, so that points have no fixed place: drop them")
+    if header.order:
+        return _binary(header, vertex, before, after)
+    return TypedText(
+        tuple(vertex.names),
+        tuple(one.type for one in vertex.properties),
+        vertex.count,
+        header.offset,
+        header.next_line,
+        before=tuple(before),
+        after=tuple(after),
+    )
+
+
+def _binary(header: PlyHeader, vertex: PlyElement, before: Sequence[PlyElement], after: Sequence[PlyElement]) -> Binary:
+    above, below = (sum(_bytes(one, header.order) for one in some) for some in (before, after))
+    record = record_of(vertex.names, vertex.types(header.order))
+    return Binary(vertex.count, header.offset + above, record, after=below)
+
+
+def _bytes(element: PlyElement, order: str) -> int:
+    return element.count * sum(kind.itemsize for kind in element.types(order)) if element.count else 0

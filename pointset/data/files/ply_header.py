@@ -1,11 +1,16 @@
-"""The header of a PLY file: which elements it announces (G. Turk, "The PLY Polygon File Format", 1994)."""
+"""The header of a PLY file: which elements it announces (G. Turk, "The PLY Polygon File Format", 1994).
 
-from dataclasses import dataclass, field
+Everything that Turk does not name is refused, because a word that a bad disk changed may shift all numbers: unknown
+keywords and types, a word too many, two elements or properties of one name, another version than 1.0.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from pointset.data.files.layouts import header_lines
+from pointset.data.files.headers import read_header, whole_number
 from pointset.errors import PointsetError
 
 ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
@@ -16,7 +21,7 @@ TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") f
 
 @dataclass(frozen=True)
 class PlyProperty:
-    """A number of each thing, or a list of numbers."""
+    """A number of each entry, or a list of numbers."""
 
     name: str
     type: str
@@ -27,11 +32,11 @@ class PlyProperty:
 
 @dataclass(frozen=True)
 class PlyElement:
-    """Things of one kind, one after another."""
+    """Entries of one kind, one after another."""
 
     name: str
     count: int
-    properties: list[PlyProperty] = field(default_factory=list)
+    properties: tuple[PlyProperty, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -40,7 +45,7 @@ class PlyElement:
 
     @property
     def has_lists(self) -> bool:
-        """Whether its things may have different sizes."""
+        """Whether its entries may have different sizes."""
         return any(one.length_type for one in self.properties)
 
     def types(self, order: str) -> list[np.dtype]:
@@ -57,8 +62,8 @@ class PlyHeader:
     elements: list[PlyElement]
     offset: int
     """Byte after the header."""
-    lines: int
-    """Of the header."""
+    next_line: int
+    """Number of the line there."""
 
 
 def read_ply_header(path: Path) -> PlyHeader:
@@ -68,24 +73,61 @@ def read_ply_header(path: Path) -> PlyHeader:
         PointsetError: it is no header of a PLY file; the file is not named.
         OSError: the file cannot be read.
     """
-    lines, offset = header_lines(path, "end_header")
-    if lines[0] != ["ply"] or len(lines[1]) < 2 or lines[1][0] != "format" or lines[1][1] not in ORDERS:
+    header = read_header(path, "end_header")
+    if header.first != b"ply":
         raise PointsetError("expected the header of a PLY file, that begins with ply and its format")
-    return PlyHeader(ORDERS[lines[1][1]], _elements(lines[2:]), offset, len(lines))
+    told = [(number, words) for number, words in header.lines[1:] if words[0] not in ("comment", "obj_info")]
+    match told[0][1]:
+        case ["format", order, "1.0"] if order in ORDERS:
+            pass
+        case words:
+            raise PointsetError(f"expected the format of a PLY file, such as `format ascii 1.0`, found {_line(words)}")
+    if told[-1][1] != ["end_header"]:
+        raise _strange(*told[-1])
+    offset = header.start_of_numbers if ORDERS[order] else header.text
+    return PlyHeader(ORDERS[order], list(_elements(told[1:-1])), offset, header.next_line)
 
 
-def _elements(lines: list[list[str]]) -> list[PlyElement]:
-    elements: list[PlyElement] = []
-    for words in lines:
-        match words:
-            case ["element", name, count] if count.isdecimal():
-                elements.append(PlyElement(name, int(count)))
-            case ["property", "list", length, kind, name] if elements:
-                elements[-1].properties.append(PlyProperty(name, TYPES.get(kind, kind), TYPES.get(length, length)))
-            case ["property", kind, name] if elements and kind in TYPES:
-                elements[-1].properties.append(PlyProperty(name, TYPES[kind]))
-            case [] | ["comment" | "obj_info" | "end_header", *_]:
-                pass
-            case _:
-                raise PointsetError(f"has a line in its header that is not PLY: {' '.join(words)[:60]!r}")
-    return elements
+def _elements(lines: Sequence[tuple[int, list[str]]]) -> Iterator[PlyElement]:
+    starts = [place for place, (_, words) in enumerate(lines) if words[0] == "element"]
+    if starts[:1] != [0] and lines:
+        raise _strange(*lines[0])
+    names = [lines[start][1][1] for start in starts if len(lines[start][1]) == 3]
+    _require_different(names, "elements")
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        words = lines[start][1]
+        count = whole_number(words[2]) if len(words) == 3 else None
+        if count is None:
+            raise _strange(*lines[start])
+        properties = tuple(_property(*line) for line in lines[start + 1 : end])
+        _require_different([one.name for one in properties], f"properties of its element {_short(words[1])}")
+        if count and not properties:
+            raise PointsetError(f"has an element {_short(words[1])} without properties in its header")
+        yield PlyElement(words[1], count, properties)
+
+
+def _property(number: int, words: list[str]) -> PlyProperty:
+    match words:
+        case ["property", "list", length, kind, name] if kind in TYPES and TYPES.get(length, "f")[0] != "f":
+            return PlyProperty(name, TYPES[kind], TYPES[length])
+        case ["property", kind, name] if kind in TYPES:
+            return PlyProperty(name, TYPES[kind])
+    raise _strange(number, words)
+
+
+def _require_different(names: Sequence[str], what: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None
+    if twice is not None:
+        raise PointsetError(f"has two {what} called {_short(twice)} in its header: nobody knows which is meant")
+
+
+def _strange(number: int, words: list[str]) -> PointsetError:
+    return PointsetError(f"line {number}: expected a line of a PLY file's header, found {_line(words)}")
+
+
+def _line(words: Sequence[str]) -> str:
+    return _short(" ".join(words))
+
+
+def _short(text: str) -> str:
+    return repr(text[:60])

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -17,11 +16,12 @@ import numpy as np
 
 from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES
-from pointset.data.files.layouts import AXES, NORMALS, Binary, Text, records
-from pointset.data.files.number_table import COMMENT, parse_table
+from pointset.data.files.free_text import FreeText
+from pointset.data.files.layouts import AXES, NORMALS, Binary, records
 from pointset.data.files.numpy_arrays import npy_layout, npz_points
 from pointset.data.files.pcd import pcd_layout
 from pointset.data.files.ply_clouds import ply_layout
+from pointset.data.files.typed_text import TypedText
 from pointset.errors import PointsetError
 
 PIECE = 65_536
@@ -104,16 +104,14 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
         raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     with _named(path):
         layout = _layout(path)
-        if isinstance(layout, Text):
+        if isinstance(layout, TypedText | FreeText):
             scan = _parsed(path, layout, piece)
         elif isinstance(layout, np.ndarray):
             content = layout.tobytes()
             scan = Scan(path, Binary(len(layout), 0, layout.dtype), lambda: BytesIO(content), piece)
         else:
             scan = Scan(path, layout, lambda: path.open("rb"), piece)
-            found = path.stat().st_size
-            if found < layout.end:
-                raise CloudError(f"expected {layout.end} bytes, as its header says, found {found}: it is cut off")
+            _require_whole(path, layout)
         if not scan.count:
             raise CloudError("expected a point cloud, found no point")
     return scan
@@ -135,12 +133,25 @@ def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
         return require_cloud(np.concatenate(list(scan.pieces(columns))), normals)
 
 
-def _layout(path: Path) -> Binary | Text | np.ndarray:
+def _layout(path: Path) -> Binary | TypedText | FreeText | np.ndarray:
     """The layout of a file with one of `CLOUD_SUFFIXES`, or its points if they are compressed."""
-    readers: dict[str, Callable[[Path], Binary | Text | np.ndarray]]
+    readers: dict[str, Callable[[Path], Binary | TypedText | np.ndarray]]
     readers = {".npy": npy_layout, ".npz": npz_points, ".ply": ply_layout, ".pcd": pcd_layout}
     reader = readers.get(path.suffix.lower())
-    return reader(path) if reader else Text()
+    return reader(path) if reader else FreeText()
+
+
+def _require_whole(path: Path, layout: Binary) -> None:
+    """Require exactly the bytes that the header announces, but for zeros where a format may have them."""
+    end, found = layout.end + layout.after, path.stat().st_size
+    if found < end:
+        raise CloudError(f"expected {end:,} bytes, as its header says, found {found:,}: it is cut off")
+    if found > end:
+        with path.open("rb") as file:
+            file.seek(end)
+            rest = file.read(layout.padding + 1)
+        if len(rest) > layout.padding or rest.strip(b"\0"):
+            raise CloudError(f"expected {end:,} bytes, as its header says, found {found:,}: its header is damaged")
 
 
 @contextmanager
@@ -150,41 +161,25 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except PointsetError as error:
         message = str(error)
-        raise CloudError(message if message.startswith(str(path)) else f"{path}: {message}") from error
+        if not message.startswith(str(path)):
+            message = f"{path}{',' if message.startswith('line ') else ':'} {message}"
+        raise CloudError(message) from error
     except OSError as error:
         raise CloudError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _parsed(path: Path, layout: Text, piece: int) -> Scan:
+def _parsed(path: Path, layout: TypedText | FreeText, piece: int) -> Scan:
     numbers = cast(BinaryIO, tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 - closed with the scan
     count, record = 0, np.dtype([])
     try:
-        for table in _tables(path, layout, piece):
-            rows = records(table[:, layout.columns(table.shape[1])])
-            numbers.write(rows.tobytes())
-            count, record = count + len(rows), rows.dtype
-        if layout.count not in (None, count):
-            raise CloudError(f"expected {layout.count} points, as its header says, found {count}: it may be cut off")
+        with path.open("rb") as file:
+            for table in layout.tables(file, piece):
+                rows = records(table)
+                numbers.write(rows.tobytes())
+                count, record = count + len(rows), rows.dtype
     except BaseException:
         numbers.close()
         raise
     scan = Scan(path, Binary(count, 0, record), lambda: nullcontext(numbers), piece)
     weakref.finalize(scan, numbers.close)
     return scan
-
-
-def _tables(path: Path, layout: Text, lines: int) -> Iterator[np.ndarray]:
-    """Numbers [n, width] float64 of a few lines at a time."""
-    with path.open("rb") as file:
-        file.seek(layout.offset)
-        for _ in islice(file, layout.skipped):
-            pass
-        line, widths, left = layout.first_line + layout.skipped, [len(names) for names in layout.names], layout.count
-        while some := list(islice(file, min(lines, left) if layout.more and left is not None else lines)):
-            content = b"".join(some)
-            if COMMENT.sub(b"", content).strip():
-                table = parse_table(path, content, widths=widths, first_line=line)
-                yield table
-                widths = [table.shape[1]]
-                left = None if left is None else left - len(table)
-            line += len(some)

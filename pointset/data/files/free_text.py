@@ -1,0 +1,123 @@
+"""Points as lines of numbers without a header: .xyz and .txt."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import BinaryIO
+
+import numpy as np
+
+from pointset.data.files.number_table import Form, parse_lines
+from pointset.data.files.text_lines import Lines
+from pointset.errors import PointsetError
+
+WIDTHS = (3, 6)
+"""Numbers on a line: a point, and perhaps its normal."""
+BLANKS = b" "
+STYLES = {
+    BLANKS: "blanks",
+    b",": "commas",
+    b";": "semicolons",
+    b", ": "commas and blanks",
+    b"; ": "semicolons and blanks",
+}
+"""What may stand between the numbers of a line."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BESIDE_BLANKS = re.compile(r"[ \t\v\f][,;]|[,;][ \t\v\f]")
+_BLANK = re.compile(r"[ \t\v\f]")
+
+
+class FreeText:
+    """A line per point: 3 or 6 finite numbers, as many on each; comments after `#` or `//`, empty lines are skipped.
+
+    One thing separates all numbers of a file: blanks and tabs, or one comma, or one semicolon; and blanks stand beside
+    each of the commas or semicolons, or beside none. So decimal commas (`1,5 2,5 3,5`) and numbers left out (`1,,2,3`)
+    never pass for other numbers.
+    """
+
+    def tables(self, file: BinaryIO, most: int) -> Iterator[np.ndarray]:
+        """Numbers [n_i, 3 or 6] of at most so many lines.
+
+        Raises:
+            PointsetError: a line is wrong, or the file is UTF-16.
+        """
+        head = file.read(len(BYTE_ORDER_MARK))
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
+        file.seek(len(BYTE_ORDER_MARK) if head == BYTE_ORDER_MARK else 0)
+        lines, split = Lines(file, comments=True), None
+        while (taken := lines.take(most))[1]:
+            first, some = taken
+            split = split or _split_of(some, first)
+            if split:
+                yield parse_lines(some, first, split.form, usual=split.is_usual(some, lines.odd))
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Splits lines into words where they are separated as the first one, and as many."""
+
+    style: bytes
+    width: int
+
+    def __call__(self, line: bytes) -> list[bytes]:
+        style, words = _words(line)
+        if len(words) > 1 and style != self.style:
+            found = f"{STYLES[self.style]} between numbers as in the lines before, found {STYLES[style]}"
+            raise ValueError(f"expected {found}")
+        if len(words) != self.width:
+            raise ValueError(f"expected {self.width} numbers as in the lines before, found {len(words)}")
+        return words
+
+    @property
+    def mark(self) -> str:
+        """A comma, a semicolon, or nothing."""
+        return self.style.decode().strip()
+
+    @property
+    def form(self) -> Form:
+        places = tuple(range(self.width))
+        return Form(("f8",) * self.width, places, places, self.mark or None, self)
+
+    def is_usual(self, lines: Sequence[str], odd: set[int]) -> bool:
+        """Whether numpy would split these lines alike, or refuse them."""
+        if not self.mark or not odd <= {*self.mark.encode()}:
+            return not odd
+        text = "\n".join(lines)
+        marks = text.count(self.mark)
+        if self.style.endswith(BLANKS):
+            return text.count(f"{self.mark} ") == marks or len(_BESIDE_BLANKS.findall(text)) == marks
+        return not _BLANK.search(text) or not _BESIDE_BLANKS.search(text)
+
+
+def _split_of(lines: Sequence[str], first: int) -> _Split | None:
+    """How the first line that is not empty is split."""
+    for number, line in enumerate(lines, first):
+        content = line.encode("latin-1")
+        if not content.strip():
+            continue
+        try:
+            style, words = _words(content)
+        except ValueError as error:
+            raise PointsetError(f"line {number}: {error}") from error
+        if len(words) not in WIDTHS:
+            expected = " or ".join(map(str, WIDTHS))
+            raise PointsetError(f"line {number}: expected {expected} numbers, found {len(words)}")
+        return _Split(style, len(words))
+    return None
+
+
+def _words(line: bytes) -> tuple[bytes, list[bytes]]:
+    """Which of `STYLES` a line has, and its words."""
+    marks = [mark for mark in (b",", b";") if mark in line]
+    if not marks:
+        return BLANKS, line.split()
+    parts = line.split(marks[0])
+    words = [part.strip() for part in parts]
+    if not all(words):
+        raise ValueError(f"expected a number on each side of a {marks[0].decode()!r}, found none: it may be left out")
+    blank = {left[-1:].isspace() or right[:1].isspace() for left, right in pairwise(parts)}
+    if len(marks) > 1 or len(blank) > 1 or any(len(word.split()) > 1 for word in words):
+        raise ValueError("expected one separator between all numbers, found several: write decimal commas as points")
+    return marks[0] + BLANKS * blank.pop(), words
