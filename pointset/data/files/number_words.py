@@ -7,6 +7,8 @@ import math
 import re
 import struct
 
+from pointset.errors import quoted
+
 _NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _WHOLE = re.compile(rb"[+-]?\d+")
@@ -33,16 +35,18 @@ def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
     if not _NUMBER.fullmatch(word):
         if finite or not _NOT_FINITE.fullmatch(word):
             expected = "a finite number" if _NOT_FINITE.fullmatch(word) else "a number"
-            raise ValueError(f"expected {expected}, found {_shown(word)}")
+            raise ValueError(f"expected {expected}, found {quoted(word.decode(errors='replace'), 40)}")
         return float(word)
     number = float(word)
     if math.isinf(number):
-        raise ValueError(f"expected a finite number, found {_shown(word)}")
+        raise ValueError(f"expected a finite number, found {quoted(word.decode(errors='replace'), 40)}")
     if kind == "f4":
         try:
-            struct.pack("f", number)
+            struct.pack("<f", number)  # not "f", which gives infinity
         except OverflowError:
-            raise ValueError(f"expected a number that fits into float32, found {_shown(word)}") from None
+            raise ValueError(
+                f"expected a number that fits into float32, found {quoted(word.decode(errors='replace'), 40)}"
+            ) from None
     return number
 
 
@@ -53,8 +57,6 @@ def _whole_number(word: bytes, kind: str) -> float:
         number = int(digits or b"0") * (-1 if word.startswith(b"-") else 1)
         if least <= number <= most:
             return float(number)
-    raise ValueError(f"expected a whole number from {least} to {most}, found {_shown(word)}")
-
-
-def _shown(word: bytes) -> str:
-    return repr(word[:40].decode(errors="replace"))
+    raise ValueError(
+        f"expected a whole number from {least} to {most}, found {quoted(word.decode(errors='replace'), 40)}"
+    )

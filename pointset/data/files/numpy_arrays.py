@@ -17,7 +17,7 @@ import numpy as np
 
 from pointset.data.files.layouts import AXES, NORMALS, Binary, record_of, records
 from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
@@ -46,7 +46,7 @@ def npz_points(path: Path) -> np.ndarray:
         except (*DAMAGE, OSError) as error:
             if isinstance(error, PointsetError) or (isinstance(error, OSError) and error.errno not in (None, 22)):
                 raise
-            words = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+            words = one_line(f"{type(error).__name__}: {error}", REPEATED)
             raise PointsetError(f"holds no archive of arrays that can be read: {words}") from error
     if normals is None:
         return records(points)
@@ -65,8 +65,7 @@ def _arrays(content: zipfile.ZipFile, size: int) -> tuple[np.ndarray, np.ndarray
         content.open(info).close()  # fails where another name stands in front of the bytes
     key = next((key for key in POINT_KEYS if key in members), next(iter(members)) if len(members) == 1 else None)
     if key is None:
-        found = ", ".join(members)[:60] or "none"
-        raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {found!r}")
+        raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {quoted(', '.join(members))}")
     normal_key = next((key for key in NORMAL_KEYS if key in members), None)
     wanted = [members[name] for name in (key, normal_key) if name is not None]
     unpacked = sum(info.file_size for info in wanted)
@@ -79,11 +78,11 @@ def _arrays(content: zipfile.ZipFile, size: int) -> tuple[np.ndarray, np.ndarray
 def _array(content: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     found = content.read(info)
     if len(found) != info.file_size:
-        raise EOFError(f"{info.filename!r} has {len(found):,} bytes instead of {info.file_size:,}")
+        raise EOFError(f"{quoted(info.filename)} has {len(found):,} bytes instead of {info.file_size:,}")
     layout = _layout(BytesIO(found))
     if layout.end != len(found):
         raise PointsetError(
-            f"expected {layout.end:,} bytes of {info.filename[:40]!r}, as its header says, found {len(found):,}"
+            f"expected {layout.end:,} bytes of {quoted(info.filename)}, as its header says, found {len(found):,}"
         )
     columns = layout.by_column or layout.record.names or ()
     if layout.by_column:
@@ -96,7 +95,7 @@ def _layout(file: BinaryIO) -> Binary:
     """The layout of the array that begins where a file begins."""
     kind, by_column, shape = _header(file)
     if len(shape) != 2 or shape[1] not in (3, 6) or not _TYPE.fullmatch(kind):
-        raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {kind[:40]} {list(shape)[:8]}")
+        raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {one_line(kind, 40)} {quoted(list(shape))}")
     names, dtype = (AXES + NORMALS)[: shape[1]], np.dtype(kind)
     if by_column:
         return Binary(shape[0], file.tell(), dtype, by_column=names)

@@ -15,7 +15,7 @@ from pointset.data.files.layouts import AXES, Binary, kept_columns, record_of, r
 from pointset.data.files.lzf import unpack_lzf
 from pointset.data.files.number_words import number_of
 from pointset.data.files.typed_text import TypedText
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 NEEDED = ("VERSION", "FIELDS", "SIZE", "TYPE", "WIDTH", "HEIGHT", "POINTS", "DATA")
 OTHERS = ("COUNT", "VIEWPOINT")
@@ -50,7 +50,7 @@ def pcd_layout(path: Path) -> Binary | TypedText | np.ndarray:
             return Binary(count, header.start_of_numbers, record_of(names, fields), padding=PAGE - 1)
         case ["binary_compressed"]:
             return _decompressed(path, header.start_of_numbers, count, names, fields)
-    raise PointsetError(f"holds its points as {' '.join(said['DATA'])[:60]!r}: save them as ascii or binary")
+    raise PointsetError(f"holds its points as {quoted(' '.join(said['DATA']))}: save them as ascii or binary")
 
 
 def _said(header: Header) -> dict[str, list[str]]:
@@ -60,7 +60,7 @@ def _said(header: Header) -> dict[str, list[str]]:
         if keyword.startswith("#"):
             continue
         if keyword not in NEEDED + OTHERS:
-            raise PointsetError(f"line {number}: expected a line of a PCD file's header, found {keyword[:40]!r}")
+            raise PointsetError(f"line {number}: expected a line of a PCD file's header, found {quoted(keyword)}")
         if keyword in said:
             raise PointsetError(f"line {number}: expected {keyword} only once in the header of a PCD file")
         said[keyword] = words
@@ -68,7 +68,7 @@ def _said(header: Header) -> dict[str, list[str]]:
     if missing:
         raise PointsetError(f"expected {', '.join(missing)} in the header of a PCD file, which may be cut off")
     if len(said["VERSION"]) != 1 or said["VERSION"][0] not in VERSIONS:
-        raise PointsetError(f"expected version 0.7 of PCD, found {' '.join(said['VERSION'])[:40]!r}")
+        raise PointsetError(f"expected version 0.7 of PCD, found {quoted(' '.join(said['VERSION']))}")
     _require_viewpoint(said.get("VIEWPOINT", ["0"] * 7))
     return said
 
@@ -78,7 +78,7 @@ def _require_viewpoint(words: list[str]) -> None:
         raise PointsetError(f"expected 7 numbers after VIEWPOINT in the header of a PCD file, found {len(words)}")
     for word in words:
         try:
-            number_of(word.encode("latin-1"), finite=False)
+            number_of(word.encode("latin-1"))
         except ValueError as error:
             raise PointsetError(f"{error} after VIEWPOINT in the header of a PCD file") from error
 
@@ -94,10 +94,10 @@ def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]
     if sum(repeats) > MOST_NUMBERS:
         raise PointsetError(f"expected at most {MOST_NUMBERS:,} numbers for each point of a PCD file, by its COUNT")
     if not {*AXES} <= {*names}:
-        raise PointsetError(f"expected x, y and z among the FIELDS of a PCD file, found {' '.join(names)[:60]!r}")
+        raise PointsetError(f"expected x, y and z among the FIELDS of a PCD file, found {quoted(' '.join(names))}")
     twice = next((name for name in names if name != PADDING and names.count(name) > 1), None)
     if twice is not None:
-        raise PointsetError(f"has two fields called {twice[:40]!r} in its header: nobody knows which is meant")
+        raise PointsetError(f"has two fields called {quoted(twice)} in its header: nobody knows which is meant")
     if any(repeats[names.index(name)] > 1 for name in kept_columns(names)):
         raise PointsetError("expected a COUNT of 1 for x, y and z and the normals of a PCD file")
     return names, types, repeats

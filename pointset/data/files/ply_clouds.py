@@ -6,7 +6,7 @@ from pathlib import Path
 from pointset.data.files.layouts import AXES, Binary, record_of
 from pointset.data.files.ply_header import PlyElement, PlyHeader, read_ply_header
 from pointset.data.files.typed_text import TypedText
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 def ply_layout(path: Path) -> Binary | TypedText:
@@ -18,16 +18,16 @@ def ply_layout(path: Path) -> Binary | TypedText:
             "is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it"
         )
     if "vertex" not in counts:
-        raise PointsetError(f"expected an element called vertex, found {', '.join(counts)[:60] or 'none'!r}")
+        raise PointsetError(f"expected an element called vertex, found {quoted(', '.join(counts))}")
     place = [*counts].index("vertex")
     vertex, before, after = header.elements[place], header.elements[:place], header.elements[place + 1 :]
     if not {*AXES} <= {*vertex.names}:
-        raise PointsetError(f"expected x, y and z of every point, found {', '.join(vertex.names)[:60] or 'nothing'!r}")
+        raise PointsetError(f"expected x, y and z of every point, found {quoted(', '.join(vertex.names))}")
     lists = next(
         (e.name for e in ((vertex, *before, *after) if header.order else (vertex,)) if e.count and e.has_lists), None
     )
     if lists is not None:
-        raise PointsetError(f"has lists in its element {lists[:40]!r}, so that points have no fixed place: drop them")
+        raise PointsetError(f"has lists in its element {quoted(lists)}, so that points have no fixed place: drop them")
     if header.order:
         return _binary(header, vertex, before, after)
     return TypedText(

@@ -6,12 +6,13 @@ keywords and types, a word too many, two elements or properties of one name, ano
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from pointset.data.files.headers import read_header, whole_number
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"}
@@ -94,15 +95,15 @@ def _elements(lines: Sequence[tuple[int, list[str]]]) -> Iterator[PlyElement]:
         raise _strange(*lines[0])
     names = [lines[start][1][1] for start in starts if len(lines[start][1]) == 3]
     _require_different(names, "elements")
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         words = lines[start][1]
         count = whole_number(words[2]) if len(words) == 3 else None
         if count is None:
             raise _strange(*lines[start])
         properties = tuple(_property(*line) for line in lines[start + 1 : end])
-        _require_different([one.name for one in properties], f"properties of its element {_short(words[1])}")
+        _require_different([one.name for one in properties], f"properties of its element {quoted(words[1])}")
         if count and not properties:
-            raise PointsetError(f"has an element {_short(words[1])} without properties in its header")
+            raise PointsetError(f"has an element {quoted(words[1])} without properties in its header")
         yield PlyElement(words[1], count, properties)
 
 
@@ -118,7 +119,7 @@ def _property(number: int, words: list[str]) -> PlyProperty:
 def _require_different(names: Sequence[str], what: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None
     if twice is not None:
-        raise PointsetError(f"has two {what} called {_short(twice)} in its header: nobody knows which is meant")
+        raise PointsetError(f"has two {what} called {quoted(twice)} in its header: nobody knows which is meant")
 
 
 def _strange(number: int, words: list[str]) -> PointsetError:
@@ -126,8 +127,4 @@ def _strange(number: int, words: list[str]) -> PointsetError:
 
 
 def _line(words: Sequence[str]) -> str:
-    return _short(" ".join(words))
-
-
-def _short(text: str) -> str:
-    return repr(text[:60])
+    return quoted(" ".join(words))

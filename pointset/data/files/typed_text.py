@@ -11,7 +11,7 @@ from pointset.data.files.number_table import LETTERS, Form, parse_lines
 from pointset.data.files.number_words import number_of
 from pointset.data.files.ply_header import PlyElement, PlyProperty
 from pointset.data.files.text_lines import Lines
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TypedText:
 def _pass_over(lines: Lines, element: PlyElement, most: int) -> None:
     """Check the lines of an element that is not read: a wrong one may be a point."""
     form = Form(tuple(one.type for one in element.properties), (), ())
-    what = f"entries of its element {element.name[:40]!r}"
+    what = f"entries of its element {quoted(element.name)}"
     for _ in _entries(lines, form, element.count, what, most, element.properties if element.has_lists else ()):
         pass
 

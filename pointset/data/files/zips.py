@@ -5,6 +5,8 @@ import struct
 import zipfile
 import zlib
 
+from pointset.errors import quoted
+
 MOST_RATIO = 100
 """Unpacked bytes per packed byte: meshes as text reach 10, archives made to fill a disk many thousands."""
 DAMAGE = (
@@ -32,5 +34,5 @@ def entries(content: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """
     for info in content.infolist():
         if _ENTRY in info.extra + info.comment:
-            raise zipfile.BadZipFile(f"what is said of {info.filename!r} hides other files")
+            raise zipfile.BadZipFile(f"what is said of {quoted(info.filename)} hides other files")
     return content.infolist()
