@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pointset.commands.app import run
+from pointset.commands.interruptions import Interruptions
 from pointset.errors import REPEATED, PointsetError, one_line
 
 LONGEST = 5000
@@ -12,38 +12,49 @@ LONGEST = 5000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; leave with 0 for success, 2 for what the user can put right, 1 for our own mistakes."""
+    """Run the command line.
+
+    It leaves with 0 for success, 2 for what the user can put right, 1 for our own mistakes, 130 after Ctrl-C and 143
+    after SIGTERM.
+    """
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
+    interruptions = Interruptions(tokens)
+    interruptions.listen()
     try:
+        from pointset.commands.app import run  # in here, so that Ctrl-C is heard while it is imported
+
         run(tokens)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except BaseException as error:
+        if interruptions.received is None and (debug or isinstance(error, SystemExit)):
+            raise
+        code = _end(error, interruptions)
+        if interruptions.received is not None and arguments is None:
+            os._exit(code)  # at once: an orderly end can take seconds, and somebody is waiting
+        sys.exit(code)
+    finally:
+        if arguments is not None:  # else nothing comes after this but the end of the process
+            interruptions.stop_listening()
+
+
+def _end(error: BaseException, interruptions: Interruptions) -> int:
+    """Say in one line why the command ends; return the exit code."""
+    # What is raised after a signal comes of it: libraries turn KeyboardInterrupt into errors of their own.
+    if interruptions.received is not None or isinstance(error, KeyboardInterrupt):
+        print(interruptions.message(), end="", file=sys.stderr, flush=True)
+        return interruptions.code
+    if isinstance(error, BrokenPipeError):
         # Whoever read our output has gone, as `head` does; the shell's code for it. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except (PointsetError, OSError) as error:
-        if debug:
-            raise
+        return 141
+    if isinstance(error, PointsetError | OSError):
         print(f"pointset: {one_line(error, LONGEST)}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        goes_on = tokens[:1] in (["train"], ["compare"], ["task"]) or tokens[:2] in (
-            ["data", "build"],
-            ["data", "fetch"],
-        )
-        hint = "; the same command goes on where it stopped" if goes_on else ""
-        print(f"pointset: interrupted{hint}", file=sys.stderr)
-        sys.exit(130)
-    except Exception as error:
-        if debug:
-            raise
-        print(
-            f"pointset: unexpected {type(error).__name__}: {one_line(error, REPEATED)} (--debug shows more)",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        return 2
+    said = one_line(error, REPEATED)
+    print(f"pointset: unexpected {type(error).__name__}: {said} (--debug shows more)", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from pointset.comparison.runs import Failure, Finished, Run
 from pointset.errors import REPEATED, PointsetError, escaped, one_line
 from pointset.runs.threads import torch_threads
-from pointset.runs.workers import Workers, closed, joblib_backend
+from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
 
 def run_one(run: Run) -> Finished | Failure:
@@ -58,7 +58,8 @@ def _spread(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finish
     with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
         # Ray's backend gives back lists only.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        with closed(Parallel(return_as=return_as)(delayed(_named)(perform, run) for run in runs)) as finished:
+        jobs = (delayed(_named)(perform, run) for run in runs)
+        with closed(hand_over(Parallel(return_as=return_as), jobs, workers)) as finished:
             yield from finished
 
 

@@ -2,8 +2,12 @@
 
 import contextlib
 import importlib
+import os
+import signal
+import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -56,11 +60,42 @@ def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: An
     from joblib import parallel_config
 
     if workers.backend == "loky":
-        with recycled_quietly(), parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **options):
+        ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
+        with (
+            recycled_quietly(),
+            _cleaned_quietly(),
+            parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending, **options),
+        ):
             yield
         return
     with _cluster(workers), parallel_config(workers.backend, n_jobs=workers.count or -1):
         yield
+
+
+def hand_over(parallel: Any, tasks: Iterable[Any], workers: Workers) -> Any:
+    """Give tasks to joblib; the processes that it starts for them do not hear Ctrl-C.
+
+    A terminal sends it to all processes at once. This one hears it, and ends the others.
+    """
+    if workers.backend != "loky" or not hasattr(signal, "pthread_sigmask"):
+        return parallel(tasks)
+    # Inherited by new processes, and by joblib's thread that starts more of them later.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return parallel(tasks)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent ends: a worker whose parent was killed would work on, or wait for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -73,6 +108,23 @@ def recycled_quietly() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         yield
+
+
+@contextmanager
+def _cleaned_quietly() -> Iterator[None]:
+    """Silence the process of joblib that cleans up after this one: that it had to is no news to anybody.
+
+    It takes its filters from the environment, and says after a kill, in the middle of the next prompt, what it removed.
+    """
+    name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
+    os.environ[name] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
 
 
 @contextmanager

@@ -6,8 +6,6 @@ than a few batches per worker are under way or waiting, so memory does not grow 
 
 import functools
 import itertools
-import os
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ from pointset.data.pools.plan import Sampling
 from pointset.data.pools.sources import Source, describe_source, recheck
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError
-from pointset.runs.workers import Workers, closed, joblib_backend
+from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
 GRACE_SECONDS = 0.5
 """Shapes are made in this process for as long as workers take to start, unless their number was chosen."""
@@ -123,16 +121,16 @@ def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers
 
     size = BATCH.get(sampling.sampler, MANY)
     batches = iter([jobs[start : start + size] for start in range(0, len(jobs), size)])
-    ending: dict[str, Any] = {"idle_worker_timeout": IDLE_SECONDS, "initializer": _end_with, "initargs": (os.getpid(),)}
     try:
         # Ray's backend gives back lists only.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
         with (
-            joblib_backend(workers, _count_cores(workers), **ending),
+            joblib_backend(workers, _count_cores(workers), idle_worker_timeout=IDLE_SECONDS),
             Parallel(return_as=return_as, batch_size=1, pre_dispatch="2*n_jobs") as parallel,
         ):
             task = functools.partial(_make_batch, sampling=sampling)
-            yield from in_rounds(parallel, batches, task, limit=WAITING * parallel._effective_n_jobs())
+            give = functools.partial(hand_over, parallel, workers=workers)
+            yield from in_rounds(give, batches, task, limit=WAITING * parallel._effective_n_jobs())
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again, finished shapes are kept, "
@@ -161,14 +159,3 @@ def in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list[
             for results in finished:
                 yield from results
                 taken += 1
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent ends: a worker whose parent was killed would wait for ever."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,145 @@
+"""Ctrl-C and SIGTERM, sent to real processes: one line, the shell's exit code, and nobody left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+START = [sys.executable, "-m", "pointset.cli"]
+GOES_ON = "; the same command goes on where it stopped\n"
+SETS = ("--points", "24", "--dim", "16", "--epochs", "400")
+IMPORTED = """
+import sys, time
+for answer in {answers}:
+    try:
+        sys.stdout.write("importing\\n")
+        sys.stdout.flush()
+        time.sleep(60)
+    except KeyboardInterrupt as error:
+        if answer == "raise":
+            raise
+        if answer == "change":
+            raise ImportError("initialisation failed") from error
+        class Final:
+            def __del__(self):
+                raise error
+        if answer == "drop":
+            Final()
+"""
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts commands of a session of their own, and ends what is left of them."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, path: str = "") -> subprocess.Popen[str]:
+        env = {**os.environ, "POINTSET_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (path, str(Path(__file__).parents[2]))))
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+        begun.append(subprocess.Popen([*START, *arguments], env=env, start_new_session=True, **options))
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        if session(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def session(leader: int) -> list[str]:
+    """What runs in a session."""
+    return subprocess.run(["pgrep", "-s", str(leader)], capture_output=True, text=True, check=False).stdout.split()
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    while process.poll() is None and not condition():
+        time.sleep(0.02)
+    assert process.poll() is None, process.communicate()
+
+
+def end(process: subprocess.Popen[str], code: int, message: str) -> None:
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, said) == (code, message)
+    last = time.monotonic() + 60
+    while time.monotonic() < last and session(process.pid):
+        time.sleep(0.1)
+    assert session(process.pid) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("command", ["train", "compare", "data build"])
+def test_in_the_middle_of_a_command(
+    command: str, number: signal.Signals, started: Any, clouds_folder: Path, tmp_path: Path
+) -> None:
+    options = {
+        "train": ("rff-max", "--data", str(clouds_folder), "--run", "out", *SETS),
+        "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS),
+        "data build": ("--points", "4000", "--sampler", "fps", "--workers", "2"),
+    }[command]
+    begun = {
+        "train": "out/history.jsonl",
+        "compare": "out/runs/*/history.jsonl",
+        "data build": "home/pools/*.partial/*.npz",
+    }
+    process = started(*command.split(), *options)
+    wait_for(lambda: any(tmp_path.glob(begun[command])), process)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+        end(process, 130, f"pointset: interrupted{GOES_ON}")
+    else:
+        process.send_signal(number)
+        end(process, 143, f"pointset: terminated{GOES_ON}")
+
+
+@pytest.fixture
+def importing(started: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """A command that is importing torch, which does `answers` when it is interrupted."""
+
+    def start(*answers: str) -> subprocess.Popen[str]:
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "torch.py").write_text(IMPORTED.format(answers=answers))
+        process = started("zoo", path=str(tmp_path / "lib"))
+        assert process.stdout.readline() == "importing\n"
+        return process
+
+    return start
+
+
+@pytest.mark.parametrize("answer", ["raise", "change", "drop"])
+def test_while_libraries_are_imported(answer: str, importing: Any) -> None:
+    """Some turn it into an error of their own; what a finaliser raises is dropped by Python."""
+    process = importing(answer, "raise")
+    process.send_signal(signal.SIGINT)
+    end(process, 130, "pointset: interrupted\n")
+
+
+def test_twice(importing: Any) -> None:
+    """The second Ctrl-C ends a command that has not listened to the first."""
+    process = importing("swallow", "swallow", "swallow")
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGTERM)
+    end(process, 130, "pointset: interrupted\n")
+
+
+def test_what_nohup_ignores_stays_ignored(started: Any, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "torch.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nraise ImportError('went on')"
+    )
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = started("zoo", path=str(tmp_path / "lib"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "went on" in said
