@@ -10,6 +10,7 @@ from pointset.data.files.file_kinds import MESH_SUFFIXES
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.obj import parse_obj
 from pointset.data.files.off import parse_off
+from pointset.data.files.stl import parse_stl
 
 
 def read_mesh(path: str | Path) -> Mesh:
@@ -37,6 +38,8 @@ def read_mesh(path: str | Path) -> Mesh:
         raise MeshError(f"{path}: expected a mesh, found an empty file")
     if suffix == ".obj":
         return parse_obj(content, str(path))
+    if suffix == ".stl":
+        return parse_stl(content, str(path))
     if suffix == ".ply":
         _require_whole_ply(content, path)
     return _read_with_trimesh(path, suffix)

@@ -77,14 +77,14 @@ BAD_FILES = {
     "mesh": (b"OFF", "not in 'no suffix'"),
     "empty.obj": (b"\n", "found an empty file"),
     "text.obj": (b"hello\n", "line 1: expected a keyword of OBJ"),
-    "text.stl": (b"hello\n", "found no triangles"),
+    "text.stl": (b"hello\n", "expected STL, which begins with solid"),
     "text.ply": (b"hello\n", "cannot be read as PLY: ValueError: Not a ply file!"),
     "text.gltf": (b"hello\n", "cannot be read as GLTF"),
     "points.obj": (TRIANGLE.encode(), "found no triangles (a point cloud alone has none)"),
     "points.ply": (trimesh.PointCloud(BOX.vertices).export(file_type="ply"), "found no triangles"),
     "cut.ply": (cut("ply"), "cannot be read as PLY"),
     "cut_text.ply": (cut("ply", encoding="ascii"), "expected 20 lines after its header"),
-    "cut.stl": (cut("stl"), "cut.stl: "),
+    "cut.stl": (cut("stl"), "cut.stl, byte 80: a binary STL of 12 triangles has 684 bytes, found 615"),
     "cut.glb": (cut("glb"), "cannot be read as GLB"),
 }
 
