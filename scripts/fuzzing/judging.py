@@ -1,6 +1,7 @@
 """Judging files one by one, each made from its seed and number, within a limit of time."""
 
 import logging
+import os
 import shutil
 import signal
 import tempfile
@@ -78,7 +79,8 @@ def judge_of(kind: Kind, seed: int, limits: Limits) -> Iterator[Judge]:
         raise TooSlowError
 
     before = signal.signal(signal.SIGPROF, stop)
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name, warnings.catch_warnings():
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory) as name, warnings.catch_warnings():
         judge = Judge(kind, seed, Path(name), limits.seconds)
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: judge.warned.append(str(message))  # type: ignore[assignment]

@@ -37,6 +37,7 @@ def listed(path: Path) -> list[str]:
     except UnicodeDecodeError:
         raise Illegal("no UTF-8") from None
     names = [line for line in lines if line]
+    require(all(name.isprintable() and len(name) <= 4096 for name in names), "a control character")
     require(bool(names) and len(set(names)) == len(names), "no name, or one twice")
     return names
 
@@ -68,5 +69,5 @@ def dataset(file: h5py.File, key: str, path: Path) -> np.ndarray:
         needed = math.prod(-(-length // chunk) for length, chunk in zip(found.shape, found.chunks, strict=True))
         require(found.id.get_num_chunks() == needed, "chunks never written")
     else:
-        require(found.id.get_storage_size() == found.size * found.dtype.itemsize, "never written")
+        require(found.id.get_storage_size() >= found.size * found.dtype.itemsize, "never written")
     return np.asarray(found[()])
