@@ -22,7 +22,7 @@ from fuzzing.verdicts import BAD, GOOD, Outcome, message_fault
 
 from pointset.data.files.meshes import Mesh, MeshError
 
-FILES = {"off": 400}
+FILES = {"off": 400, "obj": 400}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 
-from fuzzing.kinds.mesh_seeds import PLACES
+from fuzzing.kinds.mesh_seeds import GRID_PLACES, PLACES
 from fuzzing.kinds.ply_seeds import COLOURED, NORMALS, ORIENTED, WHOLE_PLACES
 
 CODES = {"I1": "b", "I2": "h", "I4": "i", "I8": "q", "U1": "B", "U2": "H", "U4": "I", "U8": "Q", "F4": "f", "F8": "d"}
@@ -81,6 +81,7 @@ def pcd_files(data: str) -> list[bytes]:
     nan = float("nan")
     return [
         pcd_file(data, SINGLE, PLACES),
+        pcd_file(data, SINGLE, GRID_PLACES),
         pcd_file(data, DOUBLE, PLACES, drop=("COUNT", "VIEWPOINT"), end="\r\n"),
         pcd_file(data, [*SINGLE, *normals], [(*row, nan) for row in ORIENTED], height=2),
         pcd_file(data, padded, [(x, 1, 2, 3, y, z, 900, 0) for x, y, z in PLACES]),
@@ -134,6 +135,7 @@ def text_of(table: np.ndarray, separator: str = " ", end: str = "\n", head: str 
 
 XYZ_FILES = [
     text_of(POINTS),
+    text_of(np.array(GRID_PLACES)),
     text_of(BOTH, "\t"),
     text_of(POINTS, ","),
     text_of(BOTH, ", ", head="# x, y, z, nx, ny, nz\n"),

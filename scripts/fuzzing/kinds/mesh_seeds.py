@@ -4,14 +4,25 @@ PLACES = [(0, 0, 0), (1.5, 0, 0), (1, 0.01, 0), (0, 1, 0.5), (-2, -0.5, 7.25), (
 POLYGONS = [(0, 1, 2), (0, 2, 3), (4, 3, 1), (5, 4, 0)]
 QUADS = [(0, 1, 2, 3), (4, 3, 1), (5, 4, 0, 2, 1)]
 
+SIDE = 15
+GRID_PLACES = [(i, round(0.1 * j, 3), round(i * j / 7 - 3, 4)) for i in range(SIDE) for j in range(SIDE)]
+CELLS = [SIDE * i + j for i in range(SIDE - 1) for j in range(SIDE - 1)]
+GRID_POLYGONS = [(a, a + SIDE, a + SIDE + 1) for a in CELLS] + [(a, a + SIDE + 1, a + 1) for a in CELLS[::2]]
+"""A mesh of hundreds of lines, for readers that take lines in blocks."""
+
 
 def off_file(
-    head: str = "OFF\n{0} {1} 0\n", extra: str = "", colour: str = "", polygons: list = POLYGONS, tail: str = "\n"
+    head: str = "OFF\n{0} {1} 0\n",
+    extra: str = "",
+    colour: str = "",
+    polygons: list = POLYGONS,
+    tail: str = "\n",
+    places: list = PLACES,
 ) -> bytes:
     """An OFF file: its header, what follows each vertex and each face."""
-    lines = [f"{x} {y} {z}{extra}" for x, y, z in PLACES]
+    lines = [f"{x} {y} {z}{extra}" for x, y, z in places]
     lines += [" ".join(map(str, [len(corners), *corners])) + colour for corners in polygons]
-    return (head.format(len(PLACES), len(polygons)) + "\n".join(lines) + tail).encode()
+    return (head.format(len(places), len(polygons)) + "\n".join(lines) + tail).encode()
 
 
 OFF_FILES = [
@@ -26,6 +37,7 @@ OFF_FILES = [
     off_file(polygons=QUADS, colour=" 7"),
     off_file().replace(b"\n", b" \r\n"),
     off_file().replace(b" ", b"  "),
+    off_file(places=GRID_PLACES, polygons=GRID_POLYGONS),
 ]
 
 
@@ -37,12 +49,13 @@ def obj_file(
     extra: str = "",
     relative: bool = False,
     polygons: list = QUADS,
+    places: list = PLACES,
 ) -> bytes:
     """An OBJ file: how a corner is spelt, what stands at the top and between vertices and faces."""
-    lines = [f"v {x} {y} {z}{extra}" for x, y, z in PLACES]
+    lines = [f"v {x} {y} {z}{extra}" for x, y, z in places]
     lines += [between] if between else []
     for corners in polygons:
-        numbers = [corner - len(PLACES) if relative else corner + 1 for corner in corners]
+        numbers = [corner - len(places) if relative else corner + 1 for corner in corners]
         lines.append("f " + " ".join(face.format(number) for number in numbers))
     return (head + "\n".join(lines) + "\n").encode()
 
@@ -103,5 +116,7 @@ OBJ_FILES = [
     obj_file(extra=" 1.0", between="vp 1 2\ng part one\ns 1"),
     obj_file().replace(b" ", b"\t"),
     obj_file().replace(b"\n", b"\r\n"),
+    obj_file(places=GRID_PLACES, polygons=GRID_POLYGONS),
+    obj_file("{0}/1", places=GRID_PLACES, polygons=GRID_POLYGONS, relative=True),
     *[text.encode() for text in (STRIPS, STRIPS, BLENDER, BLENDER, CONTINUED.replace(" # no comment here", ""))],
 ]

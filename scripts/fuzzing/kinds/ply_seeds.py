@@ -2,7 +2,7 @@
 
 import struct
 
-from fuzzing.kinds.mesh_seeds import PLACES, POLYGONS, QUADS
+from fuzzing.kinds.mesh_seeds import GRID_PLACES, GRID_POLYGONS, PLACES, POLYGONS, QUADS
 
 TYPES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"}
 TYPES |= {"uint8": "B", "int32": "i", "uint16": "H", "float32": "f", "float64": "d"}
@@ -71,6 +71,7 @@ def mesh_files(order: str) -> list[bytes]:
             remark="obj_info by hand",
         ),
         ply_file(order, ("vertex", "char x,short y,uchar z", WHOLE_PLACES), ("face", CORNERS, listed(POLYGONS))),
+        ply_file(order, ("vertex", XYZ, GRID_PLACES), ("face", CORNERS, listed(GRID_POLYGONS))),
     ]
 
 
@@ -92,4 +93,5 @@ def cloud_files(order: str) -> list[bytes]:
             ("scale", "float factor", [(2.5,)]),
         ),
         ply_file(order, ("vertex", "char x,short y,uchar z", WHOLE_PLACES)),
+        ply_file(order, ("vertex", XYZ, GRID_PLACES)),
     ]

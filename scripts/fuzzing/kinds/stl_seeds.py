@@ -2,15 +2,22 @@
 
 import struct
 
-from fuzzing.kinds.mesh_seeds import PLACES, POLYGONS
+from fuzzing.kinds.mesh_seeds import GRID_PLACES, GRID_POLYGONS, PLACES, POLYGONS
 
+GRID = [[GRID_PLACES[corner] for corner in corners] for corners in GRID_POLYGONS[::4]]
 TRIANGLES = [[PLACES[corner] for corner in corners] for corners in POLYGONS]
 
 
-def text_file(name: str = " shape", normal: str = "0 0 1", close: str | None = None, indent: str = "  ") -> bytes:
+def text_file(
+    name: str = " shape",
+    normal: str = "0 0 1",
+    close: str | None = None,
+    indent: str = "  ",
+    triangles: list = TRIANGLES,
+) -> bytes:
     """ASCII STL: the solid's name, the normal of every facet, what follows endsolid."""
     lines = [f"solid{name}"]
-    for triangle in TRIANGLES:
+    for triangle in triangles:
         lines += [f"{indent}facet normal {normal}", f"{indent * 2}outer loop"]
         lines += [f"{indent * 3}vertex {x} {y} {z}" for x, y, z in triangle]
         lines += [f"{indent * 2}endloop", f"{indent}endfacet"]
@@ -32,6 +39,7 @@ STL_FILES = [
     text_file() + text_file(" second"),
     text_file().upper(),
     text_file("").replace(b"\n", b"\r\n"),
+    text_file(" grid", triangles=GRID),
 ]
 STL_BINARY_FILES = [
     binary_file(b"VCG"),
