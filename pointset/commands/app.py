@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from pointset.commands import attend, classify, comparing, data, export, tasks, training
-from pointset.commands.terminal import escaping
+from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import PointsetError, one_line
 
 app = App(
@@ -41,7 +41,7 @@ def run(tokens: Sequence[str]) -> None:
     except CycloptsError as error:
         raise PointsetError(one_line(error)) from error
     if command.__module__.startswith("pointset."):
-        with escaping():
+        with escaping(), warning_in_one_line():
             command(*bound.args, **bound.kwargs)
     else:
         command(*bound.args, **bound.kwargs)  # the parser's help, which may have colours

@@ -3,10 +3,11 @@
 import contextlib
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
-from pointset.errors import escaped
+from pointset.errors import escaped, one_line
 
 OWN = re.compile(r"\r?(?:\x1b\[A)*")
 """What the progress bars begin with: back to the start of the line, and up."""
@@ -37,4 +38,22 @@ def escaping() -> Iterator[None]:
         contextlib.redirect_stdout(cast(TextIO, Escaping(sys.stdout))),
         contextlib.redirect_stderr(cast(TextIO, Escaping(sys.stderr))),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def warning_in_one_line() -> Iterator[None]:
+    """Let warnings that are meant for the user be one line on stderr, each once, without the place in the code."""
+    said = set[str]()
+    show = warnings.showwarning
+
+    def say(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+        if category is not UserWarning:
+            show(message, category, *place, **rest)
+        elif (line := one_line(message)) not in said:
+            said.add(line)
+            print(f"pointset: warning: {line}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = say
         yield

@@ -116,6 +116,8 @@ def evaluate(
     sets = load_like(description["data"], split, data, on_error)
     evaluation = evaluate_model(network.to(find_device("auto")), sets)
     result = evaluation.summary()
+    if left_out := sets.describe().get("left_out"):
+        result["left_out"] = left_out
     if calibrate:
         result |= _calibrated(network, description, evaluation, objective)
     if as_json:

@@ -18,7 +18,7 @@ from pointset.data.files.scans import read_cloud
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.sampling import downsample, sample_points
-from pointset.data.unusable import OnError
+from pointset.data.unusable import OnError, UnreadableShapesError
 from pointset.errors import REPEATED, PointsetError, one_line
 
 
@@ -42,7 +42,7 @@ def load_like(
     try:
         sets = load_split(data or description["source"], split, options)
     except PointsetError as error:
-        if data is None:
+        if data is None and not isinstance(error, UnreadableShapesError):
             raise PointsetError(f"{error}; if the data of the run has moved, say where it is with --data") from error
         raise
     if sets.classes != description["classes"]:

@@ -1,10 +1,12 @@
 """Names of classes and files are other people's: no terminal obeys them."""
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tqdm import tqdm
 
@@ -96,3 +98,38 @@ def test_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
         sys.stderr.write("\x1b[A\x1b[2J\n")
     assert (sys.stdout, sys.stderr) == before
     assert capsys.readouterr() == ("a\\x07\tb\n", "\x1b[A\\x1b[2J\n")
+
+
+@pytest.fixture
+def gappy(parts: Path) -> Path:
+    """Clouds of two classes; one has no test shape, and two files are damaged."""
+    folder = parts.parent / "clouds"
+    rng = np.random.default_rng(0)
+    for kind, split, count in (("a", "train", 6), ("a", "test", 3), ("b", "train", 6), ("b\x1b[31m", "train", 1)):
+        (folder / kind / split).mkdir(parents=True)
+        for number in range(count):
+            np.save(folder / kind / split / f"{number}.npy", rng.normal(size=(9, 3)))
+    (folder / "b" / "train" / "4.npy").write_bytes(b"no array")
+    (folder / "b" / "train" / "5.npy").write_bytes(b"")
+    return folder
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(
+    gappy: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    command = ("train", "rff-max", "--data", str(gappy), "--points", "4", "--epochs", "1", "--dim", "8")
+    refused = printed(capsys, *command, code=2)
+    assert "2 of 13 files cannot be used" in refused
+    assert "4.npy" in refused
+    assert "5.npy" in refused
+    assert "--on-error skip" in refused
+    main((*command, "--on-error", "skip"))
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("pointset: warning: ")] == said
+    assert len(said) == 2
+    assert "lacks 2 of 13 shapes" in said[0]
+    assert said[1].endswith(r"has classes only in train: b, b\x1b[31m")
+    description = json.loads((tmp_path / "runs" / "rff-max" / "run.json").read_text())
+    assert description["data"]["left_out"] == ["b/train/4.npy", "b/train/5.npy"]
+    assert "only in train" in printed(capsys, "evaluate", str(tmp_path / "runs" / "rff-max"))

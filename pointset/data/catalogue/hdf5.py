@@ -9,6 +9,7 @@ releases are not: see `pointset.data.catalogue.intact`.
 
 import itertools
 import math
+import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -120,7 +121,7 @@ def _lines(path: Path, what: str) -> list[str]:
         raise PointsetError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
     except OSError as error:
         raise PointsetError(f"{path} cannot be read: {error.strerror or error}") from error
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip(" \t") for line in re.split("\r\n|\r|\n", text) if line.strip(" \t")]
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")
     if odd := next((line for line in lines if len(line) > LONGEST_NAME or not line.isprintable()), None):

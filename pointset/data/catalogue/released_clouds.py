@@ -86,7 +86,8 @@ def pool_of_clouds(
     refuse_or_leave_out(failures, finished, on_error, "clouds or files of them", REMEDY)
     if failures:
         reasons = one_line("; ".join(failures.values()), MOST_SAID)
-        warnings.warn(f"{where} files: {len(failures)} clouds or files of them are left out: {reasons}", stacklevel=6)
+        left_out = f"{where} files: {len(failures)} clouds or files of them are left out: {reasons}"
+        warnings.warn(left_out, stacklevel=7)  # the caller of load_dataset
     sizes = {part.points.shape[1] for part in parts if part.names}
     if len(sizes) > 1:
         raise PointsetError(f"{where} files hold clouds of different sizes: {sorted(sizes)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from pointset.configuration import Count, Seed, check
 from pointset.data.augment import augmentation_from_names
 from pointset.data.dataset import load_sets, load_split
 from pointset.data.options import DataOptions
+from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
 from pointset.tasks.classification.predictions import (
@@ -162,7 +164,7 @@ class Classification(Task):
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
         """A model of the zoo, for the classes of the data."""
-        classes = len(load_split(self.data, "test", self.sets_of(size), progress=False).classes)
+        classes = len(self._sets("test", size).classes)
         return create_model(model, classes=classes, seed=seed, **options.as_dict())
 
     def elements(self, size: Size) -> int:
@@ -171,18 +173,18 @@ class Classification(Task):
 
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on the training split; the seed sets weights, order, subsets, augmentation and dropout."""
-        train = load_split(self.data, "train", self.sets_of(run.size), progress=False)
+        train = self._sets("train", run.size)
         model = create_model(run.model, classes=len(train.classes), seed=run.seed, **run.model_options.as_dict())
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """Batches of what the validation split leaves of the training shapes."""
-        train = load_split(self.data, "train", self.sets_of(size), progress=False)
+        train = self._sets("train", size)
         return math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
 
     def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """Metrics over the whole test split, whose predictions are kept."""
-        evaluation = evaluate(model, load_split(self.data, "test", self.sets_of(run.size), progress=False))
+        evaluation = evaluate(model, self._sets("test", run.size))
         save_predictions(evaluation, run.folder)
         found = evaluation.summary()
         names = [ACCURACY.name, *(metric.name for metric in FURTHER.values())]
@@ -194,8 +196,13 @@ class Classification(Task):
 
     def test_further(self, run: Run, model: nn.Module) -> None:
         """Test on corrupted and on smaller sets."""
-        options = self.sets_of(run.size)
-        write_robustness(run.folder, model, load_split(self.data, "test", options, progress=False), options.points)
+        write_robustness(run.folder, model, self._sets("test", run.size), self.sets_of(run.size).points)
+
+    def _sets(self, split: str, size: Size) -> PointSets:
+        """One split, in silence: `prepare` has said what is to be said of it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return load_split(self.data, split, self.sets_of(size), progress=False)
 
     def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
         """Which test shapes are right."""
