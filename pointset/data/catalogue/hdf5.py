@@ -124,7 +124,7 @@ def _lines(path: Path, what: str) -> list[str]:
     lines = [line.strip(" \t") for line in re.split("\r\n|\r|\n", text) if line.strip(" \t")]
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")
-    if odd := next((line for line in lines if len(line) > LONGEST_NAME or not line.isprintable()), None):
+    if odd := next((line for line in lines if len(line) > LONGEST_NAME), None):
         raise PointsetError(f"{path} holds {quoted(odd)}, which is no name: it should be {what}, one per line")
     return lines
 
@@ -162,19 +162,25 @@ def _whole(file: Any, key: str, path: Path) -> NDArray[Any]:
     node = None if isinstance(link, h5py.ExternalLink) else file.get(key)
     if not isinstance(node, h5py.Dataset) or node.shape is None or node.is_virtual or node.external:
         raise PointsetError(f"{path}: {key!r} must be an array in this file, not a link, a group or nothing")
-    if node.dtype.kind not in "fiu":
-        raise PointsetError(f"{path}: {key!r} must be numbers, got {one_line(node.dtype, REPEATED)}")
+    if node.dtype.kind not in "fiu" or not node.id.get_type().equal(h5py.h5t.py_create(node.dtype)):
+        raise PointsetError(f"{path}: {key!r} must be numbers of a usual type, got {one_line(node.dtype, REPEATED)}")
     size, stored = math.prod(node.shape) * node.dtype.itemsize, path.stat().st_size
     if size > MOST_RATIO * stored:
         raise PointsetError(f"{path}: {key!r} is {list(node.shape)}, too large for a file of {stored:,} bytes")
     if size and not _is_written(node, size):
-        raise PointsetError(f"{path}: parts of {key!r} were never written: make the file again")
+        raise PointsetError(f"{path}: parts of {key!r} were never written, or it is damaged: make the file again")
     return np.asarray(node[()])
 
 
 def _is_written(node: Any, size: int) -> bool:
-    """Whether all of an array was written; HDF5 gives zeros for what was not."""
+    """Whether all of an array was written, and no more; HDF5 gives zeros for what was not."""
     if node.chunks is None:
-        return bool(node.id.get_storage_size() >= size)
-    chunks = itertools.starmap(lambda length, chunk: -(-length // chunk), zip(node.shape, node.chunks, strict=True))
-    return bool(node.id.get_num_chunks() == math.prod(chunks))
+        return bool(node.id.get_storage_size() == size)  # more would be points that a damaged shape hides
+    stored = list[Any]()
+    node.id.chunk_iter(stored.append)
+    whole = math.prod(node.chunks) * node.dtype.itemsize
+    grid = itertools.product(*map(range, itertools.repeat(0), node.shape, node.chunks))
+    # A filter is only left out of a chunk that it would have made larger.
+    return {chunk.chunk_offset for chunk in stored} == set(grid) and all(
+        chunk.size >= whole for chunk in stored if chunk.filter_mask
+    )

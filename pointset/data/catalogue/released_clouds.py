@@ -42,8 +42,7 @@ def check_clouds(
     """
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
-    column = (len(points), *[1] * (labels.ndim - 1))
-    if labels.shape != column or labels.dtype.kind not in "iu":
+    if labels.shape not in ((len(points),), (len(points), 1)) or labels.dtype.kind not in "iu":
         expected = f"integers [{len(points)}, 1]"
         raise PointsetError(f"{path}: 'label' must be {expected}, got {labels.dtype} {list(labels.shape)}")
     labels = labels.reshape(-1)

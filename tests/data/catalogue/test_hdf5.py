@@ -148,6 +148,28 @@ def half_written(folder: Path) -> None:
         file.create_dataset("data", (2, 7, 3), "f4", chunks=(1, 7, 3))[0] = clouds(1)[0]
 
 
+def misplaced(folder: Path) -> None:
+    """One of two chunks says that it lies beyond the array: HDF5 reads zeros in its place."""
+    path = folder / "ply_data_test0.h5"
+    with h5py.File(path, "a") as file:
+        del file["data"]
+        file.create_dataset("data", data=clouds(2), chunks=(1, 7, 3))
+    content = path.read_bytes()
+    key = np.array([1, 0, 0, 0], "<u8").tobytes()
+    assert content.count(key) == 1
+    path.write_bytes(content.replace(key, np.array([1, 7 << 40, 0, 0], "<u8").tobytes()))
+
+
+def of_an_odd_type(folder: Path) -> None:
+    """Its exponents have another bias: HDF5 gives the numbers multiplied by a power of two."""
+    kind = h5py.h5t.IEEE_F32LE.copy()
+    kind.set_ebias(120)
+    with h5py.File(folder / "ply_data_test0.h5", "a") as file:
+        del file["data"]
+        made = h5py.h5d.create(file.id, b"data", kind, h5py.h5s.create_simple((2, 7, 3)))
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, clouds(2))
+
+
 def grouped(folder: Path) -> None:
     with h5py.File(folder / "ply_data_test0.h5", "a") as file:
         del file["data"]
@@ -167,10 +189,12 @@ def grouped(folder: Path) -> None:
         (made(shape=(2, 1 << 35, 3), dtype="f8", chunks=(1, 1024, 3)), r"'data' is \[2, 34359738368, 3\], too large"),
         (made(shape=(1 << 40, 1, 3), dtype="f4", chunks=(1024, 1, 3), compression="gzip"), "too large"),
         (made(shape=(2, 7, 3), dtype="f4"), "parts of 'data' were never written"),
+        (misplaced, "parts of 'data' were never written"),
+        (of_an_odd_type, "'data' must be numbers of a usual type"),
         (half_written, "parts of 'data' were never written"),
-        (made(data=np.array([[["1.0"] * 3] * 7] * 2, "S3")), "'data' must be numbers, got .S3"),
-        (made(data=np.zeros((2, 7, 3), [("x", "f4")])), "'data' must be numbers, got"),
-        (made(data=np.zeros((2, 7, 3), "c8")), "'data' must be numbers, got complex64"),
+        (made(data=np.array([[["1.0"] * 3] * 7] * 2, "S3")), "'data' must be numbers of a usual type, got .S3"),
+        (made(data=np.zeros((2, 7, 3), [("x", "f4")])), "'data' must be numbers of a usual type, got"),
+        (made(data=np.zeros((2, 7, 3), "c8")), "'data' must be numbers of a usual type, got complex64"),
         (made(data=clouds(2)[0]), r"floats \[N, P, 3\], got float32 \[7, 3\]"),
         (made(data=clouds(2)[:0]), r"floats \[N, P, 3\], got float32 \[0, 7, 3\]"),
         (made(data=clouds(2).astype("f8") * 1e300), "row 0 has a coordinate of .*too large for float32"),
@@ -181,9 +205,10 @@ def grouped(folder: Path) -> None:
         ),
         (break_nothing_but("ply_data_test0.h5", data=clouds(2), label=np.zeros((1, 2), int)), "'label' must be"),
         (put("shape_names.txt", b"bed\nsofa\nbed\n"), "shape_names.txt names the class 'bed' twice"),
-        (put("shape_names.txt", b"bed\nso\x1b[31mfa\n"), r"shape_names.txt holds 'so\\x1b\[31mfa'"),
+        (put("shape_names.txt", b"bed\nso\x1b[31mfa\nbed\n"), "names the class 'bed' twice"),
         (put("shape_names.txt", b"x" * (2 << 20)), "shape_names.txt is too long"),
-        (put("test_files.txt", b"\x00\n"), r"test_files.txt holds '\\x00'"),
+        (put("test_files.txt", b"\x00\n"), r"'\\x00' is listed in .* but missing"),
+        (put("test_files.txt", b"so\x85fa.h5\n".replace(b"\x85", b"\xc2\x85")), r"'so\\x85fa.h5' is listed"),
         (put("test_files.txt", b"y" * 5000), "test_files.txt holds 'y{9}.*, which is no name"),
         (put("test_files.txt", b"/\n..\n"), "'..' is listed in .* but missing"),
         (put("test_files.txt", b"y" * 500), "is listed in .* but missing"),
