@@ -73,9 +73,10 @@ def print_result(result: "Comparison", as_json: bool) -> None:
         PointsetError: some runs failed; they are named.
     """
     from pointset.comparison.results import FILES
+    from pointset.runs import digests
 
     if as_json:
-        print((result.folder / "results.json").read_text(encoding="utf-8"))
+        print(digests.read_text(result.folder / "results.json", "start the same command again"))
     else:
         print(result.caption())
         print(result.table(brief=True))

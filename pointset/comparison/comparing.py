@@ -9,11 +9,12 @@ from pathlib import Path
 from pointset.comparison.execution import run_all, watched
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import Comparison, gather
-from pointset.comparison.grid import claim_folder, make_runs
+from pointset.comparison.grid import check_folder, claim_folder, make_runs
 from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
 from pointset.errors import PointsetError
+from pointset.runs.claims import owned
 from pointset.runs.workers import Workers
 from pointset.training.devices import find_device
 from pointset.training.distributed import world_size
@@ -37,13 +38,20 @@ def run_experiment(
         report: write report.html and report.md too.
 
     Raises:
-        PointsetError: `out` holds a comparison under another protocol, or no run at all could be finished.
+        PointsetError: `out` holds a comparison under another protocol or one that another process is at, a file of it
+            is damaged, or no run at all could be finished.
     """
     if world_size() > 1:
         raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")
     out, workers = Path(out), workers or Workers()
     if workers.backend == "loky":  # a cluster's machines may have other devices than this one
         find_device(experiment.recipe.device)
+    check_folder(experiment, out)
+    with owned(out, f"another process is comparing in {out}: wait for it to finish, or give another folder"):
+        return _compare(experiment, out, workers, progress, report)
+
+
+def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
     claim_folder(experiment, out, progress)
     runs = make_runs(experiment, out)
     outcomes = list(watched(run_all(runs, workers), len(runs), progress))

@@ -84,11 +84,14 @@ def run_apart(run: Run) -> Finished | Failure:
     if ended.returncode > 0:
         said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         return run.failed(f"its process ended with code {ended.returncode}: {one_line(said[-1], REPEATED)}")
-    if run.failure.exists():
-        return run.as_failure(run.failure.read_text(encoding="utf-8").strip())
-    if not run.result.exists():
-        return run.as_failure(f"its process left neither a result nor a reason in {run.folder}: is the disk full?")
-    return run.read()
+    try:
+        if run.failure.exists():
+            return run.as_failure(run.read_failure())
+        if run.result.exists():
+            return run.read()
+    except PointsetError as error:  # a damaged file of this run is no reason to stop the others
+        return run.as_failure(str(error))
+    return run.as_failure(f"its process left neither a result nor a reason in {run.folder}: is the disk full?")
 
 
 def watched(outcomes: Iterator[Finished | Failure], total: int, progress: bool) -> Iterator[Finished | Failure]:

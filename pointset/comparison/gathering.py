@@ -1,5 +1,6 @@
 """A comparison: what the finished runs of an experiment say, gathered."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pointset.comparison.tables import Row, make_rows, make_table
 from pointset.comparison.task import Size
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost, measure_costs
-from pointset.runs.atomic import read_json, write_json
+from pointset.runs import digests
 from pointset.runs.provenance import machine
 from pointset.training.checkpoints import RunFolder
 
@@ -109,12 +110,21 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
     trained = {one.model for one in runs}
     entries = [entry for entry in experiment.models if entry.label in trained]
     file = out / f"costs{of_size(size)}.json"
-    found = {label: Cost(**cost) for label, cost in read_json(file)["models"].items()} if file.exists() else {}
+    remedy = f"delete {file} and start the same command again, which measures them again"
+    found = digests.parse(file, _parse_costs, "the costs of models", remedy) if file.exists() else {}
     if not trained <= set(found):
         task, recipe = experiment.task, experiment.recipe
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         elements, threads = task.elements(size), experiment.threads
         costs = measure_costs(models, elements, batch_size=recipe.batch_size, threads=threads)
         found = {entry.label: cost for entry, cost in zip(entries, costs, strict=True)}
-        write_json(file, {"models": {label: asdict(cost) for label, cost in found.items()}, "machine": machine()})
+        as_dicts = {label: asdict(cost) for label, cost in found.items()}
+        digests.write_json(file, {"models": as_dicts, "machine": machine()})
     return {entry.label: found[entry.label] for entry in entries}
+
+
+def _parse_costs(content: bytes) -> dict[str, Cost]:
+    found = {label: Cost(**cost) for label, cost in json.loads(content)["models"].items()}
+    if not all(isinstance(value, int | float) for cost in found.values() for value in asdict(cost).values()):
+        raise ValueError("it has something else than numbers")
+    return found

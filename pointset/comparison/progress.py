@@ -8,7 +8,6 @@ from pointset.comparison.experiment import Experiment
 from pointset.comparison.grid import check_folder, make_runs
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Size
-from pointset.runs.atomic import read_json
 from pointset.runs.threads import torch_threads
 
 MEASURED_STEPS = 5
@@ -44,9 +43,9 @@ def status(experiment: Experiment, out: str | Path) -> list[State]:
 def _state(run: Run) -> State:
     found = State(run.label, run.size, run.seed, _word(run), run.task.done(run.epochs, run.recipe))
     if run.result.exists():
-        found = replace(found, metrics=read_json(run.result)["metrics"])
+        found = replace(found, metrics=run.read().metrics)
     if found.state == "failed":
-        found = replace(found, reason=run.failure.read_text(encoding="utf-8").strip())
+        found = replace(found, reason=run.read_failure())
     return found
 
 

@@ -1,14 +1,14 @@
 """The files of a comparison: its tables, for people and for programs."""
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pointset.comparison.gathering import Comparison
-from pointset.runs.atomic import read_json, write_atomically, write_json, write_text
+from pointset.runs import digests
+from pointset.runs.claims import read_description
 from pointset.runs.provenance import command, origin
 
 FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
@@ -18,9 +18,9 @@ def save(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
     folder = comparison.folder
     for name, rows in {"results.csv": _results(comparison), **_further(comparison)}.items():
-        write_atomically(folder / name, partial(_write_rows, rows))
-    write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
-    write_json(folder / "results.json", as_dict(comparison))
+        digests.write_text(folder / name, _as_csv(rows))
+    digests.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
+    digests.write_json(folder / "results.json", as_dict(comparison))
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
     """What the runs were made by: versions, machine, commit, each combination once, and how many runs it has."""
     found: list[dict[str, Any]] = []
     for one in comparison.runs:
-        about = read_json(comparison.run(one.model, one.seed, one.points).folder / "run.json")
+        about = read_description(comparison.run(one.model, one.seed, one.points).folder / "run.json", "run")
         own = {name: about.get(name) for name in ("versions", "machine", "commit")}
         same = next((other for other in found if own.items() <= other.items()), None)
         if same is None:
@@ -85,8 +85,9 @@ def _place(run: Any) -> dict[str, Any]:
     return {"model": run.model, **sets, "seed": run.seed}
 
 
-def _write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+def _as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -4,16 +4,18 @@ run.json, history.jsonl and model.safetensors are the training's (see `pointset.
 the metrics; failure.txt says why the run failed, until it is tried again. A task may leave more.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from pointset.comparison.task import Size, Task
 from pointset.errors import PointsetError
-from pointset.runs.atomic import read_json, write_json, write_text
+from pointset.runs import digests
+from pointset.runs.claims import owned
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -105,13 +107,13 @@ class Run:
     def epochs(self) -> int:
         """Finished ones: lines of the history."""
         file = self.folder / "history.jsonl"
-        return len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
+        return len(digests.read(file, self._anew).splitlines()) if file.exists() else 0
 
     @property
     def running(self) -> bool:
         """Whether a process is working on it, on this machine or on one that shares its disk."""
         try:
-            with self._lock(timeout=0) if self._lock_file.exists() else nullcontext():
+            with FileLock(self._lock_file, timeout=0) if self._lock_file.exists() else nullcontext():
                 return False
         except Timeout:
             return True
@@ -123,23 +125,17 @@ class Run:
         Raises:
             PointsetError: another process is working on it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = self._lock(timeout=2)  # `running` holds it for a moment
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise PointsetError("another process is working on it: wait for it to finish") from error
-        try:
+        busy = "another process is working on it: wait for it to finish"
+        with owned(self.folder, busy, self._lock_file.name, wait=2):  # `running` holds it for a moment
             yield
-        finally:
-            lock.release()
 
     @property
     def _lock_file(self) -> Path:
         return self.folder / ".run-lock"
 
-    def _lock(self, timeout: float) -> FileLock:
-        return FileLock(self._lock_file, timeout=timeout)
+    @property
+    def _anew(self) -> str:
+        return f"delete {self.folder} and start the same command again"
 
     def perform(self) -> Finished:
         """Train and test the model; what is there already is not done again."""
@@ -156,20 +152,47 @@ class Run:
                 length=self.task.done(len(fitted.history), self.recipe),
                 tested=tested,
             )
-            write_json(self.result, asdict(found))
+            digests.write_json(self.result, asdict(found))
         if not self.finished:
             self.task.test_further(self, fitted.model)
         return self.read()
 
     def read(self) -> Finished:
-        """The result that is there."""
-        return Finished(**read_json(self.result))
+        """The result that is there.
+
+        Raises:
+            PointsetError: it is damaged, has been edited, or is that of another run.
+        """
+        remedy = f"delete {self.result} and start the same command again, which tests the model again"
+        return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
+
+    def _parse_result(self, content: bytes) -> Finished:
+        found = json.loads(content)
+        if not isinstance(found, dict) or set(found) != {field.name for field in fields(Finished)}:
+            raise ValueError("it has other fields")
+        result = Finished(**found)
+        if (result.model, result.points, result.seed) != (self.label, self.size, self.seed):
+            raise ValueError(f"it is that of {result.name}")
+        metrics = result.metrics.values() if isinstance(result.metrics, dict) else [None]
+        numbers = [*metrics, result.parameters, result.seconds, result.length, result.tested]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError("it has something else than numbers")
+        return result
 
     def failed(self, reason: str) -> Failure:
-        """Write down why the run failed, where that can be written."""
-        with suppress(OSError):  # a full disk, say: no reason to stop the other runs
-            write_text(self.failure, reason + "\n")
+        """Write down why the run failed, where that can be written and no other process is at it."""
+        with suppress(OSError, PointsetError), self.locked():  # a full disk, say: no reason to stop the other runs
+            digests.write_text(self.failure, reason + "\n")
         return self.as_failure(reason)
+
+    def read_failure(self) -> str:
+        """The reason that is written down.
+
+        Raises:
+            PointsetError: its file is damaged.
+        """
+        remedy = f"delete {self.failure} and start the same command again"
+        return digests.read_text(self.failure, remedy).strip()
 
     def as_failure(self, reason: str) -> Failure:
         """The outcome of a run that failed."""

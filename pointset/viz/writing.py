@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,13 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
     return write_for_user(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=dpi))
+
+
+def as_png(figure: Figure, dpi: int = 200) -> bytes:
+    """A figure as the bytes of a PNG file."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=dpi)
+    return stream.getvalue()
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:

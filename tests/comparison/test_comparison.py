@@ -126,7 +126,7 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
     whole = damaged.read_bytes()
     for content in (b"", b"PK\x03\x04", whole[: len(whole) // 2], whole[:200] + b"\0" * 64 + whole[264:]):
         damaged.write_bytes(content)
-        with pytest.raises(PointsetError, match=r"rff-max-n24-seed1/predictions\.npz is damaged"):
+        with pytest.raises(PointsetError, match=r"rff-max-n24-seed1/predictions\.npz has changed"):
             run(folder, clouds_folder, workers=1)
 
 

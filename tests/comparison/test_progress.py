@@ -41,14 +41,14 @@ def runs_of(experiment: Experiment, out: Path) -> dict[tuple[str, int, int], Run
 
 def has_epochs(run: Run, epochs: int) -> None:
     run.folder.mkdir(parents=True, exist_ok=True)
-    (run.folder / "history.jsonl").write_text("".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
+    digests.write_text(run.folder / "history.jsonl", "".join(f'{{"epoch": {epoch + 1}}}\n' for epoch in range(epochs)))
 
 
 def has_result(run: Run, accuracy: float) -> None:
     has_epochs(run, EPOCHS)
     metrics = {"accuracy": accuracy}
     cell = Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=EPOCHS, tested=60)
-    run.result.write_text(json.dumps(asdict(cell)))
+    digests.write_json(run.result, asdict(cell))
 
 
 def everything(folder: Path) -> dict[Path, float]:
@@ -72,7 +72,7 @@ def test_every_state(experiment, tmp_path):
     has_epochs(runs["isab4-pma", 7, 0], 1)
     runs["isab4-pma", 7, 0].failed("the loss became nan")
     has_result(runs["rff-max", 24, 4], 0.5)
-    (runs["rff-max", 24, 4].folder / "robustness.json").write_text("{}")
+    (runs["rff-max", 24, 4].folder / "robustness.json").touch()
     has_result(runs["isab4-pma", 24, 4], 0.25)  # its robustness is asked for and not there
     with runs["isab4-pma", 24, 0].locked():
         found = {(one.model.split()[0], one.points, one.seed): one for one in status(experiment, tmp_path)}
@@ -119,8 +119,17 @@ def test_the_folder_of_another_comparison_is_refused(look, experiment, tmp_path)
 def test_a_damaged_result_is_named(experiment, tmp_path):
     run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
     has_result(run, 0.5)
-    run.result.write_text("{")
-    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json is not valid JSON"):
+    run.result.write_text(run.result.read_text().replace("0.5", "0.9"))
+    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json has changed since it was written"):
+        status(experiment, tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"metrics": {"accuracy": "all"}}, {"metrics": 1}, {"seed": 1}, {"places": 3}])
+def test_a_result_of_something_else_is_named(change, experiment, tmp_path):
+    run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
+    has_result(run, 0.5)
+    digests.write_json(run.result, json.loads(run.result.read_text()) | change)
+    with pytest.raises(PointsetError, match=r"rff-max-n24-seed0/result\.json does not hold the result of this run"):
         status(experiment, tmp_path)
 
 

@@ -1,9 +1,11 @@
 """A run that fails is named and leaves the rest alone; another model, size or seed joins what is finished."""
 
 import json
+import multiprocessing
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from pointset.comparison.gathering import Comparison
 from pointset.comparison.grid import make_runs
 from pointset.comparison.runs import Failure, Finished
 from pointset.errors import PointsetError
+from pointset.runs.claims import owned
 from pointset.runs.workers import Workers
 
 pytestmark = pytest.mark.slow
@@ -37,7 +40,7 @@ def copy(finished, tmp_path) -> Path:
 
 
 def written(folder: Path) -> dict[Path, int]:
-    files = (path for path in folder.glob("runs/*/*") if not path.name.endswith("lock"))
+    files = (path for path in folder.glob("runs/*/*") if not path.name.endswith(("lock", "SUMS")))
     return {path.relative_to(folder): path.stat().st_mtime_ns for path in files}
 
 
@@ -145,6 +148,51 @@ def test_the_threads_of_a_run_are_its_own(classifiers, tmp_path):
     before = torch.get_num_threads()
     run(classifiers("rff-max", threads=before + 1), tmp_path)
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("name", ["result.json", "model.safetensors", "run.json", "predictions.npz", "robustness.json"])
+def test_a_run_that_was_edited_is_refused_and_no_table_takes_its_numbers(name, copy, classifiers):
+    """What the message says to delete is then made anew, to the same numbers."""
+    asked = classifiers("rff-max", "isab4-pma", robustness_seeds=(0,) if name == "robustness.json" else ())
+    before = run(asked, copy)
+    results = copy / "results.csv"
+    results.unlink()
+    file = copy / "runs" / "rff-max-n24-seed0" / name
+    file.write_bytes(file.read_bytes().replace(b"0.", b"1.", 1) + b"\n")
+    try:
+        reason = run(asked, copy).failures[0].reason
+        assert "rff-max" not in results.read_text()
+    except PointsetError as error:  # found when the report is made
+        reason = str(error)
+        assert not results.exists()
+    assert f"rff-max-n24-seed0/{name} has changed since it was written" in reason
+    told = Path(re.search(r"delete (\S+) and start", reason)[1])
+    assert told in (file, file.parent)
+    shutil.rmtree(told) if told.is_dir() else told.unlink()
+    after = run(asked, copy)
+    assert [(one.model, one.metrics) for one in after.runs] == [(one.model, one.metrics) for one in before.runs]
+
+
+def test_two_comparisons_in_one_folder_do_not_write_beside_each_other(copy, classifiers):
+    """The second one is another process; it is refused before it has written anything."""
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("*") if path.name != ".lock"}
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    with owned(copy, "-"):
+        other = context.Process(target=compare, args=(classifiers(), copy, theirs))
+        other.start()
+        assert mine.poll(60)
+        assert f"another process is comparing in {copy}" in mine.recv()
+        other.join(10)
+    assert {path: path.stat().st_mtime_ns for path in copy.rglob("*") if path.name != ".lock"} == before
+    assert not run(classifiers(), copy).failures
+
+
+def compare(experiment: Experiment, folder: Path, pipe: Any) -> None:
+    try:
+        pipe.send(f"done: {run(experiment, folder)}")
+    except PointsetError as error:
+        pipe.send(str(error))
 
 
 def test_a_run_that_another_process_is_at_is_left_alone(classifiers, tmp_path):

@@ -4,16 +4,16 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.report.content import main_tables, sections, verdicts
 from pointset.comparison.report.section import Section, Table
 from pointset.comparison.results import origins
-from pointset.runs.atomic import write_text
+from pointset.runs import digests
+from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
-from pointset.viz.writing import save
+from pointset.viz.writing import as_png
 
 
 def write_report(comparison: Comparison) -> None:
@@ -21,12 +21,13 @@ def write_report(comparison: Comparison) -> None:
     folder = comparison.folder
     found = list(sections(comparison))
     about = describe(comparison)
+    figures = {section.name: as_png(section.chart, dpi=160) for section in found if section.chart is not None}
     (folder / "figures").mkdir(exist_ok=True)
-    for section in found:
-        if section.chart is not None:
-            save(section.chart, folder / "figures" / f"{section.name}.png", dpi=160)
-    write_text(folder / "report.md", as_markdown(comparison, found, about))
-    write_text(folder / "report.html", as_html(comparison, found, about, folder / "figures"))
+    sweep(folder / "figures")
+    for name, picture in figures.items():
+        digests.write(folder / "figures" / f"{name}.png", picture)
+    digests.write_text(folder / "report.md", as_markdown(comparison, found, about))
+    digests.write_text(folder / "report.html", as_html(comparison, found, about, figures))
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:
@@ -66,12 +67,14 @@ def _each_once(words: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(words))
 
 
-def as_html(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], figures: Path) -> str:
-    """The report as one HTML file, with the saved figures inside."""
+def as_html(
+    comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], figures: Mapping[str, bytes]
+) -> str:
+    """The report as one HTML file, with the figures, PNG by the section's name, inside."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["inline"] = lambda section: _inline(figures / f"{section.name}.png")
+    environment.filters["inline"] = lambda section: _inline(figures[section.name])
     environment.filters["html_table"] = lambda table: _as_table(table, "html")
     template = environment.from_string(
         (files("pointset.comparison.report") / "template.html").read_text(encoding="utf-8")
@@ -108,6 +111,6 @@ def _as_table(table: Table, style: str) -> str:
     return tabulate(table, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def _inline(picture: Path) -> str:
+def _inline(picture: bytes) -> str:
     """The picture as a data URI."""
-    return "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode("ascii")
+    return "data:image/png;base64," + base64.b64encode(picture).decode("ascii")

@@ -1,32 +1,30 @@
 """The files of a classifier's run: predictions.npz, and robustness.json where it is asked for."""
 
+import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from torch import nn
 
 from pointset.comparison.gathering import Comparison
 from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import MODELNET40_C
 from pointset.evaluation.robustness import SIZES, Robustness, accuracy_by_size, robustness
-from pointset.runs.atomic import read_json, write_atomically, write_json
+from pointset.runs import digests
+from pointset.runs.claims import read_description
 
 ROBUSTNESS = "robustness.json"
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:
     """Keep logits and labels beside the run."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez(file, logits=evaluation.logits, labels=evaluation.labels)
-
-    write_atomically(folder / "predictions.npz", write)
+    stream = io.BytesIO()
+    np.savez(stream, logits=evaluation.logits, labels=evaluation.labels)
+    digests.write(folder / "predictions.npz", stream.getvalue())
 
 
 def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
@@ -35,19 +33,24 @@ def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
     Raises:
         PointsetError: the file is missing or damaged.
     """
-    path = folder / "predictions.npz"
-    try:
-        with path.open("rb") as opened, np.load(opened) as file:
-            return Evaluation(file["logits"], file["labels"], list(classes))
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise PointsetError(f"{path} is damaged ({error}): delete its folder and run the same again") from error
+    remedy = f"delete {folder / 'result.json'} and start the same command again, which tests the model again"
+    logits, labels = digests.parse(folder / "predictions.npz", _parse_predictions, "the predictions of a run", remedy)
+    return Evaluation(logits, labels, list(classes))
+
+
+def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        logits, labels = file["logits"], file["labels"]
+    if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
+        raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
+    return logits, labels
 
 
 def predictions_of(comparison: Comparison, label: str, seed: int, points: int | None = None) -> Evaluation:
     """The predictions behind a finished run of a comparison of classifiers; see `Comparison.run`."""
     run = comparison.run(label, seed, points)
-    classes = read_json(comparison.folder / f"sets-n{run.size}.json")["test_sets"]["classes"]
-    return load_predictions(run.folder, classes)
+    sets = read_description(comparison.folder / f"sets-n{run.size}.json", "comparison")
+    return load_predictions(run.folder, sets["test_sets"]["classes"])
 
 
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
@@ -55,7 +58,7 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: in
     sizes = sorted({*(size for size in SIZES if size < points), points})
     found = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
     content = {"by_size": accuracy_by_size(model, test, sizes), **found.as_dict()}
-    write_json(folder / ROBUSTNESS, content)
+    digests.write_json(folder / ROBUSTNESS, content)
 
 
 def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -65,7 +68,7 @@ def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, An
     """
     if not (folder / ROBUSTNESS).exists():
         return []
-    found = read_json(folder / ROBUSTNESS)
+    found = _read_robustness(folder / ROBUSTNESS)
     errors = [("clean", 0, found["clean_error"])]
     errors += [(name, int(level), error) for name, by in found["errors"].items() for level, error in by.items()]
     errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in found["by_size"].items()]
@@ -75,11 +78,25 @@ def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, An
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
     """Errors on corrupted test sets, for each seed that was tested so."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items()}
-    return {seed: Robustness.from_dict(read_json(file)) for seed, file in files.items() if file.exists()}
+    return {seed: Robustness.from_dict(_read_robustness(file)) for seed, file in files.items() if file.exists()}
 
 
 def sizes_of(folders: Mapping[int, Path]) -> list[dict[int, float]]:
     """Accuracies by size of the test sets, for each seed that was tested so."""
     files = [folder / ROBUSTNESS for folder in folders.values()]
-    found = [read_json(file)["by_size"] for file in files if file.exists()]
+    found = [_read_robustness(file)["by_size"] for file in files if file.exists()]
     return [{int(size): accuracy for size, accuracy in one.items()} for one in found]
+
+
+def _read_robustness(file: Path) -> dict[str, Any]:
+    remedy = f"delete {file} and start the same command again, which tests the model again"
+    return digests.parse(file, _parse_robustness, "the robustness of a model", remedy)
+
+
+def _parse_robustness(content: bytes) -> dict[str, Any]:
+    found = json.loads(content)
+    read = Robustness.from_dict(found)
+    errors = [error for by_level in read.errors.values() for error in by_level.values()]
+    if not all(isinstance(value, int | float) for value in (read.clean_error, *errors, *found["by_size"].values())):
+        raise ValueError("it has something else than numbers")
+    return found
