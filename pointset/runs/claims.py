@@ -29,12 +29,12 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         PointsetError: another process owns it, or its disk is full.
     """
     held = FileLock(folder / lock, timeout=wait)
-    try:
-        with full_disk_told(folder / lock):
-            folder.mkdir(parents=True, exist_ok=True)
+    with full_disk_told(folder / lock):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
             held.acquire()
-    except Timeout as error:
-        raise PointsetError(busy) from error
+        except Timeout as error:
+            raise PointsetError(busy) from error
     try:
         sweep(folder)
         yield

@@ -24,7 +24,15 @@ T = TypeVar("T")
 
 
 class DamagedError(PointsetError):
-    """A file is not what was written, or nothing says that it is."""
+    """A file is not what was written, or nothing says that it is.
+
+    Attributes:
+        fault: the message without what to do.
+    """
+
+    def __init__(self, fault: str, remedy: str) -> None:
+        self.fault = fault
+        super().__init__(f"{fault}: {remedy}")
 
 
 def write(path: Path, content: bytes) -> None:
@@ -83,11 +91,10 @@ def read(path: Path, remedy: str) -> bytes:
         try:
             content = path.read_bytes()
         except FileNotFoundError as error:
-            raise DamagedError(f"{path} is missing: restore it from a copy, or {remedy}") from error
+            raise DamagedError(f"{path} is missing", f"restore it from a copy, or {remedy}") from error
         except OSError as error:
-            raise DamagedError(
-                f"{path} cannot be read ({error.strerror}): restore it from a copy, or {remedy}"
-            ) from error
+            fault = f"{path} cannot be read ({error.strerror})"
+            raise DamagedError(fault, f"restore it from a copy, or {remedy}") from error
         digest, listed = _digest(content), read_list(path.parent).get(path.name, ())
         if digest in listed:
             return content
@@ -98,15 +105,11 @@ def read(path: Path, remedy: str) -> bytes:
 
 def _fault(path: Path, listed: tuple[str, ...], remedy: str) -> DamagedError:
     if listed:
-        return DamagedError(
-            f"{path} has changed since it was written (it differs from its digest in {SUMS}): restore it from a copy, "
-            f"or {remedy}"
-        )
+        fault = f"{path} has changed since it was written (it differs from its digest in {SUMS})"
+        return DamagedError(fault, f"restore it from a copy, or {remedy}")
     command = f"cd {shlex.quote(str(path.parent))} && sha256sum {shlex.quote(path.name)} >> {SUMS}"
-    return DamagedError(
-        f"{path} is not listed in the {SUMS} beside it, so nothing says that it is whole: if you trust it, run "
-        f"`{command}`, or {remedy}"
-    )
+    fault = f"{path} is not listed in the {SUMS} beside it, so nothing says that it is whole"
+    return DamagedError(fault, f"if you trust it, run `{command}`, or {remedy}")
 
 
 def read_text(path: Path, remedy: str) -> str:
@@ -137,8 +140,8 @@ def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T
     except PointsetError:
         raise
     except Exception as error:  # torch, numpy and safetensors raise a dozen kinds
-        fault = one_line(error, QUOTED) or type(error).__name__
-        raise DamagedError(f"{path} does not hold {what} ({fault}): restore it from a copy, or {remedy}") from error
+        fault = f"{path} does not hold {what} ({one_line(error, QUOTED) or type(error).__name__})"
+        raise DamagedError(fault, f"restore it from a copy, or {remedy}") from error
 
 
 def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
@@ -154,13 +157,13 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise DamagedError(f"{path} cannot be read ({error.strerror}): {remedy}") from error
+        raise DamagedError(f"{path} cannot be read ({error.strerror})", remedy) from error
     except ValueError as error:
-        raise DamagedError(f"{path} is damaged, it is no text: {remedy}") from error
+        raise DamagedError(f"{path} is damaged, it is no text", remedy) from error
     listed: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(lines, start=1):
         if not (found := LINE.fullmatch(line)):
-            raise DamagedError(f"{path} is damaged, line {number} is no digest and name: {remedy}")
+            raise DamagedError(f"{path} is damaged, line {number} is no digest and name", remedy)
         listed[found[2]] = (*listed.get(found[2], ()), found[1])
     return listed
 

@@ -1,8 +1,9 @@
 """The manifest of a finished pool, written beside its points and compared with them and with the plan.
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] of sampled meshes or [T, 3] of clouds one after the other, the
-same for `normals.npy` on request, and `manifest.json`. `FORMAT` changes with the files and with the points that a
-sampler gives; a pool of another format is refused. The library's version is noted for people.
+same for `normals.npy` on request, and `manifest.json`, whose digest is in SHA256SUMS beside it; the digests of the
+arrays, shape by shape, are in the manifest. `FORMAT` changes with the files and with the points that a sampler gives; a
+pool of another format is refused. The library's version is noted for people.
 """
 
 import json
@@ -15,7 +16,8 @@ import numpy as np
 
 from pointset.data.pools.plan import Plan, Sampling, identity
 from pointset.data.pools.sources import Source
-from pointset.errors import PointsetError
+from pointset.errors import QUOTED, PointsetError, one_line
+from pointset.runs import digests
 
 FORMAT = 2
 FILE = "manifest.json"
@@ -117,11 +119,14 @@ def read_manifest(folder: Path) -> Manifest:
         PointsetError: the manifest is missing, damaged or of another format.
     """
     try:
-        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        content = json.loads(digests.read(folder / FILE, "make the pool again"))
         if content["format"] != FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {FORMAT}")
         entries = [Entry(**{**shape, "source": Source(**shape["source"])}) for shape in content["shapes"]]
         sampling = Sampling(**{name: content[name] for name in Sampling.__dataclass_fields__})
         return Manifest(content["folder"], tuple(content["classes"]), sampling, tuple(entries))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PointsetError(f"its {FILE} cannot be read: {type(error).__name__}: {error}") from error
+    except digests.DamagedError as error:
+        raise PointsetError(error.fault) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {one_line(error, QUOTED)}"
+        raise PointsetError(f"its {FILE} cannot be read: {reason}") from error

@@ -1,7 +1,7 @@
 """A pool in the making: one file per finished shape, put together when all are there.
 
-A shape's file is an archive with checksums of its own, so a file that a kill or a power cut damaged is recognised and
-made again.
+A shape's file is an archive and, behind it, the archive's SHA-256: a file that a kill, a power cut or a bad disk damaged
+is recognised and made again.
 """
 
 import errno
@@ -11,6 +11,7 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,10 @@ from pointset.data.pools.manifest import FILE, Entry, Manifest
 from pointset.data.pools.plan import Plan
 from pointset.data.pools.shapes import Result
 from pointset.data.pools.sources import Source, recheck
+from pointset.runs import digests
 from pointset.runs.atomic import sync_folder
 
+DIGEST = hashlib.sha256().digest_size
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -32,6 +35,8 @@ class PartialPool:
         self.plan = plan
         self.folder = partial_folder(plan.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.whole = self.folder.with_suffix(".whole")
+        shutil.rmtree(self.whole, ignore_errors=True)  # of a build that was killed
         found = {row: self._read_entry(row) for row in range(len(plan.shapes)) if self._path(row).exists()}
         self.finished = {row: entry for row, entry in found.items() if entry}
         self._require_space()
@@ -39,7 +44,10 @@ class PartialPool:
     def write(self, result: Result) -> None:
         """Write the points of one shape."""
         arrays = {name: array.astype("<f4") for name, array in result.arrays.items()}
-        np.savez(self._path(result.row), **arrays, source=np.array(json.dumps(vars(result.source))))  # type: ignore[arg-type]
+        stream = BytesIO()
+        np.savez(stream, **arrays, source=np.array(json.dumps(vars(result.source))))  # type: ignore[arg-type]
+        archive = stream.getvalue()
+        self._path(result.row).write_bytes(archive + hashlib.sha256(archive).digest())
         self.finished[result.row] = self._entry(result.row, result.source, arrays)
 
     def publish(self, failed: Iterable[Result]) -> None:
@@ -51,24 +59,30 @@ class PartialPool:
         manifest = Manifest(
             str(self.plan.root), self.plan.classes, self.plan.sampling, tuple(entries[row] for row in sorted(entries))
         )
-        whole = self.folder.with_suffix(".whole")
-        shutil.rmtree(whole, ignore_errors=True)
-        whole.mkdir()
-        for name in self.plan.sampling.arrays:
-            with (whole / f"{name}.npy").open("wb") as file:
-                file.write(manifest.header)
-                for row in sorted(self.finished):
-                    file.write(self._read(row)[0][name].tobytes())
-        (whole / FILE).write_text(manifest.as_text(), encoding="utf-8")
-        sync_folder(whole)
-        whole.replace(self.plan.folder)
+        whole = self.whole
+        try:
+            whole.mkdir()
+            for name in self.plan.sampling.arrays:
+                with (whole / f"{name}.npy").open("wb") as file:
+                    file.write(manifest.header)
+                    for row in sorted(self.finished):
+                        file.write(self._read(row)[0][name].tobytes())
+            digests.fill(whole, {FILE: manifest.as_text().encode()})
+            sync_folder(whole)
+            whole.replace(self.plan.folder)
+        finally:  # on a full disk this makes room
+            shutil.rmtree(whole, ignore_errors=True)
         shutil.rmtree(self.folder)
 
     def _path(self, row: int) -> Path:
         return self.folder / f"{row}.npz"
 
     def _read(self, row: int) -> tuple[dict[str, NDArray[np.float32]], Source]:
-        with self._path(row).open("rb") as file, np.load(file, allow_pickle=False) as content:
+        found = self._path(row).read_bytes()
+        archive, digest = found[:-DIGEST], found[-DIGEST:]
+        if hashlib.sha256(archive).digest() != digest:
+            raise ValueError("it is damaged")
+        with np.load(BytesIO(archive), allow_pickle=False) as content:
             arrays = {name: content[name] for name in self.plan.sampling.arrays}
             return arrays, Source(**json.loads(str(content["source"])))
 

@@ -26,7 +26,8 @@ from pointset.data.pools.shapes import Result, make_shapes
 from pointset.data.pools.sources import recheck
 from pointset.data.unusable import LEAVE_OUT, UnreadableShapesError, check_on_error
 from pointset.errors import PointsetError
-from pointset.runs.atomic import write_text
+from pointset.runs import digests
+from pointset.runs.atomic import sweep, write_text
 from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
@@ -137,6 +138,7 @@ def build_pool(
     if rebuild or not folder.is_dir() or partial_folder(folder).exists():
         make_folder(folder.parent)
         with disk_errors_told(folder), locked(folder):
+            shutil.rmtree(_discarded(folder), ignore_errors=True)
             if rebuild:
                 _discard(folder)
             if not folder.is_dir():
@@ -180,9 +182,13 @@ def _discard(folder: Path) -> None:
     for found in (folder, partial_folder(folder)):
         if found.exists():
             # Renamed first: half a folder under its own name would look like a damaged pool.
-            dead = folder.with_name(folder.name + ".discarded")
+            dead = _discarded(folder)
             shutil.rmtree(dead, ignore_errors=True)
             shutil.rmtree(found.replace(dead))
+
+
+def _discarded(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".discarded")
 
 
 def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
@@ -204,9 +210,20 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
             f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
         ) from error
     if current != manifest:  # files with a new time and old contents are not read again the next time
-        with contextlib.suppress(OSError):
-            write_text(folder / FILE, current.as_text())
+        _note(folder, current)
     return current, arrays
+
+
+def _note(folder: Path, manifest: Manifest) -> None:
+    """Replace a pool's manifest, unless the pool cannot be written or another process is about to do the same."""
+    from filelock import FileLock
+
+    with (
+        contextlib.suppress(OSError, PointsetError),
+        FileLock(folder.with_name(folder.name + ".lock"), timeout=0),
+    ):
+        sweep(folder)
+        digests.write_text(folder / FILE, manifest.as_text())
 
 
 def _require_unchanged_files(manifest: Manifest) -> Manifest:

@@ -1,6 +1,6 @@
 """Reading every byte of the pools and of the files they were made from, to name damage."""
 
-import json
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from pointset.data.pools.partial import checksum
 from pointset.data.pools.plan import build_command
 from pointset.data.pools.sources import hash_source
 from pointset.errors import PointsetError
+from pointset.runs import digests
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
         PointsetError: the data set is unknown, or has no pool.
     """
     root = find_folder(name_or_folder, progress)
-    pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder) == str(root)]
+    pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder, root)]
     if not pools:
         raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
     return [verify_pool(folder, progress=progress) for folder in pools]
@@ -85,10 +86,10 @@ def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]
     return tqdm(entries, desc=what, unit="shape", disable=None if progress else True)
 
 
-def _made_from(folder: Path) -> str | None:
-    """The data set's folder in a manifest of any format, if that can be read."""
+def _made_from(folder: Path, root: Path) -> bool:
+    """Whether a pool, of any format, is that of a data set's folder; by its name if its manifest is damaged."""
     try:
-        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return str(content["folder"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        content = digests.read_json(folder / FILE, "make the pool again")
+        return bool(content["folder"] == str(root))
+    except (PointsetError, KeyError, TypeError):
+        return bool(re.fullmatch(rf"{re.escape(root.name)}-(train|test)-[0-9a-f]{{16}}", folder.name))

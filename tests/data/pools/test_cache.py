@@ -17,6 +17,7 @@ from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.shapes import Job, Result
 from pointset.data.pools.store import load_pool
 from pointset.errors import PointsetError
+from pointset.runs import digests
 from pointset.runs.workers import Workers
 
 
@@ -146,12 +147,15 @@ def test_another_format_is_refused_and_another_version_is_not(
 ) -> None:
     pool_of(few)
     path = pools(home)[0] / "manifest.json"
-    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
+    digests.write_text(path, path.read_text().replace('"version": "', '"version": "99.'))
     pool_of(few)
     assert len(sampled) == 6
     monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
     with pytest.raises(PointsetError, match=rf"format {manifest.FORMAT - 1}.*reads {manifest.FORMAT}.*--rebuild"):
         pool_of(few)
+
+
+FAULTS = "damaged|missing|has changed|not listed|cannot be read"
 
 
 def truncate(path: Path) -> None:
@@ -169,11 +173,16 @@ def truncate(path: Path) -> None:
         lambda folder: (folder / "manifest.json").unlink(),
         lambda folder: (folder / "manifest.json").write_text("{"),
         lambda folder: (folder / "manifest.json").write_text("{}"),
+        lambda folder: digests.write_text(folder / "manifest.json", "{"),
+        lambda folder: digests.write_text(folder / "manifest.json", "[" * 100_000),
+        lambda folder: digests.write_text(folder / "manifest.json", "[]"),
+        lambda folder: digests.write_text(folder / "manifest.json", '{"format": 2, "shapes": [{}]}'),
+        lambda folder: (folder / "SHA256SUMS").unlink(),
     ],
 )
 def test_a_damaged_pool_names_the_folder_to_delete(home: Path, few: Path, damage) -> None:  # type: ignore[no-untyped-def]
     pool_of(few)
     damage(pools(home)[0])
-    with pytest.raises(PointsetError, match=r"cannot be used: .*(damaged|missing|cannot be read).*--rebuild") as caught:
+    with pytest.raises(PointsetError, match=rf"cannot be used: .*({FAULTS}).*--rebuild") as caught:
         pool_of(few)
     assert str(pools(home)[0]) in str(caught.value)

@@ -5,12 +5,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from building import TETRAHEDRON
+from damage import flipped
 
 from pointset.data.pools.build import build_dataset
 from pointset.data.pools.verify import verify_dataset, verify_pool
 from pointset.errors import PointsetError
+from pointset.runs import digests
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def flip(path: Path, position: int) -> None:
         (lambda pool, _: flip(pool / "points.npy", 3), ["points.npy", "beginning"]),
         (lambda pool, _: (pool / "points.npy").write_bytes((pool / "points.npy").read_bytes()[:-1]), ["found 1567"]),
         (lambda pool, _: (pool / "normals.npy").unlink(), ["normals.npy is missing"]),
-        (lambda pool, _: flip(pool / "manifest.json", 0), ["manifest.json cannot be read"]),
+        (lambda pool, _: flip(pool / "manifest.json", 0), ["manifest.json has changed since it was written"]),
         (lambda _, folder: flip(folder / "class0/train/shape2.off", 8), ["shape2.off has changed"]),
         (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), ["shape2.off cannot be read any more"]),
     ],
@@ -56,6 +59,16 @@ def test_damage_is_named(few: Path, pool: Path, damage: Callable[[Path, Path], o
         assert word in found.problems[0]
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "SHA256SUMS"])
+def test_a_pool_whose_manifest_is_damaged_anywhere_is_not_passed_over(name: str, few: Path, pool: Path) -> None:
+    content, random = (pool / name).read_bytes(), np.random.default_rng(0)
+    for _ in range(20):
+        (pool / name).write_bytes(flipped(content, random))
+        (found,) = verify_dataset(few, progress=False)
+        assert found.folder == pool
+        assert found.problems
+
+
 def test_the_remedy_puts_it_right(few: Path, pool: Path) -> None:
     flip(pool / "points.npy", -1)
     assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in verify_pool(pool, progress=False).remedy
@@ -65,7 +78,7 @@ def test_the_remedy_puts_it_right(few: Path, pool: Path) -> None:
 
 def test_a_pool_of_another_format_is_a_problem_of_its_data_set(few: Path, pool: Path) -> None:
     content = json.loads((pool / "manifest.json").read_text())
-    (pool / "manifest.json").write_text(json.dumps(content | {"format": 1}))
+    digests.write_json(pool / "manifest.json", content | {"format": 1})
     (found,) = verify_dataset(few, progress=False)
     assert "format 1" in found.problems[0]
 
