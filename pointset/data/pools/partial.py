@@ -1,7 +1,7 @@
 """A pool in the making: one file per finished shape, put together when all are there.
 
-A shape's file is an archive and, behind it, the archive's SHA-256: a file that a kill, a power cut or a bad disk damaged
-is recognised and made again.
+A shape's file is an archive and, behind it, the archive's SHA-256: a file that a kill, a power cut or a bad disk
+damaged is recognised and made again.
 """
 
 import errno
