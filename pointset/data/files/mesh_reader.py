@@ -1,6 +1,5 @@
 """Reading a triangle mesh from a file."""
 
-import re
 import warnings
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pointset.data.files.file_kinds import MESH_SUFFIXES
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.obj import parse_obj
 from pointset.data.files.off import parse_off
+from pointset.data.files.ply_meshes import parse_ply
 from pointset.data.files.stl import parse_stl
 
 
@@ -41,7 +41,7 @@ def read_mesh(path: str | Path) -> Mesh:
     if suffix == ".stl":
         return parse_stl(content, str(path))
     if suffix == ".ply":
-        _require_whole_ply(content, path)
+        return parse_ply(content, path)
     return _read_with_trimesh(path, suffix)
 
 
@@ -65,14 +65,3 @@ def _read_with_trimesh(path: Path, suffix: str) -> Mesh:
     first_vertex = np.cumsum([0] + [len(mesh.vertices) for mesh in meshes])
     faces = [mesh.faces + first for mesh, first in zip(meshes, first_vertex, strict=False)]
     return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))
-
-
-def _require_whole_ply(content: bytes, path: Path) -> None:
-    """Refuse a text PLY that was cut off or padded, which trimesh would read."""
-    header, _, body = content.partition(b"end_header")
-    if b"format ascii" not in header:
-        return
-    expected = sum(int(count) for count in re.findall(rb"^element[ \t]+\S+[ \t]+(\d+)", header, re.MULTILINE))
-    found = sum(1 for line in body.splitlines() if line.strip())
-    if found != expected:
-        raise MeshError(f"{path}: expected {expected} lines after its header, as its elements add up to, found {found}")

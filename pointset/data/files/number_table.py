@@ -47,11 +47,11 @@ def parse_lines(lines: Sequence[str], first: int, form: Form, *, usual: bool) ->
     Raises:
         PointsetError: a line is wrong; the message begins with its number.
     """
-    table = _parsed(lines, form) if usual else None
+    table = parse_usual(lines, form) if usual else None
     return _read_words(lines, first, form) if table is None else table
 
 
-def _parsed(lines: Sequence[str], form: Form) -> np.ndarray | None:
+def parse_usual(lines: Sequence[str], form: Form) -> np.ndarray | None:
     """What numpy's parser makes of usual lines; None for others, good or bad."""
     rows = [line for line in lines if line and not line.isspace()]
     if not rows:

@@ -1,17 +1,19 @@
 """Points as lines of words whose types and number a header announces: PLY and PCD as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 
 from pointset.data.files.layouts import AXES, kept_columns
 from pointset.data.files.number_table import LETTERS, Form, parse_lines
-from pointset.data.files.number_words import number_of
-from pointset.data.files.ply_header import PlyElement, PlyProperty
+from pointset.data.files.ply_header import PlyElement
+from pointset.data.files.ply_lists import parse_lists
 from pointset.data.files.text_lines import Lines
 from pointset.errors import PointsetError, quoted
+
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True)
@@ -40,65 +42,66 @@ class TypedText:
         file.seek(self.offset)
         lines = Lines(file, self.first_line)
         for element in self.before:
-            _pass_over(lines, element, most)
+            pass_over(lines, element, most)
         kept = tuple(self.names.index(name) for name in kept_columns(self.names))
-        yield from _entries(lines, Form(self.types, kept, kept[: len(AXES)]), self.count, "points", most)
+        yield from number_entries(lines, Form(self.types, kept, kept[: len(AXES)]), self.count, "points", most)
         for element in self.after:
-            _pass_over(lines, element, most)
-        _require_end(lines, most)
+            pass_over(lines, element, most)
+        require_end(lines, most)
 
 
-def _pass_over(lines: Lines, element: PlyElement, most: int) -> None:
+def pass_over(lines: Lines, element: PlyElement, most: int) -> None:
     """Check the lines of an element that is not read: a wrong one may be a point."""
     form = Form(tuple(one.type for one in element.properties), (), ())
     what = f"entries of its element {quoted(element.name)}"
-    for _ in _entries(lines, form, element.count, what, most, element.properties if element.has_lists else ()):
+
+    def parse(some: list[str], first: int) -> tuple[int, None]:
+        usual = lines.odd <= LETTERS
+        if element.has_lists:
+            return len(parse_lists(some, first, element.properties, 0, usual).sizes), None
+        return len(parse_lines(some, first, form, usual=usual)), None
+
+    for _ in take_entries(lines, parse, element.count, what, most):
         pass
 
 
-def _entries(
-    lines: Lines, form: Form, count: int, what: str, most: int, lists: Sequence[PlyProperty] = ()
-) -> Iterator[np.ndarray]:
+def number_entries(lines: Lines, form: Form, count: int, what: str, most: int) -> Iterator[np.ndarray]:
+    """The kept numbers [n_i, kept] of so many entries, of at most so many lines at a time."""
+
+    def parse(some: list[str], first: int) -> tuple[int, np.ndarray]:
+        table = parse_lines(some, first, form, usual=lines.odd <= LETTERS)
+        return len(table), table
+
+    return take_entries(lines, parse, count, what, most)
+
+
+def take_entries(
+    lines: Lines, parse: Callable[[list[str], int], tuple[int, _Parsed]], count: int, what: str, most: int
+) -> Iterator[_Parsed]:
+    """Parse the next lines, until there are as many entries as the header says.
+
+    Args:
+        lines: of the file.
+        parse: lines and the number of the first -> the number of entries on them, and what they are.
+        count: of entries.
+        what: they are, for errors.
+        most: lines at a time.
+
+    Raises:
+        PointsetError: the file ends before.
+    """
     left = count
     while left:
         first, some = lines.take(min(most, left))
         if not some:
             raise PointsetError(f"expected {count} {what}, as its header says, found {count - left}: it may be cut off")
-        table = _read_lists(some, first, lists) if lists else parse_lines(some, first, form, usual=lines.odd <= LETTERS)
-        left -= len(table)
-        yield table
+        found, parsed = parse(some, first)
+        left -= found
+        yield parsed
 
 
-def _read_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProperty]) -> np.ndarray:
-    """As many rows without numbers as there are entries."""
-    found = 0
-    for number, line in enumerate(lines, first):
-        words = line.encode("latin-1").split()
-        try:
-            if words:
-                _require_entry(words, properties)
-        except ValueError as error:
-            raise PointsetError(f"line {number}: {error}") from error
-        found += bool(words)
-    return np.empty((found, 0))
-
-
-def _require_entry(words: Sequence[bytes], properties: Sequence[PlyProperty]) -> None:
-    place = 0
-    for one in properties:
-        repeat = 1
-        if one.length_type and place < len(words):
-            repeat, place = int(number_of(words[place], one.length_type)), place + 1
-        if not 0 <= repeat <= len(words) - place:
-            raise ValueError(f"expected a list of at most {len(words) - place} numbers, found {repeat} as its length")
-        for word in words[place : place + repeat]:
-            number_of(word, one.type, finite=False)
-        place += repeat
-    if place < len(words):
-        raise ValueError(f"expected {place} numbers, found {len(words)}")
-
-
-def _require_end(lines: Lines, most: int) -> None:
+def require_end(lines: Lines, most: int) -> None:
+    """Refuse what is not blank in the rest of the file."""
     while True:
         first, some = lines.take(most)
         for number, line in enumerate(some, first):

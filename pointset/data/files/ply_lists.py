@@ -1,0 +1,167 @@
+"""Entries of PLY with lists, such as the corners of a face: from lines of words, and from bytes."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pointset.data.files.number_table import Form, parse_usual
+from pointset.data.files.number_words import number_of
+from pointset.data.files.ply_header import PlyElement, PlyProperty
+from pointset.errors import PointsetError
+
+
+@dataclass(frozen=True)
+class Lists:
+    """One list of each entry."""
+
+    values: np.ndarray
+    """float64 or integers [sum of sizes], one list after another."""
+    sizes: np.ndarray
+    """int64 [entries]."""
+    places: np.ndarray
+    """int64 [entries]: the line of each in the file, or its first byte."""
+
+
+def parse_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProperty], kept: int, usual: bool) -> Lists:
+    """Parse lines with an entry each; those without words are skipped.
+
+    Args:
+        lines: without their ends.
+        first: number of the first of them.
+        properties: of an entry.
+        kept: place of the property that is given back.
+        usual: whether there are no characters that numpy's parser might mistake.
+
+    Raises:
+        PointsetError: a line is wrong; the message begins with its number.
+    """
+    numbers = [number for number, line in enumerate(lines, first) if line and not line.isspace()]
+    rows = [lines[number - first].encode("latin-1").split() for number in numbers[:1]]
+    table = _alike(lines, rows[0], properties, kept) if usual and rows else None
+    if table is not None and len(table) == len(numbers):
+        return Lists(table.ravel(), np.full(len(table), table.shape[1]), np.array(numbers))
+    entries = []
+    for number in numbers:
+        try:
+            entries.append(_entry(lines[number - first].encode("latin-1").split(), properties)[kept])
+        except ValueError as error:
+            raise PointsetError(f"line {number}: {error}") from error
+    values = np.array([value for entry in entries for value in entry])
+    return Lists(values, np.array([len(entry) for entry in entries], np.int64), np.array(numbers))
+
+
+def _alike(lines: Sequence[str], words: list[bytes], properties: Sequence[PlyProperty], kept: int) -> np.ndarray | None:
+    """The kept lists [entries, size], if all lines have lists as long as the line with these words; else None."""
+    types: list[str] = []
+    lengths: dict[int, int] = {}
+    columns: list[int] = []
+    for place, one in enumerate(properties):
+        repeat = 1
+        if one.length_type:
+            word = words[len(types)] if len(types) < len(words) else b""
+            if not word.isdigit() or len(word) > 9 or int(word) > len(words):
+                return None
+            repeat = lengths[len(types)] = int(word)
+            types.append(one.length_type)
+        if place == kept:
+            columns = [*range(len(types), len(types) + repeat)]
+        types += [one.type] * repeat
+    table = parse_usual(lines, Form(tuple(types), (*lengths, *columns), ()))
+    if table is None or (table[:, : len(lengths)] != [*lengths.values()]).any():
+        return None
+    return table[:, len(lengths) :]
+
+
+def _entry(words: Sequence[bytes], properties: Sequence[PlyProperty]) -> list[list[float]]:
+    """The numbers of each property on a line; a ValueError if it is wrong."""
+    found, place = [], 0
+    for one in properties:
+        repeat = 1
+        if one.length_type and place < len(words):
+            repeat, place = int(number_of(words[place], one.length_type)), place + 1
+        if not 0 <= repeat <= len(words) - place:
+            raise ValueError(f"expected a list of at most {len(words) - place} numbers, found {repeat} as its length")
+        found.append([number_of(word, one.type, finite=False) for word in words[place : place + repeat]])
+        place += repeat
+    if place < len(words):
+        raise ValueError(f"expected {place} numbers, found {len(words)}")
+    return found
+
+
+def unpack_lists(content: bytes, start: int, element: PlyElement, order: str, kept: int) -> tuple[Lists, int]:
+    """The lists of an element in binary, from the byte `start` on, and the byte after them.
+
+    Args:
+        content: of the file.
+        start: first byte of the element.
+        element: with one entry at least.
+        order: `<` or `>`.
+        kept: place of the property that is given back.
+
+    Raises:
+        PointsetError: the bytes end before, or a list has a negative length.
+    """
+    smallest = sum(np.dtype(one.length_type or one.type).itemsize for one in element.properties)
+    if start + element.count * smallest > len(content):
+        raise _cut(content)
+    first, end = _walk(content, start, element.properties, order)
+    record = np.dtype(
+        [field for one, (_, size) in zip(element.properties, first, strict=True) for field in _fields(one, size, order)]
+    )
+    if start + element.count * record.itemsize <= len(content):
+        table = np.frombuffer(content, record, element.count, start)
+        lengths = {one.name: size for one, (_, size) in zip(element.properties, first, strict=True) if one.length_type}
+        if all((table[f"length of {name}"] == size).all() for name, size in lengths.items()):
+            values = table[f"value of {element.names[kept]}"]
+            places = start + np.arange(element.count) * record.itemsize
+            end = start + element.count * record.itemsize
+            return Lists(values.reshape(-1), np.full(element.count, first[kept][1]), places), end
+    return _unpack_one_by_one(content, start, element, order, kept)
+
+
+def _fields(one: PlyProperty, size: int, order: str) -> list[tuple]:
+    length = [(f"length of {one.name}", order + one.length_type)] if one.length_type else []
+    return [*length, (f"value of {one.name}", order + one.type, (size,))]
+
+
+def _unpack_one_by_one(content: bytes, start: int, element: PlyElement, order: str, kept: int) -> tuple[Lists, int]:
+    kind = np.dtype(order + element.properties[kept].type)
+    pieces, sizes, places = [], [], []
+    for _ in range(element.count):
+        places.append(start)
+        found, start = _walk(content, start, element.properties, order)
+        begin, size = found[kept]
+        pieces.append(content[begin : begin + size * kind.itemsize])
+        sizes.append(size)
+    return Lists(np.frombuffer(b"".join(pieces), kind), np.array(sizes), np.array(places)), start
+
+
+def _walk(
+    content: bytes, start: int, properties: Sequence[PlyProperty], order: str
+) -> tuple[list[tuple[int, int]], int]:
+    """First byte and size of each property of the entry at a byte, and the byte after it."""
+    found, place = [], start
+    for one in properties:
+        size = 1
+        if one.length_type:
+            code = struct.Struct(order + _CODES[one.length_type])
+            if place + code.size > len(content):
+                raise _cut(content)
+            (size,) = code.unpack_from(content, place)
+            if size < 0:
+                raise PointsetError(f"byte {place}: expected the length of a list, found {size}")
+            place += code.size
+        found.append((place, size))
+        place += size * int(one.type[1:])
+        if place > len(content):
+            raise _cut(content)
+    return found, place
+
+
+_CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I"}
+
+
+def _cut(content: bytes) -> PointsetError:
+    return PointsetError(f"expected more than its {len(content)} bytes, as its header says: it is cut off or damaged")
