@@ -26,3 +26,4 @@ from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions
 from .zoo.registration import register_encoder as register_encoder
 from .zoo.registration import register_pooling as register_pooling
+from .zoo.registration import register_weights as register_weights

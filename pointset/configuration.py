@@ -6,10 +6,12 @@ files and flags are all checked alike. Nothing heavy is imported here, so that `
 
 import dataclasses
 import numbers
+import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -33,6 +35,14 @@ ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 """Weights with an upper bound."""
+USER_WEIGHTS: set[str] = set()
+"""Names of user-defined weights functions; `pointset.nn.registry` has the functions."""
+Weighting = str | Callable[..., Any]
+"""The name of a weights function, or the function."""
+if TYPE_CHECKING:
+    WeightingOption = Weighting
+else:
+    WeightingOption = WeightsName | str  # for the command line, which cannot say a function
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
@@ -44,7 +54,10 @@ class Checked:
 
     def __post_init__(self) -> None:
         for name, kind in _kinds(type(self)).items():
-            check(name, getattr(self, name), kind)
+            self._check(name, getattr(self, name), kind)
+
+    def _check(self, name: str, value: Any, kind: Any) -> None:
+        check(name, value, kind)
 
     @classmethod
     def from_file(cls, values: dict[str, Any]) -> Self:
@@ -137,9 +150,10 @@ class AttentionOptions(Checked):
     """Attention logits are divided by this."""
     trained_temperature: bool = False
     """Train a temperature for each head, from `temperature` on."""
-    weights: tuple[WeightsName, ...] = ("softmax",)
+    weights: tuple[WeightingOption, ...] = ("softmax",)
     """What turns logits into attention weights, one for all heads or one for each; csoftmax and csparsemax keep to
-    `bound`. A name alone may stand for a tuple of it."""
+    `bound`. A name alone may stand for a tuple of it. Also a name of `pointset.register_weights`, and in Python any
+    function of logits."""
     bound: Bound = 2.0
     """The most that constrained weights give a point, as a multiple of uniform attention; with `coverage`, the most
     that it gets from all seeds or heads together, as a multiple of what a point gets from them on average."""
@@ -149,19 +163,41 @@ class AttentionOptions(Checked):
     """Rate on the attention weights of every block."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.weights, str):
+        if isinstance(self.weights, str) or callable(self.weights):
             object.__setattr__(self, "weights", (self.weights,))
         super().__post_init__()
         for names in (self.weights, self.covered_weights):
             if len(names) not in (1, self.heads):
-                raise PointsetError(f"weights must be 1 name or 1 for each of heads={self.heads}, got {names}")
-        if self.coverage != "none" and not set(self.covered_weights) <= set(CONSTRAINED):
+                raise PointsetError(f"weights must be 1 entry or 1 for each of heads={self.heads}, got {quoted(names)}")
+        said = [name_of(one) for one in self.covered_weights]
+        if self.coverage != "none" and not set(said) <= set(CONSTRAINED):
             raise PointsetError(
-                f"coverage={self.coverage!r} shares out an upper bound, and weights={', '.join(self.covered_weights)} "
+                f"coverage={self.coverage!r} shares out an upper bound, and weights={', '.join(said)} "
                 "have none: use csparsemax or csoftmax"
             )
         if self.prenorm and self.norm_name == "none":
             raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for JSON.
+
+        Raises:
+            PointsetError: weights are a function without a name.
+        """
+        for name in ("weights", "pool_weights"):
+            for one in getattr(self, name, None) or ():
+                if not isinstance(one, str):
+                    raise PointsetError(
+                        f"{name} has the function {name_of(one)}, and what is saved is built again from names: enter "
+                        "it with pointset.register_weights, and give its name"
+                    )
+        return super().as_dict()
+
+    def _check(self, name: str, value: Any, kind: Any) -> None:
+        if name in ("weights", "pool_weights"):
+            _check_weights(name, value)
+        else:
+            super()._check(name, value, kind)
 
     @property
     def norm_name(self) -> NormName:
@@ -169,9 +205,28 @@ class AttentionOptions(Checked):
         return self.norm or ("layer" if self.form == "paper" else "none")
 
     @property
-    def covered_weights(self) -> tuple[WeightsName, ...]:
+    def covered_weights(self) -> tuple[Weighting, ...]:
         """The weights that `coverage` is for."""
         return self.weights
+
+
+def name_of(weights: Weighting) -> str:
+    """What weights are called in errors and reprs."""
+    return weights if isinstance(weights, str) else str(getattr(weights, "__name__", type(weights).__name__))
+
+
+def _check_weights(name: str, value: Any) -> None:
+    if value is None and name == "pool_weights":
+        return
+    # Files that POINTSET_PARTS names are imported when a model is built, and what they register is known then.
+    may_come = bool(os.environ.get("POINTSET_PARTS"))
+    known = {*get_args(WeightsName), *USER_WEIGHTS}
+    for one in value if isinstance(value, tuple) and value else (None,):
+        if not (callable(one) or one in known or (may_come and isinstance(one, str))):
+            raise PointsetError(
+                f"{name} must be a list, each entry {_allowed(WeightsName)}, the name of a function that "
+                f"pointset.register_weights has entered, or in Python a function, got {quoted(value)}"
+            )
 
 
 RELEASED = AttentionOptions()

@@ -21,14 +21,15 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
 def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: int) -> Run:
     """One run; its folder does not depend on what else is compared."""
+    options = entry.options(experiment.model)
     return Run(
         label=entry.label,
         model=entry.name,
-        parts=carried(experiment.task.zoo_name(entry.name)),
+        parts=carried(experiment.task.zoo_name(entry.name), options),
         size=size,
         seed=seed,
         task=experiment.task,
-        model_options=entry.options(experiment.model),
+        model_options=options,
         recipe=experiment.recipe,
         threads=experiment.threads,
         folder=out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}",

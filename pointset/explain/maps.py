@@ -31,6 +31,8 @@ _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "q
 class AttentionMap:
     """The weights of one attention, on one cloud or on a batch of them. Every row sums to 1 over the keys.
 
+    Only rows of weights functions of a user's own may sum to anything.
+
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
     - "pools": each seed (query) over the points (keys);
@@ -75,9 +77,11 @@ class AttentionMap:
     def entropy(self) -> Tensor:
         """Entropy of each row over its greatest value, log n: 1 is uniform, 0 looks at one key. [..., heads, queries].
 
-        A row over one key, or over none, is uniform.
+        A row over one key, or over none, is uniform. A row that does not sum to 1 is
+        taken as shares of its sum; NaN if it has a negative weight.
         """
-        nats = torch.special.entr(self.weights).sum(dim=-1)
+        shares = self.weights / self.weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)
+        nats = torch.special.entr(shares).sum(dim=-1).where((shares >= 0).all(dim=-1), math.nan)
         greatest = self._keys().log().clamp(min=0)[..., 0]
         return torch.where(greatest > 0, nats / greatest.clamp(min=1e-12), 1.0)
 

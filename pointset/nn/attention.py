@@ -3,8 +3,9 @@
     Att(Q, K, V; score, weights) = weights(score(Q, K)) V
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`. One value can be computed in several ways: `plan` chooses
-the cheapest, and those that take another order of operations than the formula are in `fast`.
+Scores are in `scores`, weights in `weights`, which may be any function (`own_weights`). One value can be computed in
+several ways: `plan` chooses the cheapest, and those that take another order of operations than the formula are in
+`fast`.
 
 Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
 rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.

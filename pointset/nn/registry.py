@@ -1,4 +1,4 @@
-"""Encoders, poolings and whole models by name; each is registered in the file that defines it, by a decorator.
+"""Encoders, poolings, whole models and users' weights functions by name, each registered where it is defined.
 
 A name may have an argument: a number in `isab<m>`, a number or none (which means 1) in `pma[<k>]`, a word in
 `aggr.<name>`.
@@ -21,9 +21,10 @@ from typing import Any, Literal, TypeVar
 
 from torch import nn
 
+from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
 
-Kind = Literal["encoder", "pooling", "model"]
+Kind = Literal["encoder", "pooling", "model", "weights"]
 Statistic = Literal["max", "mean"]
 Head = Literal["hidden", "linear"]
 T = TypeVar("T", bound=Callable[..., Any])
@@ -34,13 +35,14 @@ MOST_ROWS = 4096
 
 @dataclass(frozen=True)
 class Part:
-    """What the registry knows of an encoder, a pooling or a whole model."""
+    """What the registry knows of an encoder, a pooling, a whole model or a weights function."""
 
     kind: Kind
     name: str
     """With its argument, if it has one: `isab<m>`."""
     make: Callable[..., Any]
-    """Returns a module called as `module(X, mask)`; for an encoder also a list of them, called in turn."""
+    """Returns a module called as `module(X, mask)`; for an encoder also a list of them, called in turn. Of kind
+    "weights" it is the function itself, or the class of a module."""
     listed: str = ""
     """Its name in `list_models`, such as `isab16`; the name without an optional argument when not given."""
     reads: Callable[..., Collection[str]] | None = None
@@ -67,7 +69,7 @@ class Part:
     @property
     def user_defined(self) -> bool:
         """It is not part of this package."""
-        return not self.make.__module__.startswith("pointset.")
+        return not (self.make.__module__ or "").startswith("pointset.")
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -116,10 +118,17 @@ def register(kind: Kind, name: str, **known: Any) -> Callable[[T], T]:
     """Register the decorated class or function as a part; `known` are the other fields of `Part`."""
 
     def decorate(make: T) -> T:
-        PARTS[kind, name] = Part(kind, name, make, **known)
+        enter(Part(kind, name, make, **known))
         return make
 
     return decorate
+
+
+def enter(part: Part) -> None:
+    """Make a part known by its name."""
+    PARTS[part.kind, part.name] = part
+    if part.kind == "weights":
+        USER_WEIGHTS.add(part.name)
 
 
 def parts(kind: Kind) -> list[Part]:

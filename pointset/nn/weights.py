@@ -1,15 +1,16 @@
 """What turns logits into attention weights: the `weights` of Att(Q, K, V; score, weights).
 
-The functions themselves are in `simplex`; here they become a module that a block holds, with a name for each head,
-upper bounds that fit a set of any size, and dropout.
+The functions themselves are in `simplex`, and a user's own in `own_weights`; here they become a module that a block
+holds, with a name for each head, upper bounds that fit a set of any size, and dropout.
 """
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions, WeightsName
+from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
 from pointset.nn.dropout import Dropout
+from pointset.nn.own_weights import apply, exports, function_of
 from pointset.nn.simplex import BOUNDED, WEIGHTS
 from pointset.nn.simplex.rows import single_or_double
 
@@ -17,7 +18,7 @@ from pointset.nn.simplex.rows import single_or_double
 class Weights(nn.Module):
     """Logits [B, h, n, m] and a mask [B, m] -> weights [B, h, n, m], whose rows sum to 1 over the real keys.
 
-    Padded keys get exactly 0, rows over an empty set are all 0.
+    Padded keys get exactly 0, rows over an empty set are all 0. Rows of a user's own function sum to what they will.
 
     Constrained weights are at most u. With m real keys u = bound / m, so that no key gets more than `bound` times what
     it would of uniform attention. With `coverage` the rows of T seeds, or of T heads, come one after the other,
@@ -38,6 +39,8 @@ class Weights(nn.Module):
         super().__init__()
         self.names = options.weights * (options.heads // len(options.weights))
         self.all_softmax = set(self.names) == {"softmax"}
+        self.functions = {one: function_of(one) for one in dict.fromkeys(self.names) if one not in WEIGHTS}
+        self.modules_of_functions = nn.ModuleList(one for one in self.functions.values() if isinstance(one, nn.Module))
         self.bound, self.coverage = options.bound, options.coverage
         self.dropout = Dropout(options.attention_dropout)
 
@@ -48,8 +51,15 @@ class Weights(nn.Module):
 
     @property
     def sum_to_one(self) -> bool:
-        """True if every row of a set that is not empty sums to 1: with dropped weights it does not."""
-        return not self.training or self.dropout.rate == 0.0
+        """True if every row of a set that is not empty sums to 1: with dropped weights it need not, nor with a user's.
+
+        Such weights also ignore a number that is added to all logits of a row.
+        """
+        return not self.functions and (not self.training or self.dropout.rate == 0.0)
+
+    def unexportable(self) -> list[str]:
+        """The user-defined functions that are not entered for export."""
+        return [name_of(one) for one in self.functions if not exports(one)]
 
     def forward(
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
@@ -63,7 +73,7 @@ class Weights(nn.Module):
     def extra_repr(self) -> str:
         """Names, and the bound where there is one."""
         bound = f", bound={self.bound}, coverage={self.coverage}" if set(self.names) & BOUNDED else ""
-        return ", ".join(sorted(set(self.names))) + bound
+        return ", ".join(sorted({name_of(one) for one in self.names})) + bound
 
     def _by_head(self, logits: Tensor, keep: Tensor | None) -> Tensor:
         if len(set(self.names)) == 1:
@@ -71,7 +81,10 @@ class Weights(nn.Module):
         rows = zip(self.names, logits.split(1, dim=1), strict=True)
         return torch.cat([self._named(name, row, keep) for name, row in rows], dim=1)
 
-    def _named(self, name: WeightsName, logits: Tensor, keep: Tensor | None) -> Tensor:
+    def _named(self, name: Weighting, logits: Tensor, keep: Tensor | None) -> Tensor:
+        if name in self.functions:
+            return apply(name, self.functions[name], logits, keep)
+        assert isinstance(name, str)
         if name in BOUNDED:
             return WEIGHTS[name](logits, self.bound / self._keys(logits, keep), mask=keep)
         return WEIGHTS[name](logits, mask=keep)
@@ -93,11 +106,11 @@ class Weights(nn.Module):
             left = (left - rows[-1]).clamp(min=0.0)
         return torch.cat(rows, dim=axis).to(dtype)
 
-    def _bounded(self, name: WeightsName, logits: Tensor, upper: Tensor, keep: Tensor | None) -> Tensor:
+    def _bounded(self, name: Weighting, logits: Tensor, upper: Tensor, keep: Tensor | None) -> Tensor:
         if logits.shape[1] == 1 or len(set(self.names)) == 1:
-            return WEIGHTS[name](logits, upper, mask=keep)
+            return WEIGHTS[str(name)](logits, upper, mask=keep)
         rows = zip(self.names, logits.split(1, dim=1), upper.split(1, dim=1), strict=True)
-        return torch.cat([WEIGHTS[one](row, bound, mask=keep) for one, row, bound in rows], dim=1)
+        return torch.cat([WEIGHTS[str(one)](row, bound, mask=keep) for one, row, bound in rows], dim=1)
 
     def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
         """Real keys of each set, in a shape that goes with the logits; 1 for an empty set.

@@ -51,7 +51,7 @@ def row_model(
         seed: of the initial weights; global random state is neither used nor changed.
         head: from the width of the pooled rows laid side by side to a module [B, width] -> [B, outputs].
     """
-    found = create_model("-".join(parts_of(row)), 1, inputs=inputs, seed=seed, **options.as_dict())
+    found = create_model("-".join(parts_of(row)), 1, inputs=inputs, seed=seed, **vars(options))
     assert isinstance(found, SetClassifier), "rows name no context models"
     width = next(module.in_features for module in found.head.modules() if isinstance(module, nn.Linear))
     rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))

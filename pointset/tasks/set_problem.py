@@ -171,7 +171,7 @@ class SetProblem(Task):
     def _describe_run(self, run: Run, recipe: Recipe, processes: int) -> dict[str, Any]:
         """What a run is: enough to repeat it, in the parts that `pointset.training.checkpoints` compares."""
         model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
-        parts = source_digests(run.parts)
+        parts = source_digests(run.parts, run.model_options)
         return {
             "model": {**model, "parts": parts} if parts else model,
             "recipe": recipe.as_dict(),

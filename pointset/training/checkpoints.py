@@ -36,7 +36,7 @@ from pointset.training.contents import (
 )
 from pointset.zoo.carried import source_digests
 from pointset.zoo.models import Spec, build_model
-from pointset.zoo.names import missing_parts
+from pointset.zoo.names import missing_parts, missing_weights
 from pointset.zoo.options import ModelOptions
 
 
@@ -184,7 +184,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
         "inputs": spec.inputs,
         "seed": spec.seed,
         "options": spec.options.as_dict(),
-        **({"parts": parts} if (parts := source_digests(spec.name)) else {}),
+        **({"parts": parts} if (parts := source_digests(spec.name, spec.options)) else {}),
     }
 
 
@@ -214,10 +214,11 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
             f"{folder.path / 'run.json'} does not name the {model.get('classes')} classes that its model tells apart: "
             f"{remedy}"
         )
-    if missing := missing_parts(model["name"]):
+    options = model.get("options")
+    if missing := missing_parts(model["name"]) or missing_weights(options if isinstance(options, dict) else {}):
         raise PointsetError(
             f"{path} holds a {model['name']}, and {missing} is not registered: run the code that registers it first "
-            "(pointset.register_pooling or register_encoder)"
+            "(pointset.register_pooling, register_encoder or register_weights)"
         )
     built = _build(model, folder.path / "run.json")
     load_weights(built, weights, f"model.safetensors in {path}")

@@ -114,8 +114,9 @@ def fit_objective(
     folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
     training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # finds mistakes in it
     with ExitStack() as held:
-        described = description(processes.world)
-        finished = processes.from_main(lambda: None if folder is None else _enter(folder, described, held))
+        finished = processes.from_main(
+            lambda: None if folder is None else _enter(folder, description(processes.world), held)
+        )
         if finished is None:
             with kept_memory() if processes.device.type == "cpu" else nullcontext():
                 return training.run(progress)

@@ -2,24 +2,31 @@
 
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import Any
 
 from pointset.errors import PointsetError
 from pointset.nn import registry
 from pointset.nn.registry import Part
-from pointset.zoo.names import parse_name
+from pointset.zoo.names import parse_name, used_options
+from pointset.zoo.options import ModelOptions
+
+USUAL = ModelOptions()
 
 
-def user_parts(name: str) -> list[Part]:
-    """The user-defined parts of a model."""
-    return [choice.part for choice in parse_name(name) if choice.part.user_defined]
+def user_parts(name: str, options: ModelOptions, used: Collection[str] = ("weights", "pool_weights")) -> list[Part]:
+    """The user-defined parts of a model: its own, and the weights functions that these options of it name."""
+    lists = [getattr(options, option) or () for option in ("weights", "pool_weights") if option in used]
+    names = dict.fromkeys(name for one in lists for name in one)
+    functions = [registry.PARTS["weights", name] for name in names if ("weights", name) in registry.PARTS]
+    return [choice.part for choice in parse_name(name) if choice.part.user_defined] + functions
 
 
-def source_digests(name: str) -> dict[str, str]:
-    """A digest of the source code of each user-defined part: other code makes another run."""
-    return {f"{part.kind} {part.name}": sha256(part.source.encode()).hexdigest()[:16] for part in user_parts(name)}
+def source_digests(name: str, options: ModelOptions = USUAL) -> dict[str, str]:
+    """A digest of the source code of each user-defined part that a model uses: other code makes another run."""
+    parts = user_parts(name, options, used_options(name))
+    return {f"{part.kind} {part.name}": sha256(part.source.encode()).hexdigest()[:16] for part in parts}
 
 
 class CarriedName(str):
@@ -32,13 +39,13 @@ class CarriedName(str):
         return arrive, (str(self), self.packed)
 
 
-def carried(name: str) -> str:
-    """The name, with its user-defined parts attached if it has any.
+def carried(name: str, options: ModelOptions = USUAL) -> str:
+    """The name of a model with these options, with its user-defined parts attached if it has any.
 
     Raises:
         PointsetError: a part cannot be copied into another process.
     """
-    packed = [pack(part) for part in user_parts(name)]
+    packed = [pack(part) for part in user_parts(name, options)]
     if not packed:
         return name
     carried = CarriedName(name)
@@ -57,7 +64,7 @@ def arrive(name: str, packed: list[bytes]) -> str:
             part = pickle.loads(content)
         except Exception as error:  # whatever its modules raise when they are imported
             raise PointsetError(f"{name} has a part that cannot be rebuilt in this process: {error}") from error
-        registry.PARTS[part.kind, part.name] = part
+        registry.enter(part)
     return name
 
 
@@ -65,6 +72,8 @@ def pack(part: Part) -> bytes:
     """A part as bytes, with the code of the module that defines it."""
     import cloudpickle
 
+    if is_torchs(part):
+        return cloudpickle.dumps(part)
     module = sys.modules[part.make.__module__]
     cloudpickle.register_pickle_by_value(module)
     try:
@@ -76,3 +85,8 @@ def pack(part: Part) -> bytes:
         ) from error
     finally:
         cloudpickle.unregister_pickle_by_value(module)
+
+
+def is_torchs(part: Part) -> bool:
+    """True for a function of torch, which every process has."""
+    return (part.make.__module__ or "torch").partition(".")[0] == "torch"

@@ -20,6 +20,7 @@ from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.norms import is_norm
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.rowwise import Masked
+from pointset.nn.weights import Weights
 from pointset.streaming.chains import check_streams
 from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 from pointset.zoo.names import parse_name
@@ -174,6 +175,12 @@ def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
 
 def check_export(model: nn.Module) -> None:
     """Raise a PointsetError that names a part unless all parts of a model can be exported."""
+    for module in model.modules():
+        if isinstance(module, Weights) and (names := module.unexportable()):
+            raise PointsetError(
+                f"weights function {names[0]!r} cannot be exported: register it with export=True if it takes a mask "
+                "and is made of tensor operations that look at no size"
+            )
     for part in map(part_of, model.modules()):
         if part and not part.export:
             raise PointsetError(

@@ -8,10 +8,11 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pointset.nn.context
 import pointset.nn.encoders
@@ -20,6 +21,7 @@ from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
 from pointset.nn.registry import Choice, Kind
+from pointset.nn.simplex import WEIGHTS
 from pointset.zoo.options import ModelOptions
 
 OPTIONS = {field.name for field in dataclasses.fields(ModelOptions)}
@@ -65,6 +67,14 @@ def missing_parts(name: str) -> str:
     if registry.find("model", name):
         return ""
     return " and ".join(f"the {kind} {part!r}" for kind, part in _split(name) if not registry.find(kind, part))
+
+
+def missing_weights(options: Mapping[str, Any]) -> str:
+    """Which weights functions among the options of a saved model are not registered, in words; empty if all are."""
+    load_files()
+    names = [name for option in ("weights", "pool_weights") for name in options.get(option) or ()]
+    unknown = [name for name in dict.fromkeys(names) if name not in WEIGHTS and ("weights", name) not in registry.PARTS]
+    return " and ".join(f"the weights function {name!r}" for name in unknown)
 
 
 def used_options(name: str) -> set[str]:

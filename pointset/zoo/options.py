@@ -3,7 +3,16 @@
 import dataclasses
 from dataclasses import dataclass
 
-from pointset.configuration import AttentionOptions, Count, DecoderName, InitialName, SeedSource, Share, WeightsName
+from pointset.configuration import (
+    AttentionOptions,
+    Count,
+    DecoderName,
+    InitialName,
+    SeedSource,
+    Share,
+    Weighting,
+    WeightingOption,
+)
 from pointset.errors import PointsetError
 
 
@@ -30,18 +39,18 @@ class ModelOptions(AttentionOptions):
     head: DecoderName = "released"
     """What follows PMA, before the layer that gives the logits: "released" is a SAB if there are several seeds, as in
     the published runs; "rff" makes it rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
-    pool_weights: tuple[WeightsName, ...] | None = None
+    pool_weights: tuple[WeightingOption, ...] | None = None
     """PMA's own weights; None takes `weights`."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.pool_weights, str):
+        if isinstance(self.pool_weights, str) or callable(self.pool_weights):
             object.__setattr__(self, "pool_weights", (self.pool_weights,))
         super().__post_init__()
         if self.dim % self.heads:
             raise PointsetError(f"dim must be a multiple of heads, got dim={self.dim} and heads={self.heads}")
 
     @property
-    def covered_weights(self) -> tuple[WeightsName, ...]:
+    def covered_weights(self) -> tuple[Weighting, ...]:
         """PMA's weights: no other block has a coverage."""
         return self.pool_weights or self.weights
 

@@ -1,4 +1,4 @@
-"""User-defined encoders and poolings: `register_pooling` and `register_encoder`."""
+"""User-defined parts: `register_pooling`, `register_encoder` and `register_weights`."""
 
 import inspect
 import re
@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
+from pointset.nn.own_weights import takes_mask
 from pointset.nn.registry import Head, Kind, Part, Statistic
+from pointset.nn.simplex import WEIGHTS
 from pointset.zoo.names import OPTIONS
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -107,18 +109,60 @@ def register_encoder(
     return lambda make: _register(make, "encoder", name, replace, known)
 
 
+def register_weights(name: str, *, export: bool = False, replace: bool = False) -> Callable[[T], T]:
+    """Register a user-defined weights function: its name then works as `weights` and `pool_weights` of every model.
+
+        @pointset.register_weights("squared")
+        def squared(logits, mask=None):  # [B, h, n, m], bool [B, 1, 1, m] or None: [B, h, n, m]
+            return logits.relu().square()
+
+        pointset.register_weights("sigmoid")(torch.sigmoid)
+        model = pointset.create_model("isab16-pma", weights="squared", pool_weights="sigmoid")
+
+    It is the activation of Att(Q, K, V; activation) = activation(Q K^T) V (Lee et al., arXiv 1810.00825, eq. 3); see
+    `pointset.nn.own_weights` for what it gets and what is asked of it. Without a name any function works too, as
+    `weights=torch.sigmoid`, but in models that are not saved. Masks, packed sets, attention maps and worker processes
+    work; only softmax streams.
+
+    Args:
+        name: lower case, without hyphens.
+        export: it takes a mask, and its steps are tensor operations that look at no size.
+        replace: take the place of another user-defined function of this name.
+
+    Raises:
+        PointsetError: the name is taken, or it is no function of logits; a class must be one of a module that is built
+            without arguments, once for each block, and may be trained.
+    """
+    return lambda make: _register(make, "weights", name, replace, {"export": export})
+
+
 def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, Any]) -> T:
-    part = Part(kind, name, make, source=source_of(make), **known)
+    if not callable(make):
+        raise PointsetError(f"{kind} {quoted(name)} must be a class or a function, got {quoted(make)}")
+    part = Part(kind, name, make, source=source_of(make) or _called(make), **known)
     if not NAME.fullmatch(part.name):
         raise PointsetError(f"{part.kind} name {part.name!r} must be lower case, start with a letter, have no hyphen")
     if not part.pattern.fullmatch(part.listed):
         raise PointsetError(f"{part.kind} name {part.name!r} has an argument: give listed, an example of its names")
-    _check_call(part)
+    (_check_function if kind == "weights" else _check_call)(part)
     if taken := registry.find(part.kind, part.listed):
         _check_same(taken.part, part, replace)
         del registry.PARTS[part.kind, taken.part.name]
-    registry.PARTS[part.kind, part.name] = part
+    registry.enter(part)
     return make
+
+
+def _check_function(part: Part) -> None:
+    if part.name in WEIGHTS:
+        raise PointsetError(f"weights name {part.name!r} is taken by pointset: use another name")
+    if "<" in part.name:
+        raise PointsetError(
+            f"weights name {part.name!r} has an argument, and a weights function takes none: leave it out"
+        )
+    if inspect.isclass(part.make) and not issubclass(part.make, nn.Module):
+        raise PointsetError(f"weights {part.name!r} must be a function or a torch.nn.Module, got {part.make}")
+    if part.export and not takes_mask(part.make):
+        raise PointsetError(f"weights {part.name!r} must take a mask to be exported: give it a parameter mask")
 
 
 def _check_call(part: Part) -> None:
@@ -138,17 +182,21 @@ def _check_call(part: Part) -> None:
 
 def _check_same(taken: Part, part: Part, replace: bool) -> None:
     """Refuse a name that other code has; the same source code is a cell of a notebook that is run again."""
-    same_source = taken.source == part.source != "" and taken.make.__qualname__ == part.make.__qualname__
+    same_source = taken.source == part.source != "" and _called(taken.make) == _called(part.make)
     if taken.make is part.make or same_source or (replace and taken.user_defined):
         return
     remedy = ", or replace=True" if taken.user_defined else ""
-    owner = f"{taken.make.__module__}.{taken.make.__qualname__}"
+    owner = _called(taken.make)
     raise PointsetError(f"{part.kind} name {part.name!r} is taken by {owner}: use another name{remedy}")
+
+
+def _called(make: Callable[..., Any]) -> str:
+    return f"{make.__module__}.{getattr(make, '__qualname__', type(make).__qualname__)}"
 
 
 def source_of(make: Callable[..., Any]) -> str:
     """Source code of a class or function, of the methods alone for a class in a notebook; empty where there is none."""
-    methods = [value for value in vars(make).values() if inspect.isfunction(value)]
+    methods = [value for value in getattr(make, "__dict__", {}).values() if inspect.isfunction(value)]
     for found in ([make], methods):
         try:
             return "".join(map(inspect.getsource, found))

@@ -1,0 +1,160 @@
+"""Any function as the activation of attention: against the formula written out, on every way, with masks and packed."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pointset
+from pointset.configuration import AttentionOptions
+from pointset.errors import PointsetError
+from pointset.explain.rollout import rollout
+from pointset.nn import ISAB, PMA, SAB, Multihead, Packed, Weights
+from pointset.nn.fast.plan import Way, plan
+
+B, HEADS, DIM = 3, 2, 8
+
+
+def sparse(logits: Tensor) -> Tensor:
+    """Normalises over the keys, so that a padded key that it sees would change the others."""
+    return torch.softmax(2 * logits, dim=-1) - 0.125 * torch.tanh(logits)
+
+
+def told(logits: Tensor, mask: Tensor | None = None) -> Tensor:
+    assert mask is None or mask.shape == (len(logits), 1, 1, logits.shape[-1])
+    return 1 + logits.sin()
+
+
+class Sharpened(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.power = nn.Parameter(torch.ones((), dtype=torch.float64))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid() ** self.power
+
+
+FUNCTIONS = {"sigmoid": torch.sigmoid, "normalised": sparse, "told": told, "trained": Sharpened()}
+
+
+def rows(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        yield
+
+
+def written_out(attention: Multihead, function, x: Tensor, y: Tensor) -> Tensor:
+    """concat_j(w(s Q_j K_j^T) V_j) W^O of one set."""
+    Q, K, V = (layer(part) for layer, part in ((attention.query, x), (attention.key, y), (attention.value, y)))
+    width = DIM // HEADS
+    heads = [slice(j * width, (j + 1) * width) for j in range(HEADS)]
+    logits = [Q[:, h] @ K[:, h].T / DIM**0.5 for h in heads]
+    return attention.output(torch.cat([function(z) @ V[:, h] for z, h in zip(logits, heads, strict=True)], dim=1))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize(
+    ("queries", "shared", "keys"), [(2, True, 90), (60, False, 3), (7, False, 7), (80, False, 100)]
+)
+def test_attention_is_its_formula(name, form, queries, shared, keys):
+    """Few queries that all sets share, few keys, and neither: what is faster for softmax must not be taken."""
+    function = FUNCTIONS[name]
+    attention = Multihead(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, weights=function)).double()
+    own = next(iter(attention.weights.functions.values()))
+    X, Y = rows(1 if shared else B, queries, DIM), rows(B, keys, DIM, seed=1)
+    expected = torch.stack([written_out(attention, own, x, y) for x, y in zip(X.expand(B, -1, -1), Y, strict=True)])
+    torch.testing.assert_close(attention(X, Y), expected)
+    wanted = torch.autograd.grad(expected.square().sum(), list(attention.parameters()))
+    found = torch.autograd.grad(attention(X, Y).square().sum(), list(attention.parameters()))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_only_ways_that_hold_for_any_function_are_taken():
+    for weights, ways in (
+        (torch.sigmoid, {Way.EXPLICIT, Way.FOLDED}),
+        ("softmax", {Way.ABSORBED_IN_TILES, Way.WRITTEN}),
+    ):
+        attention = Multihead(256, 256, 256, AttentionOptions(weights=weights))
+        few, many = torch.zeros(1, 16, 256), torch.zeros(4, 500, 256)
+        cases = [attention.case(few, many, None, None), attention.case(many, many[:, :16], None, None)]
+        assert {plan(case._replace(block=weights == "softmax", tiles=weights == "softmax")) for case in cases} <= ways
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("block", ["SAB", "ISAB", "PMA"])
+def test_padding_is_not_seen_and_packed_sets_are_alike(name, block):
+    """Gradients too; the middle set is empty."""
+    options = AttentionOptions(heads=HEADS, weights=FUNCTIONS[name])
+    make = {"SAB": lambda: SAB(DIM, DIM, options), "ISAB": lambda: ISAB(DIM, DIM, 3, options)}
+    module = make.get(block, lambda: PMA(DIM, 2, options))().double()
+    lengths = (5, 0, 3)
+    X = rows(B, 5, DIM)
+    mask = torch.arange(5) < torch.tensor(lengths)[:, None]
+    alone = torch.cat([module(X[b : b + 1, :n]).flatten(0, 1) for b, n in enumerate(lengths) if n])
+    of_real = mask if block != "PMA" else mask.any(dim=1)
+
+    def gradients(result: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(result.square().sum(), list(module.parameters()))
+
+    for garbage in (0.0, torch.nan, 1e30):
+        padded = module(X.masked_fill(~mask[..., None], garbage), mask)[of_real].flatten(0, -2)
+        torch.testing.assert_close(padded, alone)
+    packed = module(X[mask], Packed(lengths))
+    packed = packed if block != "PMA" else packed[of_real].flatten(0, -2)
+    torch.testing.assert_close(packed, alone)
+    for one, other, third in zip(*map(gradients, (padded, packed, alone)), strict=True):
+        torch.testing.assert_close(one, third)
+        torch.testing.assert_close(other, third)
+
+
+def test_softmax_by_hand_is_softmax():
+    logits, mask = rows(B, HEADS, 4, 6), torch.rand(B, 6) < 0.6
+    mask[0] = False
+    named = Weights(AttentionOptions(heads=HEADS))(logits, mask)
+    own = Weights(AttentionOptions(heads=HEADS, weights=lambda z: torch.softmax(z, dim=-1)))(logits, mask)
+    torch.testing.assert_close(own, named)
+    assert not own[0].any()
+
+
+def test_heads_may_differ():
+    logits = rows(B, HEADS, 4, 6)
+    found = Weights(AttentionOptions(heads=HEADS, weights=("sparsemax", torch.sigmoid)))(logits)
+    torch.testing.assert_close(found[:, 1], logits[:, 1].sigmoid())
+    torch.testing.assert_close(found[:, 0].sum(dim=-1), torch.ones(B, 4, dtype=torch.float64))
+
+
+def test_every_block_has_a_module_of_its_own():
+    shared = Sharpened()
+    isab = ISAB(DIM, DIM, 3, AttentionOptions(heads=HEADS, weights=shared)).double()
+    isab(rows(B, 5, DIM)).sum().backward()
+    powers = [parameter for name, parameter in isab.named_parameters() if name.endswith("power")]
+    assert len(powers) == 2
+    assert all(power is not shared.power and power.grad is not None for power in powers)
+
+
+@pytest.mark.parametrize("function", [lambda z: z.sum(dim=-1), lambda z: None], ids=["too few", "nothing"])
+def test_what_is_not_one_weight_for_each_logit_is_refused(function):
+    with pytest.raises(
+        PointsetError, match=r"'<lambda>' must return weights \[3, 2, 4, 6\], got (\[3, 2, 4\]|NoneType)"
+    ):
+        Weights(AttentionOptions(heads=HEADS, weights=function))(rows(B, HEADS, 4, 6))
+
+
+def test_looking_does_not_change_the_result_and_maps_are_the_weights():
+    model = pointset.create_model("isab3-pma2", classes=4, dim=DIM, heads=HEADS, weights=torch.sigmoid).eval().double()
+    X = rows(1, 9, 3)
+    before = model(X)
+    maps = pointset.attention_maps(model, X)
+    torch.testing.assert_close(model(X), before)
+    assert [found.kind for found in maps] == ["reads", "writes", "reads", "writes", "pools", "self"]
+    assert all(((found.weights >= 0) & (found.weights <= 1)).all() for found in maps)
+    assert any((found.weights.sum(dim=-1) - 1).abs().max() > 0.1 for found in maps)
+    assert all(found.entropy().isfinite().all() and found.entropy().max() <= 1 + 1e-6 for found in maps)
+    with pytest.raises(PointsetError, match=r"encoder\.0\.reads do not sum to 1"):
+        rollout([found[0] for found in maps])
