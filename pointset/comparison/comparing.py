@@ -9,7 +9,7 @@ from pathlib import Path
 from pointset.comparison.execution import run_all, watched
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import Comparison, gather
-from pointset.comparison.grid import check_folder, claim_folder, make_runs
+from pointset.comparison.grid import check_folder, claim_folder, make_runs, prepare_sets
 from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
@@ -47,12 +47,13 @@ def run_experiment(
     if workers.backend == "loky":  # a cluster's machines may have other devices than this one
         find_device(experiment.recipe.device)
     check_folder(experiment, out)
+    prepared = prepare_sets(experiment, progress)  # data that is not there leaves no folder behind
     with owned(out, f"another process is comparing in {out}: wait for it to finish, or give another folder"):
+        claim_folder(experiment, out, prepared)
         return _compare(experiment, out, workers, progress, report)
 
 
 def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
-    claim_folder(experiment, out, progress)
     runs = make_runs(experiment, out)
     outcomes = list(watched(run_all(runs, workers), len(runs), progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]

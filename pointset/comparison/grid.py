@@ -1,6 +1,8 @@
 """The grid of an experiment's runs, and the folder that it belongs to."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Run
@@ -47,11 +49,13 @@ def check_folder(experiment: Experiment, out: Path) -> None:
     check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
 
 
-def claim_folder(experiment: Experiment, out: Path, progress: bool) -> None:
-    """Make the sets ready and write down what the folder is for, or refuse a folder that is for something else."""
-    check_folder(experiment, out)
-    # Data that is not there leaves no claim behind.
-    prepared = {size: experiment.task.prepare(size, progress) for size in experiment.task.sizes}
+def prepare_sets(experiment: Experiment, progress: bool) -> dict[Size, dict[str, Any]]:
+    """Make the sets of every size ready, and describe them; nothing is written into the comparison's folder."""
+    return {size: experiment.task.prepare(size, progress) for size in experiment.task.sizes}
+
+
+def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:
+    """Write down what the folder is for, or refuse a folder that is for something else; the caller owns it."""
     protocol = experiment.protocol()
     claim(out / "protocol.json", protocol, list(protocol), "comparison")
     for size, description in prepared.items():

@@ -24,6 +24,7 @@ from pointset.comparison.report.pages import describe
 from pointset.comparison.results import FILES, origins
 from pointset.comparison.tables import Summary, make_table
 from pointset.evaluation import calibration
+from pointset.runs import digests
 from pointset.runs.atomic import read_json
 from pointset.tasks.classification import charts as classifiers
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
@@ -105,12 +106,12 @@ def evidence(reported) -> Evidence:
 
 def test_every_file_is_there(reported):
     assert all((reported.folder / name).stat().st_size > 100 for name in FILES)
-    names = {path.name for path in (reported.folder / "figures").iterdir()}
+    names = {path.name for path in (reported.folder / "figures").glob("*.png")}
     assert names == {f"{name}.png" for _, name in SECTIONS if name}
 
 
 def test_figures_are_pictures_of_something(reported):
-    for path in (reported.folder / "figures").iterdir():
+    for path in (reported.folder / "figures").glob("*.png"):
         with Image.open(path) as picture:
             assert picture.width > 1000, path.name
             pixels = np.asarray(picture.convert("L"))
@@ -386,10 +387,10 @@ def test_a_report_names_every_commit_that_trained_a_run(reported):
     file = content_of(reported, ODD, 24, 3, "run.json")
     whole = file.read_text()
     try:
-        file.write_text(json.dumps({**json.loads(whole), "commit": "c0ffee", "machine": None}))
+        digests.write_json(file, {**json.loads(whole), "commit": "c0ffee", "machine": None})
         found, about = origins(reported), describe(reported)
     finally:
-        file.write_text(whole)
+        digests.write_text(file, whole)
     ours = json.loads(whole)
     assert [(one["commit"], one["runs"]) for one in found] == [
         (ours["commit"], len(reported.runs) - 1),

@@ -101,7 +101,7 @@ def test_a_disk_that_takes_no_reason_stops_no_other_run(classifiers, tmp_path, m
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pointset.comparison.runs, "write_text", full)
+    monkeypatch.setattr(pointset.comparison.runs.digests, "write_text", full)
     monkeypatch.setattr(pointset.comparison.runs.Run, "perform", full)
     (run,) = make_runs(classifiers("rff-max"), tmp_path)
     failure = run_one(run)

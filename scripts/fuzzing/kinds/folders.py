@@ -140,13 +140,13 @@ def _compare(out: Path, folder: Path, robust: bool) -> dict[str, Any]:
     """A comparison begun or gone on with, in this process; its tables and statistics."""
     from pointset.comparison.execution import run_one
     from pointset.comparison.gathering import gather
-    from pointset.comparison.grid import claim_folder, make_runs
+    from pointset.comparison.grid import claim_folder, make_runs, prepare_sets
     from pointset.comparison.results import save
     from pointset.comparison.runs import Failure
     from pointset.errors import PointsetError
 
     experiment = _experiment(folder, robust)
-    claim_folder(experiment, out, False)
+    claim_folder(experiment, out, prepare_sets(experiment, progress=False))
     outcomes = [run_one(run) for run in make_runs(experiment, out)]
     for outcome in outcomes:
         if isinstance(outcome, Failure):
