@@ -137,7 +137,7 @@ def fetch(name: str) -> None:
 
 @app.command
 def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
-    """Compare every pool of a data set with its manifest and its meshes, byte by byte.
+    """Compare every pool of a data set with its manifest and its meshes, or the files of a release with their digests.
 
     Args:
         data: a card's name or a folder.
@@ -152,7 +152,7 @@ def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
         for pool in pools:
             left_out = f", {pool.skipped:,} left out" if pool.skipped else ""
             state = "; ".join(pool.problems) or "sound"
-            print(escaped(f"{pool.folder}: {pool.shapes:,} shapes{left_out}: {state}"))
+            print(escaped(f"{pool.folder}: {pool.shapes:,} {pool.what}{left_out}: {state}"))
     damaged = [pool for pool in pools if pool.problems]
     if damaged:
         remedies = "; ".join(dict.fromkeys(pool.remedy for pool in damaged))

@@ -11,6 +11,8 @@ NAMED = 3
 """Shapes that a message names, where a file lists them all."""
 MOST_NAMED = 10
 """Shapes that a message names, where there is no such file."""
+MOST_SAID = 400
+"""Characters of a warning about shapes that are left out."""
 LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
 
 

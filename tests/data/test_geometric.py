@@ -13,6 +13,7 @@ import pointset
 from pointset.data.dataset import load_dataset
 from pointset.data.files.meshes import Mesh
 from pointset.data.sampling import sample_points, seed_for
+from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
 CORNERS = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
@@ -138,6 +139,29 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
 def test_what_cannot_be_used_is_told_by_its_place(dataset: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         load_dataset(dataset, **{"points": 3, **options})
+
+
+def test_bad_items_are_named_together_or_left_out() -> None:
+    items = clouds(4, 7, 9, 5, 6)
+    items[1].pos = items[1].pos * float("nan")
+    items[4].y = None
+    with pytest.raises(UnreadableShapesError, match=r"2 of 5 items cannot be used .*item 1 .*item 4 ") as caught:
+        load_dataset(items, points=4)
+    assert set(caught.value.failures) == {"000001", "000004"}
+    with pytest.warns(UserWarning, match=r"2 of 5 items .* left out: item 1"):
+        data = load_dataset(items, points=4, on_error="skip")
+    assert data.names == ["000000", "000002", "000003"]
+    assert data.labels.tolist() == [0, 0, 1]
+    assert data.describe()["left_out"] == ["000001", "000004"]
+    assert [item.pos.shape[0] for item in items if item.y is None] == [6]
+
+
+def test_arrays_are_positions_too() -> None:
+    items = clouds(4, 7)
+    expected = load_dataset(items, points=4)
+    for item in items:
+        item.pos = item.pos.numpy().astype(np.float64)
+    assert load_dataset(items, points=4).fingerprint == expected.fingerprint
 
 
 def test_too_few_class_names_are_refused() -> None:

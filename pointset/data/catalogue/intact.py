@@ -6,6 +6,7 @@ neither knows is read as it is.
 """
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,18 +37,35 @@ class KnownFiles:
         digest = self.digests.get(path.relative_to(self.folder).as_posix())
         if digest is None or not path.is_file():
             return
-        facts = path.stat()
-        version = [facts.st_size, facts.st_mtime_ns, digest]
-        if _remembered().get(str(path)) == version:
-            return
+        version = _version(path, digest)
+        if _remembered().get(str(path)) != version:
+            self._compare(path, digest)
+            _remember({str(path): version})
+
+    def verify(self) -> list[str]:
+        """What is wrong with the known files, all read anew."""
+        problems, right = list[str](), dict[str, Version | None]()
+        for name, digest in self.digests.items():
+            path = self.folder / name
+            right[str(path)] = None
+            try:
+                version = _version(path, digest)
+                self._compare(path, digest)
+                right[str(path)] = version
+            except OSError as error:
+                problems.append(f"{path} cannot be read: {error.strerror or error}")
+            except PointsetError as error:
+                problems.append(str(error))
+        _remember(right)
+        return problems
+
+    def _compare(self, path: Path, digest: str) -> None:
         kind = DIGITS[len(digest)]
         if file_digest(path, kind) != digest:
             raise PointsetError(
                 f"{path} is not the file of {self.name} (another {kind.upper()}): get the data again, or, if it was "
                 "changed on purpose, give its folder another name"
             )
-        with contextlib.suppress(OSError):  # a home that is read-only: it is checked again the next time
-            write_json(home() / REMEMBERED, {**_remembered(), str(path): version})
 
 
 def known_files(folder: Path, card: Card | None) -> KnownFiles:
@@ -59,13 +77,19 @@ def known_files(folder: Path, card: Card | None) -> KnownFiles:
         card: by which the folder was found; None if it was given by path.
     """
     if card is None:
-        cards = (load_card(name) for name in list_cards())
-        card = next((one for one in cards if one.files and folder.name == one.folder), None)
+        card = _card_of(folder.name)
     noted = _read(notes_of(folder))
     digests = {str(name): str(digest) for name, digest in noted.items() if len(str(digest)) in DIGITS}
     if card is not None:
         digests |= card.files
     return KnownFiles(folder, digests, card.name if card else folder.name)
+
+
+@functools.cache
+def _card_of(folder: str) -> Card | None:
+    """The card whose archive unpacks to a folder of that name, if it knows digests."""
+    cards = (load_card(name) for name in list_cards())
+    return next((one for one in cards if one.files and one.folder == folder), None)
 
 
 def note_files(folder: Path, place: Path) -> None:
@@ -83,6 +107,22 @@ def file_digest(path: Path, kind: str) -> str:
     """The "md5" or "sha256" of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
+
+
+Version = list[int | str]
+"""Size, modification time and digest of a file."""
+
+
+def _version(path: Path, digest: str) -> Version:
+    facts = path.stat()
+    return [facts.st_size, facts.st_mtime_ns, digest]
+
+
+def _remember(found: Mapping[str, Version | None]) -> None:
+    """Note versions that are right, and forget those that are None."""
+    known = {**_remembered(), **found}
+    with contextlib.suppress(OSError):  # a home that is read-only: it is checked again the next time
+        write_json(home() / REMEMBERED, {path: version for path, version in known.items() if version is not None})
 
 
 def _remembered() -> dict[str, object]:

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from pointset.data.files.float32 import float32_fault
 from pointset.data.pool import AS_RELEASED, Pool
-from pointset.data.unusable import refuse_or_leave_out
+from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 
-MOST_SAID = 400
-"""Characters of a warning about clouds that are left out."""
 REMEDY = "correct them, or get the release again"
 
 

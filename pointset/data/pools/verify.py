@@ -1,4 +1,4 @@
-"""Reading every byte of the pools and of the files they were made from, to name damage."""
+"""Reading every byte of the pools and of the files they were made from, or of a release, to name damage."""
 
 import re
 import shlex
@@ -8,8 +8,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.home import pools_home
-from pointset.data.pools.build import find_folder
+from pointset.data.catalogue.intact import known_files
+from pointset.data.catalogue.locate import locate_data
+from pointset.data.catalogue.released import is_released
 from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.partial import checksum
 from pointset.data.pools.plan import build_command
@@ -20,7 +23,7 @@ from pointset.runs import digests
 
 @dataclass(frozen=True)
 class Verified:
-    """Findings in one pool."""
+    """Findings in one pool, or in the files of a release."""
 
     folder: Path
     shapes: int
@@ -28,19 +31,31 @@ class Verified:
     problems: tuple[str, ...]
     remedy: str
     """The command that repairs it."""
+    what: str = "shapes"
+    """The word for what was read: "files" of a release."""
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all pools of a data set, named as for `load_dataset`.
+    """Verify all pools of a data set, named as for `load_dataset`, or the files of a release by their digests.
 
     Raises:
-        PointsetError: the data set is unknown, or has no pool.
+        PointsetError: the data set is unknown, has no pool, or no digest of its files is known.
     """
-    root = find_folder(name_or_folder, progress)
+    card, root = locate_data(name_or_folder, progress=progress)
+    if is_released(root):
+        return [_verify_release(root, card)]
     pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder, root)]
     if not pools:
         raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
     return [verify_pool(folder, progress=progress) for folder in pools]
+
+
+def _verify_release(folder: Path, card: Card | None) -> Verified:
+    known = known_files(folder, card)
+    if not known.digests:
+        raise PointsetError(f"{folder} holds points as they were released, and no digest of its files is known")
+    remedy = f"rm -r {shlex.quote(str(folder))}, and get the release again"
+    return Verified(folder, len(known.digests), 0, tuple(known.verify()), remedy, "files")
 
 
 def verify_pool(folder: Path, *, progress: bool = True) -> Verified:

@@ -9,6 +9,7 @@ import pytest
 
 from pointset.data.catalogue import intact
 from pointset.data.catalogue.intact import KnownFiles, known_files, note_files
+from pointset.data.pools.verify import verify_dataset
 from pointset.errors import PointsetError
 
 
@@ -58,6 +59,39 @@ def test_a_changed_byte_is_refused_until_it_is_mended(known: KnownFiles) -> None
             known.require(path)
     path.write_bytes(b"the right bytes")
     known.require(path)
+
+
+def test_all_files_are_read_anew_to_verify_them(known: KnownFiles, hashed: list[str]) -> None:
+    for name in known.digests:
+        known.require(known.folder / name)
+    hashed.clear()
+    assert known.verify() == []
+    assert hashed == ["a.h5", "b.h5"]
+    facts = (known.folder / "a.h5").stat()
+    (known.folder / "a.h5").write_bytes(b"the right bytfs")
+    os.utime(known.folder / "a.h5", ns=(facts.st_atime_ns, facts.st_mtime_ns))  # as a flipped bit on the disk
+    known.require(known.folder / "a.h5")
+    (known.folder / "b.h5").unlink()
+    problems = known.verify()
+    assert [word in problem for word, problem in zip(("a.h5 is not", "b.h5 cannot"), problems, strict=True)] == [
+        True
+    ] * 2
+    with pytest.raises(PointsetError, match=r"a.h5 is not the file"):
+        known.require(known.folder / "a.h5")  # it is remembered no more
+
+
+def test_a_release_is_verified_by_its_digests(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    folder.mkdir()
+    (folder / "shape_names.txt").write_text("a\nb\n")
+    with pytest.raises(PointsetError, match="no digest of its files is known"):
+        verify_dataset(folder)
+    note_files(folder, folder)
+    (found,) = verify_dataset(folder)
+    assert (found.shapes, found.what, found.problems) == (1, "files", ())
+    (folder / "shape_names.txt").write_text("b\na\n")
+    (found,) = verify_dataset(folder)
+    assert "shape_names.txt is not the file" in found.problems[0]
 
 
 def test_a_digest_that_the_card_corrected_is_checked_anew(known: KnownFiles) -> None:
