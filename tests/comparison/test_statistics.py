@@ -15,6 +15,7 @@ def test_known_values():
     assert interval.low == pytest.approx(0.9 - 4.302653 * 0.1 / math.sqrt(3))  # t table: 0.975 at 2 degrees
     assert interval.high == pytest.approx(0.9 + 4.302653 * 0.1 / math.sqrt(3))
     assert mean_interval([0.8]) is None
+    assert mean_interval([0.8, 1.0]).high == pytest.approx(0.9 + 12.706205 * 0.1)  # 0.975 at 1 degree
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == []
 
@@ -48,6 +49,10 @@ def test_without_deviation_or_seeds_there_is_an_answer_too():
     assert seed_error(np.array([[0.5], [0.6]])) is None
     same = seed_error(np.array([[0.5, 0.7], [0.3, 0.5]]))
     assert (same.deviation, same.p_value(0.2, 2), same.p_value(0.0, 2)) == (0.0, 0.0, 1.0)
+    rounded = np.array([[0.1, 0.3, 0.7], [0.2, 0.4, 0.8]])
+    assert np.diff(rounded, axis=0).std() > 0.0
+    assert seed_error(rounded).deviation == 0.0
+    assert compare_pairs({}, pooled=True) == []
 
 
 def test_three_seeds_are_enough_for_a_gap_of_twenty_points():
@@ -77,6 +82,15 @@ def test_the_bootstrap_agrees_with_the_normal_interval_for_many_shapes():
     assert p == pytest.approx(2 / 10_001)
 
 
+@pytest.mark.parametrize(("differences", "p"), [([1.0, 0.0], 0.5), ([-1.0, 0.0], 0.5), ([-1.0, -1.0, 1.0], 14 / 27)])
+def test_the_bootstrap_counts_what_lies_beyond_zero_and_ties_with_it(differences, p):
+    """By hand: of [1, 0] a quarter of the resamples has mean 0; of [-1, -1, 1] 7 of 27 have a mean above 0."""
+    interval, found = paired_bootstrap(np.array(differences))
+    assert found == pytest.approx(p, abs=0.03)
+    assert (interval, found) == paired_bootstrap(np.array(differences), seed=0)
+    assert found != paired_bootstrap(np.array(differences), seed=1)[1]
+
+
 def test_models_that_never_differ_are_not_distinguishable():
     same = {seed: np.array([True, False, True]) for seed in (0, 1)}
     (pair,) = compare_pairs({"a": same, "b": same}, pooled=True)
@@ -99,6 +113,21 @@ def test_pairs_share_seeds_and_are_counted_by_holm():
     assert pairs[1].p == pairs[1].p_mcnemar
     assert sorted(pair.p_holm for pair in pairs)[0] == pytest.approx(3 * min(pair.p for pair in pairs))
     assert pairs[0].distinguishable
+
+
+def test_a_pair_is_compared_over_its_test_sets_and_can_be_turned_round():
+    rng = np.random.default_rng(1)
+    right = {name: {seed: rng.random(200) < rate for seed in (0, 1)} for name, rate in (("a", 0.6), ("b", 0.7))}
+    (pair,) = compare_pairs(right, pooled=False, resamples=99)
+    apart = np.mean([right["a"][seed].astype(float) - right["b"][seed] for seed in (0, 1)], axis=0)
+    assert (pair.over_shapes, pair.p_shapes) == paired_bootstrap(apart, resamples=99)
+    paired = ttest_rel([runs.mean() for runs in right["a"].values()], [runs.mean() for runs in right["b"].values()])
+    assert pair.p_seeds == pytest.approx(paired.pvalue)
+    turned = pair.reversed()
+    assert (turned.first, turned.second) == ("b", "a")
+    assert turned.seed_differences == [-difference for difference in pair.seed_differences]
+    assert (turned.over_shapes.low, turned.over_shapes.high) == (-pair.over_shapes.high, -pair.over_shapes.low)
+    assert turned.reversed() == pair
 
 
 def test_no_shape_is_refused():
