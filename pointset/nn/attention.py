@@ -102,7 +102,13 @@ class Multihead(nn.Module):
         return attended if mask is None else attended * non_empty(mask, Y.device)
 
     def case(
-        self, X: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None, *, projected: bool = True
+        self,
+        X: Tensor,
+        Y: Tensor,
+        mask: Layout | None,
+        query_mask: Bool[Tensor, "*queries"] | Packed | None,
+        *,
+        projected: bool = True,
     ) -> Case:
         """What `plan` asks of these rows, X being queries or what they are made of."""
         query, weights = self.query, self.weights

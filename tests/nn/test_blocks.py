@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows, rff
 from pointset.nn.fast.packing import Packed
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.zoo.options import ModelOptions
@@ -87,6 +87,48 @@ def test_sab_isab_pma_are_their_formulas(form):
     if form == "paper":
         Z = linear(pma.feed_forward[2], torch.relu(linear(pma.feed_forward[0], Z)))
     torch.testing.assert_close(pma(X)[0], mab(pma.mab, pma.seeds[0], Z, scale))
+
+
+@pytest.mark.parametrize("form", TRANSCRIBED)
+def test_a_norm_before_the_branches_leaves_the_sums_alone(form):
+    """H = X + Multihead(N(X), N(Y)), O = H + rFF(N(H)); of the released form Q = N(X) W^Q in place of X."""
+    mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="layer", prenorm=True)).double()
+    x, y = rows(N, DIM), rows(M, DIM, seed=1)
+    heads = mab.multihead
+    Q, K, V = linear(heads.query, layer_norm(x)), linear(heads.key, layer_norm(y)), linear(heads.value, layer_norm(y))
+    read = torch.cat([read for _, read in head_outputs(Q, K, V, SCALES["model"])], dim=1)
+    if form == "paper":
+        H = x + linear(heads.output, read)
+        fed = linear(mab.feed_forward[2], torch.relu(linear(mab.feed_forward[0], layer_norm(H))))
+    else:
+        H = Q + read
+        fed = torch.relu(linear(mab.feed_forward[0], layer_norm(H)))
+    torch.testing.assert_close(mab(x[None], y[None])[0], H + fed)
+
+
+@pytest.mark.parametrize("prenorm", [False, True])
+@pytest.mark.parametrize("form", TRANSCRIBED)
+def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenorm):
+    mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="set", prenorm=prenorm)).double()
+    x, y = rows(1, N, DIM), rows(1, M, DIM, seed=1)
+    mask, query_mask = torch.arange(M)[None] < M - 2, torch.arange(N)[None] < N - 1
+    expected = mab(x[:, : N - 1], y[:, : M - 2])
+    torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
+
+
+def test_widths_and_numbers_that_are_not_given():
+    assert [layer.out_features for layer in rff(3, 8)[::2]] == [8, 8]
+    assert [layer.out_features for layer in rff(3, 8, hidden=5)[::2]] == [5, 8]
+    assert ISAB(3, 8).inducing_points.shape == (1, 16, 8)
+    assert PMA(8).seeds.shape == (1, 1, 8)
+    assert PMA(8, seed_source="max").seeds is None
+
+
+@pytest.mark.parametrize("source", ["pooled", "max", "statistics"])
+def test_seeds_of_statistics_leave_padding_out(source):
+    pma = PMA(DIM, 4, AttentionOptions(heads=HEADS), source).double()
+    Z, mask = rows(1, N, DIM), torch.arange(N)[None] < N - 2
+    torch.testing.assert_close(pma(Z, mask), pma(Z[:, : N - 2]))
 
 
 def test_pma_with_pooled_seeds_takes_them_from_the_mean():

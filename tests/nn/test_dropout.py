@@ -37,6 +37,18 @@ def test_gradients_pass_where_numbers_pass():
     assert torch.equal(X.grad, kept.detach())
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["first derivative", "second derivative"])
+def test_gradients_have_the_scale_of_the_numbers(again):
+    X = torch.randn(5, 11, dtype=torch.double, requires_grad=True)
+    kept = Dropout(0.25)(X)
+    (gradient,) = torch.autograd.grad(kept.pow(3).sum(), X, create_graph=again)
+    factor = kept.detach() / X.detach()  # 0 or 4 / 3
+    torch.testing.assert_close(gradient.detach(), 3 * factor**3 * X.detach() ** 2)
+    if again:
+        (second,) = torch.autograd.grad(gradient.sum(), X)
+        torch.testing.assert_close(second, 6 * factor**3 * X.detach())
+
+
 def test_evaluation_leaves_everything_and_seeds_repeat():
     layer, X = Dropout(0.3), torch.randn(3, 5)
     assert layer.eval()(X) is X

@@ -130,3 +130,22 @@ def test_batch_norm_counts_real_rows_only():
 def test_batch_norm_leaves_a_single_row_alone():
     row = torch.tensor([[[3.0, -1.0]]])
     assert torch.equal(BatchNorm(2)(row), row)
+    padded = torch.tensor([[[3.0, -1.0], [7.0, 7.0]]])
+    assert torch.equal(BatchNorm(2)(padded, torch.tensor([[True, False]])), torch.tensor([[[3.0, -1.0], [0.0, 0.0]]]))
+
+
+def test_batch_norm_of_two_rows_is_one_and_minus_one():
+    found = BatchNorm(1).double()(torch.tensor([[[30.0], [-10.0]]], dtype=torch.double))
+    torch.testing.assert_close(found, torch.tensor([[[1.0], [-1.0]]], dtype=torch.double), atol=1e-6, rtol=0)
+
+
+def test_batch_norm_leaves_zeros_in_padding_when_it_has_learned():
+    norm = BatchNorm(2)
+    norm(X, MASK)
+    assert (norm.eval()(X, MASK)[~MASK] == 0).all()
+    assert (norm(X, None) != 0).all()
+
+
+@pytest.mark.parametrize("mask", [None, torch.ones(1, 1, dtype=torch.bool)])
+def test_a_set_of_one_number_is_its_own_mean(mask):
+    assert torch.equal(SetNorm(1)(torch.tensor([[[3.0]]]), mask), torch.zeros(1, 1, 1))

@@ -60,6 +60,35 @@ def test_every_head_has_its_own_function():
     assert (found[:, 1] == 0).any()
 
 
+def test_heads_with_functions_of_their_own_share_among_their_seeds(mask):
+    names = ("csoftmax", "csparsemax")
+    logits = logits_of(B, 2, N, M)
+    found = made(names, 2, bound=1.5, coverage="seeds")(logits, mask)
+    for head, name in enumerate(names):
+        alone = made(name, 1, bound=1.5, coverage="seeds")(logits[:, head : head + 1], mask)
+        torch.testing.assert_close(found[:, head : head + 1], alone)
+
+
+def test_sharing_heads_have_functions_of_their_own():
+    """u_1 = bound h / m for the first head, what it leaves for the second."""
+    logits = logits_of(1, 2, 1, M)
+    found = made(("csoftmax", "csparsemax"), 2, bound=1.2, coverage="heads")(logits)[0, :, 0]
+    left = torch.full((M,), 1.2 * 2 / M, dtype=torch.float64)
+    torch.testing.assert_close(found[0], WEIGHTS["csoftmax"](logits[0, 0, 0], left))
+    torch.testing.assert_close(found[1], WEIGHTS["csparsemax"](logits[0, 1, 0], left - found[0]))
+
+
+def test_a_set_of_one_row_gets_all_the_weight():
+    for row_mask in (None, torch.ones(1, 1, dtype=torch.bool)):
+        assert torch.equal(made("csparsemax", 1, bound=1.0)(torch.zeros(1, 1, 2, 1), row_mask), torch.ones(1, 1, 2, 1))
+
+
+def test_they_show_their_names_and_their_bound():
+    assert repr(made("softmax")).startswith("Weights(\n  softmax\n")
+    shown = repr(made(("softmax", "csoftmax"), 2, bound=2.5, coverage="none"))
+    assert "csoftmax, softmax, bound=2.5, coverage=none" in shown
+
+
 @pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
 def test_the_bound_is_a_multiple_of_uniform_attention(name, mask):
     found = made(name, bound=1.25)(logits_of(B, HEADS, N, M), mask)
