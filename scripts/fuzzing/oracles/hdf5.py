@@ -3,13 +3,18 @@
 The HDF5 library itself is trusted here: this holds the rules of the layout, not of its bytes.
 """
 
+import itertools
 import math
 from pathlib import Path, PurePosixPath
 
 import h5py
 import numpy as np
 
-from fuzzing.oracles.words import BLANKS, Illegal, lines_of, require, without_mark
+from fuzzing.oracles.words import Illegal, lines_of, require, without_mark
+
+FLOATS = ("IEEE_F16", "IEEE_F32", "IEEE_F64")
+WHOLES = tuple(f"STD_{sign}{bits}" for sign in "IU" for bits in (8, 16, 32, 64))
+USUAL = [getattr(h5py.h5t, name + order) for name in (*FLOATS, *WHOLES) for order in ("LE", "BE")]
 
 
 def read(folder: Path) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
@@ -33,11 +38,11 @@ def read(folder: Path) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
 def listed(path: Path) -> list[str]:
     """Names, one on a line."""
     try:
-        lines = [line.strip(BLANKS).decode() for line in lines_of(without_mark(path.read_bytes()))]
+        lines = [line.strip(b" \t").decode() for line in lines_of(without_mark(path.read_bytes()))]
     except UnicodeDecodeError:
         raise Illegal("no UTF-8") from None
     names = [line for line in lines if line]
-    require(all(name.isprintable() and len(name) <= 4096 for name in names), "a control character")
+    require(all(len(name) <= 4096 for name in names), "a long name")
     require(bool(names) and len(set(names)) == len(names), "no name, or one twice")
     return names
 
@@ -63,11 +68,14 @@ def dataset(file: h5py.File, key: str, path: Path) -> np.ndarray:
     require(not isinstance(file.get(key, getlink=True), h5py.ExternalLink), "in another file")
     found = file[key]
     require(isinstance(found, h5py.Dataset) and found.shape is not None, "no array")
+    require(any(found.id.get_type().equal(usual) for usual in USUAL), "an odd type")
     require(not found.is_virtual and not found.external, "in another file")
     require(found.size * found.dtype.itemsize <= 1100 * path.stat().st_size, "larger than its file")
     if found.chunks:
-        needed = math.prod(-(-length // chunk) for length, chunk in zip(found.shape, found.chunks, strict=True))
-        require(found.id.get_num_chunks() == needed, "chunks never written")
+        ranges = [range(0, length, chunk) for length, chunk in zip(found.shape, found.chunks, strict=True)]
+        there = {found.id.get_chunk_info(place).chunk_offset for place in range(found.id.get_num_chunks())}
+        require(math.prod(map(len, ranges)) == len(there), "chunks never written")
+        require(there == set(itertools.product(*ranges)), "chunks elsewhere")
     else:
-        require(found.id.get_storage_size() >= found.size * found.dtype.itemsize, "never written")
+        require(found.id.get_storage_size() == found.size * found.dtype.itemsize, "never written")
     return np.asarray(found[()])

@@ -63,12 +63,16 @@ def read_description(text: str) -> tuple[re.Match[str], bool, tuple[int, int]]:
 
 def read_npz(content: bytes) -> tuple[np.ndarray, np.ndarray | None]:
     """Points and normals, if there are any."""
-    members = {name.removesuffix(".npy"): entry for name, entry in directory(content).items()}
+    found = directory(content)
+    for entry, name, before in found.values():
+        data_of(content, entry, name, before)
+    members = {name.removesuffix(".npy"): entry for name, entry in found.items()}
     chosen = [name for name in KEYS if name in members] if len(members) > 1 else list(members)
     require(bool(chosen), "no array, or no telling which")
-    if "normals" not in members or len(members) == 1:
+    normal = [name for name in ("normals", "normal") if name in members and len(members) > 1]
+    if not normal:
         return read_npy(unpacked(content, *members[chosen[0]]))
-    points, normals = (read_array(unpacked(content, *members[name])) for name in (chosen[0], "normals"))
+    points, normals = (read_array(unpacked(content, *members[name])) for name in (chosen[0], normal[0]))
     require(points.shape == normals.shape and points.shape[1] == 3, "as many normals as points")
     require(bool(np.isfinite(points).all()), "not finite")
     return points, normals
@@ -78,8 +82,9 @@ def directory(content: bytes) -> dict[str, tuple[tuple, bytes, int]]:
     """Entries of the archive's directory by name, and how many bytes stand before the archive."""
     end = content.rfind(b"PK\5\6")
     require(end >= 0 and len(content) >= end + 22, "no directory")
-    disk, other, here, count, size, offset, _ = struct.unpack_from("<4H2LH", content, end + 4)
+    disk, other, here, count, size, offset, comment = struct.unpack_from("<4H2LH", content, end + 4)
     require(disk == other == 0 and here == count, "several disks")
+    require(len(content) == end + 22 + comment, "something after the end")
     before = end - size - offset
     require(before >= 0, "sizes")
     place, members = before + offset, {}
@@ -100,18 +105,23 @@ def directory(content: bytes) -> dict[str, tuple[tuple, bytes, int]]:
     return members
 
 
-def unpacked(content: bytes, entry: tuple, name: bytes, before: int) -> bytes:
-    """One member, whole."""
-    _, _, _, needed, _, flags, method, _, _, crc, packed, full = entry[:12]
-    require(not flags & 0x61 and needed <= 63, "encrypted, or of another version")
+def data_of(content: bytes, entry: tuple, name: bytes, before: int) -> int:
+    """Where the data of a member begin, after a header that says the same name."""
+    require(not entry[5] & 0x61 and entry[3] <= 63, "encrypted, or of another version")
+    require(entry[6] in (0, 8, 12, 14), "unknown method")
     place = before + entry[18]
     require(place + LOCAL.size <= len(content), "cut off")
     local = LOCAL.unpack_from(content, place)
     require(local[0] == b"PK\3\4" and content[place + LOCAL.size :].startswith(name), "local header")
     require(local[9] == len(name), "local name")
-    place += LOCAL.size + local[9] + local[10]
+    return place + LOCAL.size + local[9] + local[10]
+
+
+def unpacked(content: bytes, entry: tuple, name: bytes, before: int) -> bytes:
+    """One member, whole."""
+    method, crc, packed, full = entry[6], entry[9], entry[10], entry[11]
+    place = data_of(content, entry, name, before)
     data = content[place : place + packed]
-    require(len(data) == packed, "cut off")
     if method == 8:
         require(full <= max(64 * 2**20, 100 * len(content)), "a bomb")
         unpack = zlib.decompressobj(-15)
