@@ -1,6 +1,9 @@
 """Layouts of mesh folders: found, split by rule, refused."""
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,3 +191,62 @@ def test_the_real_folders(real_data: Path) -> None:
     train, classes = shapes_and_classes(real_data / "labeled_db", "train")
     test, _ = shapes_and_classes(real_data / "labeled_db", "test")
     assert (len(classes), len(train), len(test)) == (19, 19 * 16, 19 * 4)
+
+
+def test_pipes_and_devices_are_no_shapes(tmp_path: Path) -> None:
+    """To open a pipe would wait for ever."""
+    touch(tmp_path, "bed/train/1.npy", "bed/test/2.npy", "sofa/train/1.npy")
+    os.mkfifo(tmp_path / "bed" / "train" / "pipe.npy")
+    os.mkfifo(tmp_path / "bed" / "train" / "pipe.ply")
+    (tmp_path / "sofa" / "train" / "zero.xyz").symlink_to("/dev/zero")
+    shapes, _ = shapes_and_classes(tmp_path, "train")
+    assert [shape.name for shape in shapes] == ["bed/train/1.npy", "sofa/train/1.npy"]
+
+
+@pytest.mark.parametrize("place", [b"b\xe9d/train/1.off", b"bed/tr\xe9in/1.off", b"bed/train/\xff.off"])
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path, place: bytes) -> None:
+    touch(tmp_path, "sofa/train/1.off")
+    touch(tmp_path, os.fsdecode(place))
+    with pytest.raises(PointsetError, match=r"holds b'.*\\x(e9|ff).*, a name that is not UTF-8: rename it") as caught:
+        list_folder(tmp_path, "train")
+    str(caught.value).encode()
+
+
+def test_a_note_may_have_any_name(tmp_path: Path) -> None:
+    touch(tmp_path, "bed/train/1.off", os.fsdecode(b"bed/train/n\xff.doc"))
+    assert len(list_folder(tmp_path, "train").shapes) == 1
+
+
+def test_a_split_under_two_names_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "bed/train/1.off", "bed/Train/2.off", "bed/test/3.off")
+    with pytest.raises(PointsetError, match=r"has the splits 'train' and 'Train'"):
+        list_folder(tmp_path, "train")
+
+
+def test_classes_and_files_may_differ_by_their_case_alone_and_have_ends_of_lines(tmp_path: Path) -> None:
+    touch(tmp_path, "Bed/train/a.off", "Bed/train/A.off", "bed/train/b\nc.off", "so\nfa/train/1.off")
+    shapes, classes = shapes_and_classes(tmp_path, "train")
+    assert classes == ["Bed", "bed", "so\nfa"]
+    assert [shape.name for shape in shapes] == [
+        "Bed/train/A.off",
+        "Bed/train/a.off",
+        "bed/train/b\nc.off",
+        "so\nfa/train/1.off",
+    ]
+
+
+@pytest.mark.parametrize(("place", "words"), [("bed", "bed cannot be read"), ("bed/train", "train cannot be read")])
+def test_a_folder_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, words: str
+) -> None:
+    touch(tmp_path, "bed/train/1.off", "sofa/train/1.off")
+    scan = os.scandir
+
+    def refuse(folder: Path) -> Any:  # root may read everything
+        if Path(folder) == tmp_path / place:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PointsetError, match=words):
+        list_folder(tmp_path, "train")
