@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from pointset.data.catalogue.home import disk_errors_told
 from pointset.data.files import zips
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 REMAINDER = "__MACOSX"
 """Added by macOS; not data."""
@@ -51,7 +51,7 @@ def unpack(
             for name, size in tqdm(members, desc="unpacking", unit="file", disable=None if progress else True):
                 path = PurePosixPath(name.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts or ":" in name:
-                    raise PointsetError(f"{archive} is not unpacked: {name!r} is a path outside it")
+                    raise PointsetError(f"{archive} is not unpacked: {quoted(name)} is a path outside it")
                 unpacked += size
                 if unpacked > most:
                     raise PointsetError(
@@ -78,7 +78,7 @@ def _of_zip(archive: Path, target: Path) -> Members:
             written = Path(content.extract(info, target))
             if written.is_file() and written.stat().st_size != info.file_size:
                 found = written.stat().st_size
-                raise EOFError(f"{info.filename!r} has {found:,} bytes instead of {info.file_size:,}")
+                raise EOFError(f"{quoted(info.filename)} has {found:,} bytes instead of {info.file_size:,}")
 
 
 def _of_tar(archive: Path, target: Path) -> Members:
@@ -111,7 +111,7 @@ def _require_end(content: tarfile.TarFile) -> None:
 
 def _require_plain(plain: bool, name: str, archive: Path) -> None:
     if not plain:
-        raise PointsetError(f"{archive} is not unpacked: {name!r} is a link or device")
+        raise PointsetError(f"{archive} is not unpacked: {quoted(name)} is a link or device")
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _damage_told(archive: Path) -> Iterator[None]:
     except (*DAMAGE, OSError) as error:
         if isinstance(error, PointsetError) or (isinstance(error, OSError) and not _is_damage(error)):
             raise
-        fault = " ".join(str(error).split()) or type(error).__name__
+        fault = one_line(error, REPEATED) or type(error).__name__
         raise PointsetError(f"{archive} cannot be unpacked ({fault}): delete it and fetch it again") from error
 
 
@@ -142,5 +142,7 @@ def _find(root: Path, name: str, archive: Path) -> Path:
     places = [path for path in root.rglob(name) if path.is_dir()]
     if len(places) != 1:
         what = f"{len(places)} folders {name} in it, in" if places else f"no folder {name} in it, only"
-        raise PointsetError(f"{archive} has {what} {', '.join(path.name for path in tops) or 'nothing'}")
+        raise PointsetError(
+            f"{archive} has {what} {one_line(', '.join(path.name for path in tops), REPEATED) or 'nothing'}"
+        )
     return places[0]

@@ -257,3 +257,12 @@ def test_what_a_killed_unpacking_left_is_removed(tmp_path: Path) -> None:
     unpack(path, tmp_path / "Set", progress=False)
     assert not (tmp_path / "Set" / "half.off").exists()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["Set", "set.zip"]
+
+
+@pytest.mark.parametrize("name", ["../" + "x" * 60_000, "y" * 60_000, "\x1b[31m/" * 9000 + "../z"])
+def test_a_long_name_is_shortened_in_the_message(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path, {name: b"OFF"})
+    with pytest.raises(PointsetError) as caught:
+        unpack(path, tmp_path / "Set", progress=False)
+    assert len(str(caught.value)) < 500 + len(str(path))
+    assert str(caught.value).isprintable()
