@@ -30,7 +30,8 @@ def blocks(
         dtype, device: of the blocks.
 
     Raises:
-        PointsetError: `chunks` is something else, or a piece is not [n, width] numbers; pieces are counted from 0.
+        PointsetError: `chunks` is something else, or a piece is not [n, width] finite numbers that `dtype` can hold;
+            pieces are counted from 0.
     """
     buffer = torch.empty(rows, width, dtype=dtype, device=device)
     filled = number = 0
@@ -39,7 +40,8 @@ def blocks(
         start = 0
         while start < len(piece):
             stop = min(len(piece), start + rows - filled)
-            buffer[filled : filled + stop - start].copy_(_numbers(piece[start:stop]))
+            numbers = _numbers(piece[start:stop])
+            _require_finite(buffer[filled : filled + stop - start].copy_(numbers), numbers, number)
             filled, start = filled + stop - start, stop
             if filled == rows:
                 yield buffer
@@ -80,6 +82,19 @@ def check_piece(piece: Any, number: int, width: int) -> None:
         raise PointsetError(
             f"piece {number} of the cloud must be numbers [n, {width}], got {piece.dtype} {list(piece.shape)}"
         )
+
+
+def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
+    """Refuse numbers that are not finite, or no longer are when they are held in a narrower type."""
+    if bool(held.isfinite().all()):
+        return
+    if bool(given.isfinite().all()):
+        greatest = float(given.abs().max())
+        raise PointsetError(
+            f"piece {number} of the cloud has a number of {greatest:.3g}, too large for {held.dtype}: scale it "
+            "down, as normalize_chunks does"
+        )
+    raise PointsetError(f"piece {number} of the cloud has a number that is not finite: leave the point out")
 
 
 def _iterable(found: Any, what: str) -> Iterable[Piece]:

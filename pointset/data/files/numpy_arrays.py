@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pointset.data.files.layouts import AXES, NORMALS, Binary, record_of, records
-from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries
+from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries, require_packed, require_whole_directory
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
@@ -42,7 +42,7 @@ def npz_points(path: Path) -> np.ndarray:
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as content:
-                points, normals = _arrays(content, os.fstat(file.fileno()).st_size)
+                points, normals = _arrays(file, content)
         except (*DAMAGE, OSError) as error:
             if isinstance(error, PointsetError) or (isinstance(error, OSError) and error.errno not in (None, 22)):
                 raise
@@ -56,8 +56,9 @@ def npz_points(path: Path) -> np.ndarray:
     return records(np.hstack([points, normals]))
 
 
-def _arrays(content: zipfile.ZipFile, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    infos = entries(content)
+def _arrays(file: BinaryIO, content: zipfile.ZipFile) -> tuple[np.ndarray, np.ndarray | None]:
+    infos, size = entries(content), os.fstat(file.fileno()).st_size
+    require_whole_directory(file, content)
     members = {info.filename.removesuffix(".npy"): info for info in infos}
     if len(members) < len(infos):
         raise PointsetError("has two arrays of one name: nobody knows which is meant")
@@ -71,6 +72,8 @@ def _arrays(content: zipfile.ZipFile, size: int) -> tuple[np.ndarray, np.ndarray
     unpacked = sum(info.file_size for info in wanted)
     if unpacked > max(SMALL, MOST_RATIO * size):
         raise PointsetError(f"unpacks to {unpacked:,} bytes from {size:,}, which no point cloud does")
+    for info in wanted:
+        require_packed(file, info)
     points, *normals = [_array(content, info) for info in wanted]
     return points, normals[0] if normals else None
 

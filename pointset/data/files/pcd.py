@@ -20,8 +20,8 @@ from pointset.errors import PointsetError, quoted
 NEEDED = ("VERSION", "FIELDS", "SIZE", "TYPE", "WIDTH", "HEIGHT", "POINTS", "DATA")
 OTHERS = ("COUNT", "VIEWPOINT")
 VERSIONS = (".7", "0.7", ".6", "0.6", ".5", "0.5")
-TYPES = {("F", size): f"f{size}" for size in ("4", "8")}
-TYPES |= {(kind, size): f"{kind.lower()}{size}" for kind in "IU" for size in "1248"}
+TYPES: dict[tuple[str, int | None], str] = {("F", size): f"f{size}" for size in (4, 8)}
+TYPES |= {(kind, size): f"{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
 AXIS_OF = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
 PADDING = "_"
 MOST_NUMBERS = 1 << 16
@@ -87,7 +87,8 @@ def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]
     """Name, type and numbers of each field."""
     names = [AXIS_OF.get(name, name) for name in said["FIELDS"]]
     counts = [whole_number(word) for word in said.get("COUNT", ["1"] * len(names))]
-    types = [TYPES.get(pair, "") for pair in zip(said["TYPE"], said["SIZE"], strict=False)]
+    sizes = [whole_number(word) for word in said["SIZE"]]
+    types = [TYPES.get(pair, "") for pair in zip(said["TYPE"], sizes, strict=False)]
     repeats = [count for count in counts if count]
     if not len(names) == len(repeats) == len(counts) == len(said["TYPE"]) == len(said["SIZE"]) or "" in types:
         raise PointsetError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file")

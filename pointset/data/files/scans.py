@@ -3,6 +3,7 @@
 model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))
 """
 
+import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,8 @@ from pointset.errors import PointsetError
 
 PIECE = 65_536
 """Points, or lines of text, that are read at a time."""
+MOST_BYTES = 1 << 26
+"""Of a piece, however large a point's record is."""
 SPOOL = 1 << 18
 """Bytes of a text's numbers that are kept in memory; more go to a temporary file."""
 
@@ -56,11 +59,22 @@ class Scan:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
         """Pieces of these columns [n_i, columns]."""
+        piece = max(1, min(self.piece, MOST_BYTES // self.layout.record.itemsize))
         with _named(self.path), self.open() as file:
-            for start in range(0, self.count, self.piece):
-                numbers = self._read(file, columns, start, min(self.piece, self.count - start))
+            for start in range(0, self.count, piece):
+                numbers = self._read(file, columns, start, min(piece, self.count - start))
                 require_finite(numbers, start)
                 yield numbers
+
+    def whole(self, columns: Sequence[str]) -> np.ndarray:
+        """These columns of all points [count, columns]; if there is no room for them, this is seen at once."""
+        table, start = np.empty((0, 0)), 0
+        for piece in self.pieces(columns):
+            if not start:
+                table = np.empty((self.count, len(columns)), piece.dtype)
+            table[start : start + len(piece)] = piece
+            start += len(piece)
+        return table
 
     def _read(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> np.ndarray:
         layout, size = self.layout, self.layout.record.itemsize
@@ -86,23 +100,32 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     """Open a file of points to be read in pieces; only its header is read now.
 
     `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points, and `.npz` one such array,
-    or one called "points" and perhaps one called "normals"; `.ply` has no faces; `.xyz` and `.txt` have a point per
-    line, `x y z` or `x y z nx ny nz`, separated by blanks or commas, with comments after `#` or `//`. The numbers of a
-    text are parsed once, now, into a temporary file of 24 or 48 bytes a point. `.npz` and compressed `.pcd` are
-    unpacked as a whole, now, and stay in memory.
+    or one called "points" and perhaps one called "normals", both [n, 3]; `.ply` has no faces; `.xyz` and `.txt` have a
+    point per line, `x y z` or `x y z nx ny nz`, with comments after `#` or `//`. Blanks, or commas, or semicolons stand
+    between all numbers of such a text, never two of them; a comma is no decimal point.
+
+    A file is read if it has one meaning and is whole: it has exactly the lines or bytes that its header announces
+    (zeros may follow in `.pcd`), and every number of a text, read or not, fits into the type that its header gives it.
+    Whole numbers beyond 2^53 are rounded to float64.
+
+    The numbers of a text are parsed once, now, into a temporary file of 24 or 48 bytes a point. `.npz` and compressed
+    `.pcd` are unpacked as a whole, now, and stay in memory.
 
     Args:
         path: the file.
         piece: points that are read at a time.
 
     Raises:
-        CloudError: the file is missing, of another kind, empty, cut off or damaged, or has no x, y and z.
+        CloudError: the file is missing, of another kind, empty, cut off, damaged or longer than it says, has no x, y
+            and z, or a word where a number should be.
     """
     path = Path(path)
     if path.suffix.lower() not in CLOUD_SUFFIXES:
         known = ", ".join(sorted(CLOUD_SUFFIXES))
         raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     with _named(path):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CloudError("is a folder, pipe or device, and a point cloud is read from a file")
         layout = _layout(path)
         if isinstance(layout, TypedText | FreeText):
             scan = _parsed(path, layout, piece)
@@ -130,7 +153,7 @@ def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
     scan = open_scan(path)
     columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
     with _named(scan.path):
-        return require_cloud(np.concatenate(list(scan.pieces(columns))), normals)
+        return require_cloud(scan.whole(columns), normals)
 
 
 def _layout(path: Path) -> Binary | TypedText | FreeText | np.ndarray:
@@ -166,6 +189,8 @@ def _named(path: Path) -> Iterator[None]:
         raise CloudError(message) from error
     except OSError as error:
         raise CloudError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise CloudError(f"{path}: does not fit into memory: read it in pieces, with open_scan") from error
 
 
 def _parsed(path: Path, layout: TypedText | FreeText, piece: int) -> Scan:

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
 from pointset.data.files.clouds import CloudError
 from pointset.data.files.open3d_import import import_open3d
+from pointset.data.files.scans import PIECE
+from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)
 COUNT = 217
@@ -326,3 +329,60 @@ def test_a_scan_is_chunks(tmp_path: Path) -> None:
     scan = open_scan(write(tmp_path / "a.npy", POINTS))
     expected = model(normalize_points(torch.from_numpy(POINTS)[None], "unit-sphere")).detach()
     torch.testing.assert_close(model.stream(normalize_chunks(scan, "unit-sphere")), expected)
+
+
+def test_numbers_that_a_model_cannot_hold_are_named(tmp_path: Path) -> None:
+    from pointset import create_model
+
+    model = create_model("rff-max", classes=4, dim=8).eval()
+    points = POINTS.copy()
+    points[123, 1] = 1e39
+    scan = open_scan(write(tmp_path / "a.npy", points), piece=50)
+    with pytest.raises(
+        PointsetError, match=r"piece 2 of the cloud has a number of 1e\+39, too large for torch.float32"
+    ):
+        model.stream(scan)
+    assert model.stream(normalize_chunks(scan, "unit-sphere")).isfinite().all()
+    points[123, 1] = np.nan
+    with pytest.raises(PointsetError, match="piece 0 of the cloud has a number that is not finite"):
+        model.stream(points)
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "a.npy", "a.npz", "a.ply", "a.pcd"])
+def test_a_pipe_or_a_folder_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / name)
+    for path in (tmp_path / name, tmp_path / "pipes" / name):
+        with pytest.raises(CloudError, match=f"{name}: is a folder, pipe or device"):
+            read_cloud(path)
+
+
+def test_a_piece_of_wide_records_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointset.data.files.scans.MOST_BYTES", 250)
+    pieces = list(open_scan(write(tmp_path / "a.npy", POINTS))())
+    assert {len(piece) for piece in pieces} == {10, COUNT % 10}
+    np.testing.assert_array_equal(np.concatenate(pieces), POINTS)
+
+
+def test_a_cloud_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.npy", POINTS)
+
+    def no_room(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pointset.data.files.scans.Scan.whole", no_room)
+    with pytest.raises(CloudError, match=r"a.npy: does not fit into memory: read it in pieces"):
+        read_cloud(path)
+
+
+def test_a_huge_file_is_read_in_pieces(tmp_path: Path) -> None:
+    """A file with holes takes no room on the disk."""
+    path = write(tmp_path / "a.npy", POINTS)
+    header = (
+        path.read_bytes()[:128].replace(b"(217, 3), }" + 12 * b" ", b"(99999999999, 3), } ")[:-1].ljust(127) + b"\n"
+    )
+    path.write_bytes(header)
+    os.truncate(path, 128 + 99_999_999_999 * 24)
+    assert open_scan(path).count == 99_999_999_999
+    assert len(next(open_scan(path)())) == PIECE
