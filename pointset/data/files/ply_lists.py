@@ -9,7 +9,7 @@ import numpy as np
 from pointset.data.files.number_table import Form, parse_usual
 from pointset.data.files.number_words import number_of
 from pointset.data.files.ply_header import PlyElement, PlyProperty
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def parse_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProper
     Raises:
         PointsetError: a line is wrong; the message begins with its number.
     """
-    numbers = [number for number, line in enumerate(lines, first) if line and not line.isspace()]
+    numbers = [number for number, line in enumerate(lines, first) if line.strip(" \t\v\f")]
     rows = [lines[number - first].encode("latin-1").split() for number in numbers[:1]]
     table = _alike(lines, rows[0], properties, kept) if usual and rows else None
     if table is not None and len(table) == len(numbers):
@@ -81,8 +81,10 @@ def _entry(words: Sequence[bytes], properties: Sequence[PlyProperty]) -> list[li
         repeat = 1
         if one.length_type and place < len(words):
             repeat, place = int(number_of(words[place], one.length_type)), place + 1
-        if not 0 <= repeat <= len(words) - place:
-            raise ValueError(f"expected a list of at most {len(words) - place} numbers, found {repeat} as its length")
+            if repeat < 0:
+                raise ValueError(f"expected the length of a list, found {repeat}")
+        if repeat > len(words) - place:
+            raise ValueError(f"expected {repeat} numbers for {quoted(one.name)}, found {len(words) - place}")
         found.append([number_of(word, one.type, finite=False) for word in words[place : place + repeat]])
         place += repeat
     if place < len(words):

@@ -171,3 +171,10 @@ def test_a_long_file_is_read_as_a_short_one(tmp_path: Path) -> None:
     np.testing.assert_array_equal(points, [[i + 0.25, i, -i] for i in range(3000)])
     lines[2900] = lines[2900].replace("nan", "nam")
     assert refusal(tmp_path / "a.ply", text(*header, *lines, end="\r\n")).startswith(", line 2911: ")
+
+
+@pytest.mark.parametrize("odd", ["\x1c", "\x85", "\xa0"])
+def test_a_line_of_what_looks_blank_is_not_empty(tmp_path: Path, odd: str) -> None:
+    lists = text(*HEAD, *AXES, *SEEN, "0 1 2", "3 4 5", "1 5 6", "?", "1 5 6")
+    for content in (plain("0 1 2", "?", "3 4 5"), lists):
+        assert ", line" in refusal(tmp_path / "a.ply", content.replace(b"?", odd.encode("latin-1")))
