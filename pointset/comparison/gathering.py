@@ -17,6 +17,7 @@ from pointset.comparison.task import Size
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
+from pointset.runs.claims import read_description
 from pointset.runs.provenance import machine
 from pointset.training.checkpoints import RunFolder
 
@@ -53,8 +54,16 @@ class Comparison:
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         return (
             f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "
-            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}"
+            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}{self._left_out()}"
         )
+
+    def _left_out(self) -> str:
+        """Which sets lack shapes that could not be used; the same ones at every size."""
+        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"
+        sets = read_description(file, "comparison").values() if file.exists() else []
+        lacking = [one for one in sets if isinstance(one, dict) and one.get("skipped")]
+        found = [f"{one['skipped']} of {one['skipped'] + one['shapes']} {one['split']} shapes" for one in lacking]
+        return f"; left out, because they could not be used: {', '.join(found)}" if found else ""
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
         """A finished run of a row: its folder, and what it was made from.

@@ -16,6 +16,7 @@ from pointset.comparison.gathering import Comparison
 from pointset.comparison.runs import Finished
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
+from pointset.runs.claims import claim
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe
@@ -196,6 +197,18 @@ def test_the_caption_names_the_epoch_that_counts():
         "shapes10, 24 / 7 points, 2 seeds, 700 steps, width 16, form reference; every test shape, last epoch, "
         "mean ± standard deviation over seeds"
     )
+
+
+def test_the_caption_says_which_shapes_are_left_out(tmp_path):
+    experiment = Experiment(task=Classification(points=(24,)), models=(Entry("rff-max"),), seeds=(0,))
+    there = Comparison(experiment, [], {}, {}, [], tmp_path)
+    assert "left out" not in there.caption()
+    sets = {
+        "train_sets": {"split": "train", "shapes": 17, "skipped": 3},
+        "test_sets": {"split": "test", "shapes": 8, "skipped": 0},
+    }
+    claim(tmp_path / "sets-n24.json", sets, list(sets), "comparison")
+    assert there.caption().endswith("; left out, because they could not be used: 3 of 20 train shapes")
 
 
 def test_a_run_that_is_not_there_is_named_with_those_that_are(done):
