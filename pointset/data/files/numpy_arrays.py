@@ -53,7 +53,8 @@ def npz_points(path: Path) -> np.ndarray:
     if points.shape != normals.shape or points.shape[1] != 3:
         shapes = f"{list(normals.shape)} beside {list(points.shape)}"
         raise PointsetError(f"expected as many normals as points, found {shapes}")
-    return records(np.hstack([points, normals]))
+    with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
+        return records(np.hstack([points, normals]))
 
 
 def _arrays(file: BinaryIO, content: zipfile.ZipFile) -> tuple[np.ndarray, np.ndarray | None]:

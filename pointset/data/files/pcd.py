@@ -131,5 +131,6 @@ def _decompressed(path: Path, offset: int, count: int, names: Sequence[str], typ
         raise PointsetError(f"expected the end of the file after {count:,} points, found more bytes")
     numbers = unpack_lzf(content, size)
     kept = [names.index(name) for name in kept_columns(names)]
-    columns = [np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64) for i in kept]
+    with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
+        columns = [np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64) for i in kept]
     return records(np.stack(columns, axis=1))

@@ -85,7 +85,8 @@ class Scan:
             records = self._numbers(file, layout.offset + start * size, count)
             found = [records[name] for name in columns]
         single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in found)
-        return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
+        with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
+            return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
 
     def _numbers(self, file: BinaryIO, offset: int, count: int) -> np.ndarray:
         record = self.layout.record

@@ -155,3 +155,12 @@ def test_damage_is_refused_or_leaves_as_many_points(tmp_path: Path, name: str) -
             assert read_cloud(tmp_path / name).points.shape == (4, 3)
             refused -= 1
     assert 100 < refused < 400
+
+
+SIGNALLING = np.full((4, 3), struct.unpack("<I", b"\1\0\xa0\x7f")[0], np.uint32).view(np.float32)
+"""NaN, of which a conversion warns."""
+
+
+def test_a_signalling_nan_is_refused_without_a_warning(tmp_path: Path) -> None:
+    content = npz(points=SIGNALLING, normals=np.ones((4, 3)))
+    assert "point 0 has a number that is not finite" in refusal(tmp_path / "a.npz", content)

@@ -127,3 +127,14 @@ def test_what_is_not_as_announced_is_refused(tmp_path: Path, name: str) -> None:
     content, words = BAD_FILES[name]
     message = refusal(tmp_path / "a.pcd", content)
     assert re.search(words, message), message
+
+
+@pytest.mark.parametrize("kind", ["packed", "binary"])
+def test_a_signalling_nan_is_refused_without_a_warning(tmp_path: Path, kind: str) -> None:
+    """Converting it to float64 warns."""
+    signalling = b"\1\0\xa0\x7f"
+    content = packed(signalling + COLUMNS[4:])
+    if kind == "binary":
+        header = HEADER.format("binary").replace("SIZE 4 4 4 1", "SIZE 4 4 8 1")
+        content = header.encode() + 2 * (signalling + bytes(14))
+    assert "point 0 has a number that is not finite" in refusal(tmp_path / "a.pcd", content)
