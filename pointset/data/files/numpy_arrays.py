@@ -9,6 +9,7 @@ import os
 import re
 import warnings
 import zipfile
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pointset.data.files.layouts import AXES, NORMALS, Binary, record_of, records
-from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries, require_packed, require_whole_directory
+from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries, require_whole_directory
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
@@ -24,6 +25,8 @@ NORMAL_KEYS = ("normals", "normal")
 """Names of the arrays in an .npz file, the first that is there."""
 SMALL = 1 << 26
 """Bytes that an .npz file may unpack to, however small it is: points that are all alike compress well."""
+BLOCK = 1 << 20
+"""Bytes that are unpacked at a time."""
 LONGEST_HEADER = 10_000
 """As numpy has it: the parser of Python is no match for longer ones."""
 _LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
@@ -73,14 +76,13 @@ def _arrays(file: BinaryIO, content: zipfile.ZipFile) -> tuple[np.ndarray, np.nd
     unpacked = sum(info.file_size for info in wanted)
     if unpacked > max(SMALL, MOST_RATIO * size):
         raise PointsetError(f"unpacks to {unpacked:,} bytes from {size:,}, which no point cloud does")
-    for info in wanted:
-        require_packed(file, info)
     points, *normals = [_array(content, info) for info in wanted]
     return points, normals[0] if normals else None
 
 
 def _array(content: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    found = content.read(info)
+    with content.open(info) as packed:  # a block at a time: `read` at once asks for the memory of a size that may lie
+        found = b"".join(iter(partial(packed.read, BLOCK), b""))
     if len(found) != info.file_size:
         raise EOFError(f"{quoted(info.filename)} has {len(found):,} bytes instead of {info.file_size:,}")
     layout = _layout(BytesIO(found))

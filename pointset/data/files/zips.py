@@ -57,7 +57,7 @@ def require_whole_directory(file: BinaryIO, content: zipfile.ZipFile) -> None:
     begin = file.seek(max(0, size - _END.size - 0xFFFF))
     tail = file.read()
     place = tail.rfind(b"PK\x05\x06")
-    _, disk, first_disk, here, count, length, start, _ = _END.unpack_from(tail, place)
+    _, disk, first_disk, here, count, length, start, comment = _END.unpack_from(tail, place)
     if any(number in _ELSEWHERE for number in (count, length, start)):
         return
     file.seek(begin + place - length)
@@ -65,18 +65,6 @@ def require_whole_directory(file: BinaryIO, content: zipfile.ZipFile) -> None:
     while entry + _ENTRY_SIZE <= length:
         entry += _ENTRY_SIZE + sum(_LENGTHS.unpack_from(said, entry + _LENGTHS_AT))
         found += 1
-    if disk or first_disk or not here == count == found == len(content.infolist()) or entry != length:
+    counts = {here, count, found, len(content.infolist())}
+    if disk or first_disk or len(counts) > 1 or entry != length or place + _END.size + comment != len(tail):
         raise zipfile.BadZipFile("its directory is damaged")
-
-
-def require_packed(file: BinaryIO, info: zipfile.ZipInfo) -> None:
-    """Require that all packed bytes of an entry are there, needed or not.
-
-    Raises:
-        zipfile.BadZipFile: the file is cut off, or a size is damaged.
-    """
-    size = file.seek(0, os.SEEK_END)
-    file.seek(info.header_offset + 26)
-    name, extra = struct.unpack("<2H", file.read(4))
-    if info.header_offset + 30 + name + extra + info.compress_size > size:
-        raise zipfile.BadZipFile(f"{quoted(info.filename)} is cut off")

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import struct
+import tracemalloc
 import warnings
 import zipfile
 from pathlib import Path
@@ -126,6 +127,10 @@ BAD_ARCHIVES = {
     "no name": (npz(a=POINTS, b=POINTS), "'a, b'"),
     "six numbers and normals": (npz(points=np.hstack([POINTS, POINTS]), normals=POINTS), "as many normals as points"),
     "cut": (WHOLE[:-30], "BadZipFile"),
+    "surplus": (WHOLE + b"\0", "its directory is damaged"),
+    "another disk": (WHOLE[:-18] + b"\1" + WHOLE[-17:], "its directory is damaged"),
+    "another count": (WHOLE[:-14] + b"\3" + WHOLE[-13:], "its directory is damaged"),
+    "another size": (WHOLE[:-10] + bytes([WHOLE[-10] + 1]) + WHOLE[-9:], "BadZipFile"),
     "text": (b"1 2 3", "BadZipFile"),
     "long": (npz(**{"a" * 3000: POINTS, "b": POINTS}), "aaa"),
 }
@@ -136,6 +141,23 @@ def test_damaged_archives_are_refused(tmp_path: Path, name: str) -> None:
     content, words = BAD_ARCHIVES[name]
     assert content != WHOLE
     assert words in refusal(tmp_path / "a.npz", content)
+
+
+def test_a_lying_size_asks_for_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(npz(points=POINTS))
+    with zipfile.ZipFile(path) as archive:
+        size = archive.infolist()[0].compress_size
+    content = path.read_bytes()
+    place = content.index(b"PK\1\2") + 20
+    assert content[place : place + 4] == struct.pack("<I", size)
+    path.write_bytes(content[:place] + struct.pack("<I", 2**31 - 2) + content[place + 4 :])
+    tracemalloc.start()
+    try:
+        assert read_cloud(path).points.shape == (4, 3)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_two_arrays_of_one_name(tmp_path: Path) -> None:
