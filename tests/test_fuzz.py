@@ -24,7 +24,7 @@ from pointset.data.files.meshes import Mesh, MeshError
 
 FILES = {"off": 400, "obj": 400, "stl": 300, "stl-binary": 300}
 FILES |= {"ply-cloud": 300, "ply-cloud-binary": 300, "pcd": 300, "pcd-binary": 300, "pcd-packed": 300}
-FILES |= {"npy": 300, "xyz": 300, "hdf5": 60}
+FILES |= {"npy": 300, "xyz": 300, "hdf5": 60, "glb": 300, "ply": 300, "ply-binary": 300, "npz": 200}
 
 
 @pytest.mark.parametrize("name", FILES)

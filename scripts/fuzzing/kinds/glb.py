@@ -187,7 +187,7 @@ def damage(content: bytes, random: Random) -> bytes:
             + description
             + rest
         )
-    start = random.choice([0, 20 + size])
+    start = random.choice([0, 20 + size, 20 + size])
     return content[:start] + random.choice(mutations.BINARY)(content[start:], random)
 
 
