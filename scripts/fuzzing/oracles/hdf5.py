@@ -26,7 +26,7 @@ def read(folder: Path) -> tuple[np.ndarray, np.ndarray, list[str], list[str]]:
     require(all(files), "no name")
     points, labels, names = [], [], []
     for name in files:
-        require("\0" not in name and (folder / name).is_file(), "no such file")
+        require("\0" not in name and len(name.encode()) <= 255 and (folder / name).is_file(), "no such file")
         cloud, label = one(folder / name, len(classes))
         points.append(cloud)
         labels.append(label)
