@@ -142,9 +142,9 @@ def _add_mesh(document: Item, buffers: _Buffers, node: Item, transform: np.ndarr
 
 
 def _moved(points: np.ndarray, transform: np.ndarray, place: str) -> np.ndarray:
-    vertices: np.ndarray = points.astype(np.float64)
-    if not np.array_equal(transform, np.eye(4)):
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a signalling NaN, or what is moved beyond all numbers
+        vertices: np.ndarray = points.astype(np.float64)
+        if not np.array_equal(transform, np.eye(4)):
             vertices = vertices @ transform[:3, :3].T + transform[:3, 3]
     wrong = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
     if len(wrong):

@@ -131,7 +131,8 @@ def _read_binary(content: bytes, header: PlyHeader, kept: int) -> tuple[np.ndarr
 
 
 def _finite(table: np.ndarray, start: int) -> np.ndarray:
-    vertices = np.stack([table[axis].astype(np.float64) for axis in AXES], axis=1)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        vertices = np.stack([table[axis].astype(np.float64) for axis in AXES], axis=1)
     wrong = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
     if len(wrong):
         place = start + int(wrong[0]) * table.dtype.itemsize

@@ -54,7 +54,8 @@ def parse_stl(content: bytes, name: str) -> Mesh:
 
 
 def _read_binary(content: bytes, name: str) -> Mesh:
-    corners = np.frombuffer(content, _RECORD, offset=_HEADER)["corners"].astype(np.float64).reshape(-1, 3)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        corners = np.frombuffer(content, _RECORD, offset=_HEADER)["corners"].astype(np.float64).reshape(-1, 3)
     wrong = np.flatnonzero(~np.isfinite(corners).all(axis=1))
     if len(wrong):
         place = _HEADER + _RECORD.itemsize * int(wrong[0] // 3)

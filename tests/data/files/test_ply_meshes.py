@@ -123,7 +123,7 @@ def flawed(polygons: list[list[int]], order: str, flaw: str) -> tuple[bytes, str
     content = binary(polygons, order, "char")
     body = content.index(b"end_header\n") + len(b"end_header\n")
     faces = body + struct.calcsize("=hB2i") + len(VERTICES) * struct.calcsize("=fBfd")
-    nan, far = struct.pack(order + "f", np.nan), struct.pack(order + "i", 5)
+    nan, far = struct.pack(order + "I", 0x7F800001), struct.pack(order + "i", 5)
     return {
         "cut in a face": (content[:-1], "its header says"),
         "cut in the vertices": (content[: body + 30], "its header says"),
