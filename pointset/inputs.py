@@ -2,6 +2,7 @@
 
 from typing import Any, TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +17,7 @@ def described(value: Any) -> str:
     """A value in a few words: "float32 [2, 5, 3]" of a tensor or an array, else its type."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or kind is None:
-        return f"{type(value).__name__}" if value is not None else "None"
+        return "None" if value is None else type(value).__name__
     return f"{str(kind).removeprefix('torch.')} {list(shape)}"
 
 
@@ -24,16 +25,73 @@ def check_module(model: Any, name: str = "model") -> None:
     """Refuse, with an InputError, what is no torch module, such as a model's name."""
     if not isinstance(model, nn.Module):
         made = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
-        raise InputError(
-            f"{name} must be a torch module, as pointset.create_model makes one, got {described(model)}{made}"
-        )
+        raise InputError(f"{name} must be a torch module, as create_model makes one, got {described(model)}{made}")
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:
-    """True for a mask bool [B, n] of points [B, n, d]."""
-    return isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:2]
+    """True for a mask bool [..., n] of points [..., n, d]."""
+    return isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]
 
 
 def mask_error(mask: Any, points: Tensor) -> InputError:
-    """The sentence for what is no mask of points [B, n, d]."""
-    return InputError(f"mask must be bool {list(points.shape[:2])}, True at real points, got {described(mask)}")
+    """The sentence for what is no mask of points [..., n, d]."""
+    return InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
+
+
+def as_numbers(values: np.ndarray) -> Tensor:
+    """An array of any byte order and strides, perhaps read-only, as a tensor: float32 or, for more digits, float64."""
+    single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+    return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
+
+
+def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n, {}]") -> Tensor:
+    """Points as a tensor [..., width] of a model's type: arrays, whole numbers and other floating types are converted.
+
+    Args:
+        points: tensor or array; whole numbers must be exact in the model's type.
+        width: numbers per point.
+        like: a parameter of the model, for type and (of arrays) device; None keeps a floating type.
+        shape: what is expected, for the message; {} is the width.
+
+    Raises:
+        InputError: they are something else; the message has their type and shape.
+    """
+    expected = shape.format(width)
+    if not isinstance(points, Tensor | np.ndarray):
+        hint = ": torch.tensor(points) makes a tensor of numbers" if isinstance(points, list | tuple) else ""
+        raise InputError(f"points must be a tensor or an array {expected}, got {described(points)}{hint}")
+    told = described(points)
+    if isinstance(points, np.ndarray):
+        if points.dtype.kind not in "fiu":
+            raise InputError(f"points must be real numbers {expected}, got {told}")
+        points = as_numbers(points)
+        points = points if like is None else points.to(like.device)
+    if points.is_complex() or points.dtype == torch.bool:
+        raise InputError(f"points must be real numbers {expected}, got {told}")
+    if points.dim() == 0 or points.shape[-1] != width:
+        raise InputError(f"points must be {expected}, got {told}")
+    wanted = torch.get_default_dtype() if like is None else like.dtype
+    if points.is_floating_point():
+        return points if like is None else points.to(wanted)
+    converted = points.to(wanted)
+    if not torch.equal(converted.to(points.dtype), points):
+        raise InputError(
+            f"points are {told}, and some are too large for {str(wanted).removeprefix('torch.')}: scale them"
+        )
+    return converted
+
+
+def as_mask(mask: Any, points: Tensor) -> Tensor | None:
+    """A mask of points, or None; arrays are converted.
+
+    Raises:
+        InputError: it is not bool [..., n], for points [..., n, d].
+    """
+    found = torch.from_numpy(mask.copy()).to(points.device) if _is_bool_array(mask) else mask
+    if found is not None and not is_mask(found, points):
+        raise mask_error(mask, points)
+    return found
+
+
+def _is_bool_array(mask: Any) -> bool:
+    return isinstance(mask, np.ndarray) and mask.dtype == np.bool_

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pointset.errors import PointsetError
+from pointset.inputs import as_numbers
 
 Piece = Tensor | np.ndarray
 Chunks = Callable[[], Iterable[Piece]] | Iterable[Piece] | Piece
@@ -109,8 +110,6 @@ def _iterable(found: Any, what: str) -> Iterable[Piece]:
 
 
 def _numbers(rows: Piece) -> Tensor:
-    """A few rows as a tensor; arrays may have any byte order and strides, and be read-only."""
     if isinstance(rows, Tensor):
         return rows.detach()
-    single = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
-    return torch.from_numpy(np.array(rows, np.float32 if single else np.float64, order="C"))
+    return as_numbers(rows)

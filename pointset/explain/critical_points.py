@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.maps import check_clouds
+from pointset.explain.maps import as_cloud_of
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.pooling.max import MaxPool
 from pointset.zoo.classifiers import SetClassifier
@@ -27,15 +27,12 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
         int64 [n]; the counts sum to the width of the pooled vector.
 
     Raises:
-        PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1, finite and of the
-            type that the model computes in.
+        PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1 and finite.
     """
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} does not pool by max: critical points are those of models such as rff-max")
-    if points.ndim != 2 or points.shape[1] != model.inputs or not len(points):
-        raise PointsetError(f"points must be [n, {model.inputs}], n at least 1, got {list(points.shape)}")
-    check_clouds(model, points)
+    points = as_cloud_of(model, points)
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model):
         rows = model.encode(points[None].to(device))[0]

@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
+from pointset.inputs import InputError, as_mask, as_points, check_module, described
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.modes import in_evaluation_mode
@@ -134,17 +135,18 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     Args:
         model: any module with this package's attention blocks.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives
-            [B, heads, queries, keys].
+            [B, heads, queries, keys]; tensors, or arrays.
         mask: [n] or [B, n], True at real points.
 
     Raises:
         PointsetError: the model has no attention, or points or mask do not fit it.
     """
+    check_module(model)
     attentions = dict(_attentions(model))
     if not attentions:
         parts = ", ".join(part.name for part in attending())
         raise PointsetError(f"{_name(model)} has no attention to look at: models with {parts} have")
-    check_clouds(model, points, mask)
+    points, mask = as_clouds(model, points, mask)
     one = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
     device = next(model.parameters()).device
@@ -183,23 +185,34 @@ def _name(model: nn.Module) -> str:
     return getattr(getattr(model, "spec", None), "name", type(model).__name__)
 
 
-def check_clouds(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> None:
-    """Refuse what `model(points, mask)` cannot make sense of, one cloud or a batch, with a PointsetError."""
-    if not all(isinstance(given, torch.Tensor) for given in (points, points if mask is None else mask)):
-        raise PointsetError("points and mask must be tensors: torch.from_numpy makes one of an array")
-    width, dtype = getattr(model, "inputs", points.shape[-1]), next(model.parameters()).dtype
-    if points.dim() not in (2, 3) or points.shape[-1] != width:
-        raise PointsetError(f"points must be [n, {width}] or [B, n, {width}], got {list(points.shape)}")
-    if points.dtype != dtype:
-        raise PointsetError(f"points are {points.dtype} and the model computes in {dtype}: give points.to({dtype})")
-    if mask is not None and (mask.shape != points.shape[:-1] or mask.dtype != torch.bool):
-        expected, got = list(points.shape[:-1]), f"{mask.dtype} {list(mask.shape)}"
-        raise PointsetError(f"the mask must be bool {expected}, True at real points; got {got}")
-    real = points.reshape(-1, width) if mask is None else points[mask]
-    if not len(real) or (mask is not None and not bool(mask.any(dim=-1).all())):
-        raise PointsetError("every cloud must have at least one real point, got an empty one")
+def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
+    """One cloud or a batch as `model(points, mask)` takes it, finite and without an empty set.
+
+    Raises:
+        InputError: points or mask do not fit the model.
+    """
+    check_module(model)
+    width = getattr(model, "inputs", getattr(points, "shape", [3])[-1])
+    found = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
+    if found.dim() not in (2, 3):
+        raise InputError(f"points must be [n, {width}] or [B, n, {width}], got {described(points)}")
+    shown = as_mask(mask, found)
+    real = found.reshape(-1, width) if shown is None else found[shown]
+    if not len(real) or (shown is not None and not bool(shown.any(dim=-1).all())):
+        raise InputError("every cloud must have at least one real point, got an empty one")
     if not bool(real.isfinite().all()):
-        raise PointsetError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
+        raise InputError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
+    return found, shown
+
+
+def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
+    """One cloud [n, inputs], n at least `least`, as a model takes it; see `as_clouds`."""
+    check_module(model)
+    width = getattr(model, "inputs", 3)
+    shape = getattr(points, "shape", None)
+    if shape is None or len(shape) != 2 or shape[0] < least:
+        raise InputError(f"points must be one cloud [n, {width}], n at least {least}, got {described(points)}")
+    return as_clouds(model, points)[0]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.maps import check_clouds
+from pointset.explain.maps import as_cloud_of
 from pointset.nn.modes import in_evaluation_mode
 
 
@@ -50,9 +50,7 @@ def occlusion_influence(
         PointsetError: the cloud is not [n, 3] with n at least 2 or does not fit the model, `neighbours` leaves no
             point, or the class does not exist.
     """
-    if points.ndim != 2 or len(points) < 2:
-        raise PointsetError(f"points must be [n, 3], n at least 2, got {list(points.shape)}")
-    check_clouds(model, points)
+    points = as_cloud_of(model, points, least=2)
     n = len(points)
     taken = max(1, n // 16) if neighbours is None else neighbours
     if not 1 <= taken < n:

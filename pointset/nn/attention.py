@@ -26,6 +26,7 @@ from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.plan import Case, Way, known, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.rows import check_rows, check_sets
 from pointset.nn.scores import DotScore, Score, make_score
 from pointset.nn.weights import Weights
 
@@ -79,6 +80,9 @@ class Multihead(nn.Module):
         A `Packed` in place of `mask` says that Y is packed [N, dim_key]; one in place of `query_mask`, that X is
         packed [N, dim_query], and then the result is packed [N, d]. A mask of X changes nothing here.
         """
+        check_rows(X, query_mask, self.query.weight)
+        check_rows(Y, mask, self.key.weight, "Y")
+        check_sets(X, Y)
         if isinstance(query_mask, Packed) and query_mask.rows:
             runs = zip(query_mask.batches(X), query_mask.batches(Y), strict=True)
             return torch.cat([self(x, y).flatten(0, 1) for x, y in runs if x.shape[1]])

@@ -24,6 +24,7 @@ from pointset.nn.fast.plan import Way, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.fast.writing import Keys, Maps, write_rows
 from pointset.nn.norms import make_norm
+from pointset.nn.rows import check_rows, check_sets
 from pointset.nn.seeds import PooledSeeds
 
 
@@ -89,6 +90,9 @@ class MAB(nn.Module):
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
+        check_rows(X, query_mask, self.multihead.query.weight)
+        check_rows(Y, mask, self.multihead.key.weight, "Y")
+        check_sets(X, Y)
         if mask is None and self._is_written(X, Y, query_mask):
             return self._written(X, Y, query_mask)
         Y = self.norm_key(Y, mask)
@@ -136,6 +140,7 @@ class SAB(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
+        check_rows(X, mask, self.mab.multihead.query.weight)
         return self.mab(X, X, mask, mask)
 
 
@@ -161,6 +166,7 @@ class ISAB(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
+        check_rows(X, mask, self.reads.multihead.key.weight)
         H = self.reads(self.inducing_points, X, mask)
         return self.writes(X, H, query_mask=mask)
 
@@ -191,6 +197,7 @@ class PMA(nn.Module):
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
+        check_rows(Z, mask, self.mab.multihead.key.weight, "Z")
         S = self.seeds if self.pooled_seeds is None else self.pooled_seeds(Z, mask)
         return self.mab(S, self.feed_forward(Z), mask)
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from pointset.configuration import NormName
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
+from pointset.nn.rows import check_rows
 
 
 class NoNorm(nn.Module):
@@ -36,6 +37,7 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X."""
+        check_rows(X, mask, self.weight)
         return super().forward(X)
 
 
@@ -59,6 +61,7 @@ class SetNorm(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows."""
+        check_rows(X, mask, self.weight)
         if isinstance(mask, Packed):
             return mask.each_row(self.forward, X)
         parts = X.unflatten(2, (self.groups, -1))  # [B, n, groups, d / groups]
@@ -95,6 +98,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
+        check_rows(X, mask, self.weight)
         if not self.training:
             return zero_padding(super().forward(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
         rows = X[mask] if isinstance(mask, Tensor) else X.flatten(0, -2)

@@ -2,15 +2,22 @@
 
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.inputs import InputError, as_mask, as_points, described
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
-from pointset.nn.masks import as_mask, zero_padding
+from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
 from pointset.streaming.chains import Chain, chain_of, chain_of_parts
 from pointset.streaming.logits import stream_logits
+
+PointsLike = Any
+"""Points [B, n, inputs], or one cloud [n, inputs]: a tensor or an array of numbers of any kind."""
+MaskLike = Any
+"""bool [B, n], or [n] of one cloud; None when all points are real."""
 
 
 class SetClassifier(nn.Module):
@@ -30,23 +37,20 @@ class SetClassifier(nn.Module):
         self.pool = pool
         self.head = head
 
-    def forward(
-        self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B classes"]:
+    def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
 
         `mask` is True at real points; the values of padded rows have no effect. An empty set (n = 0, or no True in its
-        mask) pools to zeros.
+        mask) pools to zeros. One cloud [n, inputs] gives logits [1, classes]. Arrays, whole numbers and other floating
+        types are converted to the type of the weights.
 
         Raises:
-            ValueError: the points are not [B, n, inputs], or the mask is not [B, n].
+            InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
         """
-        points, mask = checked(points, mask, self.inputs)
+        points, mask = checked(points, mask, self.inputs, self)
         return self.head(self.pool(self.encode(points, mask), mask))
 
-    def packed(
-        self, points: Float[Tensor, "N inputs"], batch: Int[Tensor, " N"], sets: int | None = None
-    ) -> Float[Tensor, "B classes"]:
+    def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of sets of several sizes without padding them.
 
         Logits and gradients equal those of `forward` with padding and a mask, to rounding. Time and memory grow with
@@ -54,15 +58,15 @@ class SetClassifier(nn.Module):
         Dropout of rows draws for real rows only, so that a training step drops other rows than with padding.
 
         Args:
-            points: the sets one after the other.
-            batch: the number of the set of each point, from 0 and never falling, as in torch-geometric:
+            points: [N, inputs], the sets one after the other.
+            batch: [N], the number of the set of each point, from 0 and never falling, as in torch-geometric:
                 `model.packed(data.pos, data.batch, data.num_graphs)`. The set of a number that is missing is empty.
             sets: B, needed if the last sets are empty; one more than the last number when None.
 
         Raises:
-            ValueError: the points are not [N, inputs], or `batch` does not number them like that.
+            InputError: the points are not [N, inputs], or `batch` does not number them like that.
         """
-        points, packed, places = sort_sets(*checked_packed(points, batch, sets, self.inputs))
+        points, packed, places = sort_sets(*checked_packed(points, batch, sets, self.inputs, self))
         parts = filter(None, map(part_of, (*self.encoder, self.pool)))
         pad = packed.is_better_padded or not all(part.packed for part in parts)
         points, layout = packed.padded(points) if pad else (points, packed)
@@ -101,17 +105,13 @@ class PackedClassifier(nn.Module):
         self.inputs = inputs
         self.model = model
 
-    def forward(
-        self, points: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
-    ) -> Float[Tensor, "B classes"]:
+    def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
-        return self.model(*checked(points, mask, self.inputs))
+        return self.model(*checked(points, mask, self.inputs, self))
 
-    def packed(
-        self, points: Float[Tensor, "N inputs"], batch: Int[Tensor, " N"], sets: int | None = None
-    ) -> Float[Tensor, "B classes"]:
+    def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of sets of several sizes without padding them; see `SetClassifier.packed`."""
-        return self.model(*checked_packed(points, batch, sets, self.inputs))
+        return self.model(*checked_packed(points, batch, sets, self.inputs, self))
 
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
@@ -128,21 +128,51 @@ def _(model: PackedClassifier) -> Chain:
     return chain_of(model.model)
 
 
-def checked(points: Tensor, mask: Tensor | None, inputs: int) -> tuple[Tensor, Tensor | None]:
-    """Points with zeros in padded rows and at least one row, or an error that shows the shapes."""
-    if points.dim() != 3 or points.shape[2] != inputs:
-        raise ValueError(f"points must be [B, n, {inputs}], got {list(points.shape)}")
-    if mask is not None and (mask.shape != points.shape[:2] or mask.dtype != torch.bool):
-        expected = list(points.shape[:2])
-        raise ValueError(f"mask must be bool {expected}, True at real points; got {mask.dtype} {list(mask.shape)}")
+def checked(points: Any, mask: Any, inputs: int, model: nn.Module | None = None) -> tuple[Tensor, Tensor | None]:
+    """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
+    like = None if model is None else next(model.parameters(), None)
+    if not _fit(points, mask, inputs, like):
+        points, mask = _converted(points, mask, inputs, like)
     if points.shape[1] == 0:
         points = points.new_zeros(points.shape[0], 1, inputs)
-        mask = torch.zeros_like(as_mask(points, None))
+        mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
     return zero_padding(points, mask), mask
 
 
-def checked_packed(points: Tensor, batch: Tensor, sets: int | None, inputs: int) -> tuple[Tensor, Packed]:
+def _fit(points: Any, mask: Any, inputs: int, like: Tensor | None) -> bool:
+    """True for what a model takes as it is: asked at every step, so it is short."""
+    return (
+        isinstance(points, Tensor)
+        and points.dim() == 3
+        and points.shape[2] == inputs
+        and (points.is_floating_point() if like is None else points.dtype == like.dtype or _casts(points))
+        and (mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:2]))
+    )
+
+
+def _casts(points: Tensor) -> bool:
+    return points.is_floating_point() and torch.is_autocast_enabled(points.device.type)
+
+
+def _converted(points: Any, mask: Any, inputs: int, like: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    found = as_points(points, inputs, like)
+    if found.dim() not in (2, 3):
+        raise InputError(f"points must be [B, n, {inputs}] or, of one cloud, [n, {inputs}], got {described(points)}")
+    real = as_mask(mask, found)
+    return (found, real) if found.dim() == 3 else (found[None], None if real is None else real[None])
+
+
+def checked_packed(
+    points: Any, batch: Any, sets: int | None, inputs: int, model: nn.Module | None = None
+) -> tuple[Tensor, Packed]:
     """Points of sets laid end to end and how they lie, or an error that shows the shapes."""
-    if points.dim() != 2 or points.shape[1] != inputs or not points.is_floating_point():
-        raise ValueError(f"points must be floating [N, {inputs}], got {points.dtype} {list(points.shape)}")
-    return points, lengths_of(batch, points, sets)
+    like = None if model is None else next(model.parameters(), None)
+    found = as_points(points, inputs, like, "[N, {}]")
+    if found.dim() != 2:
+        raise InputError(f"points must be [N, {inputs}], got {described(points)}")
+    numbers = torch.from_numpy(batch.astype(np.int64)) if _are_whole(batch) else batch
+    return found, lengths_of(numbers, found, sets)
+
+
+def _are_whole(batch: Any) -> bool:
+    return isinstance(batch, np.ndarray) and batch.dtype.kind in "iu"

@@ -207,17 +207,25 @@ def test_maps_are_found_by_layer_or_kind():
         (torch.zeros(0, 3), None, "got an empty one"),
         (clouds(2, N, 3), torch.tensor([[True] * N, [False] * N]), "got an empty one"),
         (torch.full((N, 3), math.nan), None, "must be finite"),
-        (clouds(2, N, 3), torch.ones(2, N - 1, dtype=torch.bool), r"the mask must be bool \[2, 11\]"),
-        (clouds(2, N, 3), torch.ones(2, N), r"the mask must be bool \[2, 11\], True at real points; got torch.float32"),
-        (clouds(2, N, 3), torch.ones(2, N, dtype=torch.uint8), r"got torch.uint8 \[2, 11\]"),
-        (clouds(N, 3).double(), None, r"points are torch.float64 and the model computes in torch.float32: give points"),
-        (clouds(N, 3).numpy(), None, "points and mask must be tensors: torch.from_numpy"),
-        (clouds(N, 3), [True] * N, "points and mask must be tensors: torch.from_numpy"),
+        (clouds(2, N, 3), torch.ones(2, N - 1, dtype=torch.bool), r"mask must be bool \[2, 11\]"),
+        (clouds(2, N, 3), torch.ones(2, N), r"mask must be bool \[2, 11\], True at real points, got float32"),
+        (clouds(2, N, 3), torch.ones(2, N, dtype=torch.uint8), r"got uint8 \[2, 11\]"),
+        (clouds(N, 3).tolist(), None, r"points must be a tensor or an array \[n, 3\].*got list"),
+        (clouds(N, 3), [True] * N, r"mask must be bool \[11\].* got list"),
     ],
 )
 def test_wrong_clouds_are_refused(points, mask, words):
     with pytest.raises(pointset.PointsetError, match=words):
         pointset.attention_maps(model_of("isab5-pma"), points, mask)
+
+
+@pytest.mark.parametrize("given", [clouds(N, 3).numpy(), clouds(N, 3).double(), clouds(N, 3).numpy().astype(">f8")])
+def test_arrays_and_other_types_give_the_maps_of_the_same_points(given):
+    model = model_of("isab5-pma")
+    for one, expected in zip(
+        pointset.attention_maps(model, given), pointset.attention_maps(model, clouds(N, 3)), strict=True
+    ):
+        assert torch.equal(one.weights, expected.weights)
 
 
 def test_a_coordinate_in_padding_may_be_anything():

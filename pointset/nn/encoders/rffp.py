@@ -10,6 +10,7 @@ from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import STATISTICS
 from pointset.nn.norms import make_norm
 from pointset.nn.registry import Statistic, register
+from pointset.nn.rows import check_rows
 
 
 class EquivariantLayer(nn.Module):
@@ -27,6 +28,7 @@ class EquivariantLayer(nn.Module):
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
+        check_rows(X, mask, self.gamma.weight)
         return self.norm(self.gamma(self._centred(X, mask)), mask).tanh()
 
     def _centred(self, X: Tensor, mask: Layout | None) -> Tensor:

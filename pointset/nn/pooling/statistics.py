@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout
 from pointset.nn.masks import STATISTICS, StatisticName
+from pointset.nn.rows import check_mask
 
 
 class StatisticPool(nn.Module):
@@ -22,6 +23,7 @@ class StatisticPool(nn.Module):
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B _ _"]:
         """Return the pooled rows of each set; the mask is True at real rows."""
+        check_mask(Z, mask)
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in self.statistics})
 
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:
