@@ -1,12 +1,32 @@
 """What a user gives to a function, told and checked in one way: one sentence with the types and the shapes."""
 
-from typing import Any, TypeGuard
+import functools
+import inspect
+import numbers
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, ParamSpec, TypeGuard, TypeVar, get_args, get_origin
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pointset.configuration import check
 from pointset.errors import PointsetError, quoted
+
+P = ParamSpec("P")
+R = TypeVar("R")
+WORDS = {
+    "Module": "a torch module, as create_model makes one",
+    "PointSets": "sets, as load_dataset loads them",
+    "AttentionMap": "an attention map, as attention_maps gives them",
+    "Mesh": "a mesh, as read_mesh reads one",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+}
+"""What a class is called in a message, and where one comes from."""
 
 
 class InputError(PointsetError, ValueError):
@@ -21,11 +41,68 @@ def described(value: Any) -> str:
     return f"{str(kind).removeprefix('torch.')} {list(shape)}"
 
 
-def check_module(model: Any, name: str = "model") -> None:
-    """Refuse, with an InputError, what is no torch module, such as a model's name."""
-    if not isinstance(model, nn.Module):
-        made = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
-        raise InputError(f"{name} must be a torch module, as create_model makes one, got {described(model)}{made}")
+def takes(**kinds: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check arguments where a public function is entered: `@takes(model=nn.Module, batch_size=Count)`.
+
+    Args:
+        kinds: of each argument, see `check_kind`. Arguments that are not given are not checked.
+    """
+
+    def entered(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **options: P.kwargs) -> R:
+            given = signature.bind(*args, **options).arguments
+            for name, kind in kinds.items():
+                if name in given:
+                    check_kind(name, given[name], kind)
+            return function(*args, **options)
+
+        return checked
+
+    return entered
+
+
+def check_kind(name: str, value: Any, kind: Any) -> None:
+    """Refuse, with a PointsetError that names it, a value of another kind.
+
+    Args:
+        name: of the argument.
+        value: what was given.
+        kind: a class, classes joined by |, a sequence of a class, or an annotated type of `pointset.configuration`.
+    """
+    if get_origin(kind) is Sequence:
+        (part,) = get_args(kind)
+        listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+        if not listed or not all(_is(one, part) for one in value):
+            raise InputError(f"{name} must be a list, each {_words(part)}, got {_told(value)}")
+    elif not isinstance(kind, type | UnionType):
+        check(name, value, kind)
+    elif not _is(value, kind):
+        named = kind is nn.Module and isinstance(value, str)
+        made = f": make it with pointset.create_model({quoted(value)})" if named else ""
+        raise InputError(f"{name} must be {_words(kind)}, got {_told(value)}{made}")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """As isinstance, but numbers of numpy are whole numbers, and True is none."""
+    if isinstance(value, bool | numbers.Integral) and kind not in (bool, float):
+        return not isinstance(value, bool) and (kind is int or int in get_args(kind))
+    return isinstance(value, numbers.Real if kind is float else kind)
+
+
+def _words(kind: Any) -> str:
+    if kind == str | Path:
+        return "a path"
+    parts = get_args(kind) or (kind,)
+    return " or ".join(
+        "None" if part is NoneType else WORDS.get(part.__name__, f"of type {part.__name__}") for part in parts
+    )
+
+
+def _told(value: Any) -> str:
+    return quoted(value) if isinstance(value, str | int | float) else described(value)
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:

@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 
 Axis = Literal["y", "z"]
 
@@ -140,6 +141,7 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
 }
 
 
+@takes(names=Sequence[str])
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     """Augmentations with their published defaults, such as ("scale", "jitter", "rotate-up"), in that order.
 

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pointset.configuration import Count
 from pointset.data.augment import Augmentation
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
-from pointset.errors import PointsetError
+from pointset.inputs import takes
 
 
 class Batch(NamedTuple):
@@ -25,6 +26,7 @@ class Batch(NamedTuple):
     """int64 [B]."""
 
 
+@takes(dataset=PointSets, batch_size=Count)
 def batches(
     dataset: PointSets, batch_size: int, *, seed: int, epoch: int, augment: Augmentation | None = None
 ) -> Iterator[Batch]:
@@ -33,7 +35,6 @@ def batches(
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be run again
     to the last bit. The last batch may be shorter. Sets of several sizes are padded to the largest of their batch.
     """
-    _check(batch_size)
     generator = epoch_generator(seed, epoch)
     for rows in torch.randperm(len(dataset), generator=generator).split(batch_size):
         with one_thread():
@@ -43,9 +44,9 @@ def batches(
         yield Batch(points, mask, dataset.labels[rows])
 
 
+@takes(dataset=PointSets, batch_size=Count)
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
     """The evaluation view: every shape once, in order, each as its fixed seeded subset."""
-    _check(batch_size)
     whole, sizes = dataset.mask, dataset.sizes
     for rows in torch.arange(len(dataset)).split(batch_size):
         part = slice(int(rows[0]), int(rows[-1]) + 1)
@@ -75,8 +76,3 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
     """Items of `PointSets` side by side, padded where sizes differ: `DataLoader(sets, collate_fn=collate)`."""
     points, mask = pad_sets([points for points, _ in items])
     return Batch(points, mask, torch.tensor([label for _, label in items]))
-
-
-def _check(batch_size: int) -> None:
-    if batch_size < 1:
-        raise PointsetError(f"batch_size must be at least 1, got {batch_size}")

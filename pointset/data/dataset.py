@@ -22,6 +22,7 @@ from pointset.data.pools.build import SPLITS
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import load_pool
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.inputs import check_kind
 
 
 def load_dataset(
@@ -60,6 +61,9 @@ def load_dataset(
         UnreadableShapesError: shapes cannot be used; all were tried, and `failures` names them.
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is wrong.
     """
+    check_kind("split", split, str)
+    if classes is not None:
+        check_kind("classes", classes, Sequence[str])
     chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})
     return load_split(name_or_folder, split, chosen, normals=normals, classes=classes, progress=progress)
 

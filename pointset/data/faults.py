@@ -1,21 +1,12 @@
-"""What no model can make something of: no data set, and shapes that are not finite or far too large."""
-
-from typing import Any
+"""What no model can make something of: shapes that are not finite or far too large."""
 
 import numpy as np
 
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
-from pointset.inputs import InputError, described
 
 LARGEST = 1e4
 """Of coordinates that a model may be expected to train on without a normalisation."""
-
-
-def check_sets(data: Any, name: str = "data") -> None:
-    """Refuse, with an InputError, what is no data set of this package, such as a tensor of points."""
-    if not isinstance(data, PointSets):
-        raise InputError(f"{name} must be sets, as pointset.load_dataset loads them, got {described(data)}")
 
 
 def first_fault(sets: PointSets) -> str:

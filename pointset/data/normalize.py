@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
-from pointset.inputs import InputError, described, is_mask, mask_error
+from pointset.inputs import InputError, described, is_mask, mask_error, takes
 
 ROWS = 65_536
 """Points of a cloud in pieces that are normalised at a time."""
@@ -23,6 +23,7 @@ ROWS = 65_536
 Points = Callable[[], Iterator[Float[Tensor, "n 3"]]]
 
 
+@takes(how=str)
 def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
     """Normalise every cloud of a batch on its own.
 
@@ -47,6 +48,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
     return change(points, mask)
 
 
+@takes(how=str)
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
     """What `normalize_points` makes of a whole cloud, piece by piece.
 

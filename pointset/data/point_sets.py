@@ -19,6 +19,7 @@ from pointset.data.options import DataOptions
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.ragged import pad_rows
 from pointset.errors import PointsetError, quoted
+from pointset.inputs import check_kind
 
 __all__ = ["PointSets", "Pool"]
 
@@ -59,6 +60,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the sets would have more points than any shape of the pool.
         """
+        check_kind("pool", pool, Pool)
+        check_kind("options", options, DataOptions)
         _require_points(pool, options.points, name or "the data", split)
         self.source_pool, self.options = pool, options
         self.name, self.source, self.split = name, source or name, split
@@ -250,6 +253,7 @@ def _require_points(pool: Pool, points: int, name: str, split: str) -> None:
 
 
 def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
+    check_kind("fraction", fraction, float)
     if not 0.0 < fraction < 1.0:
         raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
     rng = np.random.default_rng((seed, _VALIDATION_STREAM))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 
 
 def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
@@ -21,6 +22,7 @@ def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tenso
     return torch.from_numpy(padded), torch.from_numpy(mask)
 
 
+@takes(sets=Sequence[Tensor])
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     """Lay sets of several sizes side by side.
 

@@ -11,11 +11,13 @@ from typing import Literal, overload
 
 import numpy as np
 
+from pointset.configuration import Count
 from pointset.data.files.float32 import float32_fault
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
 """Uniform points drawn for each one that a sampler returns."""
@@ -29,6 +31,7 @@ def sample_points(
 def sample_points(
     mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: Literal[True]
 ) -> tuple[np.ndarray, np.ndarray]: ...
+@takes(mesh=Mesh, n=Count)
 def sample_points(
     mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: bool = False
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -74,6 +77,7 @@ def sample_points(
     return (points, _directions(crosses.T[faces]).astype(np.float32, order="C")) if normals else points
 
 
+@takes(points=np.ndarray, n=int)
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:
     """Choose n of the points [N, 3] of a cloud.
 

@@ -9,13 +9,14 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import nn
 
+from pointset.configuration import Count
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
-from pointset.data.faults import check_sets, first_fault
+from pointset.data.faults import first_fault
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, probabilities, reliability
 from pointset.evaluation.unpadded import logits_of
-from pointset.inputs import check_module
+from pointset.inputs import takes
 from pointset.nn.modes import in_evaluation_mode
 
 
@@ -98,6 +99,7 @@ class Evaluation:
         }
 
 
+@takes(model=nn.Module, data=PointSets, batch_size=Count)
 def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
     """Run a classifier over the fixed subsets of a data set, on the model's own device.
 
@@ -109,13 +111,11 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     Raises:
         PointsetError: the model has another number of classes than the data, or a shape's logits are not finite.
     """
-    check_module(model)
-    check_sets(data)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    if not len(data):
+        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     with torch.inference_mode(), in_evaluation_mode(model):
         logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(data, batch_size)]
-    if not logits:
-        raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     stacked = torch.cat(logits).numpy()
     if stacked.shape[1] != len(data.classes):
         raise PointsetError(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.inputs import InputError, as_mask, as_points, check_module, described
+from pointset.inputs import InputError, as_mask, as_points, check_kind, described, takes
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.modes import in_evaluation_mode
@@ -127,6 +127,7 @@ class AttentionMap:
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
 
 
+@takes(model=nn.Module)
 def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once and return one map per attention in it, in the order of the computation.
 
@@ -141,7 +142,6 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     Raises:
         PointsetError: the model has no attention, or points or mask do not fit it.
     """
-    check_module(model)
     attentions = dict(_attentions(model))
     if not attentions:
         parts = ", ".join(part.name for part in attending())
@@ -165,6 +165,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     return maps
 
 
+@takes(maps=Sequence[AttentionMap], layer=str | None, kind=str | None)
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
     """The map of a layer, or the only one of a kind.
 
@@ -191,7 +192,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
     Raises:
         InputError: points or mask do not fit the model.
     """
-    check_module(model)
+    check_kind("model", model, nn.Module)
     width = getattr(model, "inputs", getattr(points, "shape", [3])[-1])
     found = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
     if found.dim() not in (2, 3):
@@ -207,7 +208,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
     """One cloud [n, inputs], n at least `least`, as a model takes it; see `as_clouds`."""
-    check_module(model)
+    check_kind("model", model, nn.Module)
     width = getattr(model, "inputs", 3)
     shape = getattr(points, "shape", None)
     if shape is None or len(shape) != 2 or shape[0] < least:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from pointset.configuration import Count
 from pointset.errors import PointsetError
 from pointset.explain.maps import as_cloud_of
+from pointset.inputs import takes
 from pointset.nn.modes import in_evaluation_mode
 
 
@@ -26,6 +28,7 @@ class Occlusion:
     """Points removed at once."""
 
 
+@takes(label=int | None, neighbours=int | None, batch_size=Count)
 def occlusion_influence(
     model: nn.Module,
     points: Tensor,

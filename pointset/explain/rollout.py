@@ -9,8 +9,10 @@ from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
+from pointset.inputs import takes
 
 
+@takes(maps=Sequence[AttentionMap])
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
 

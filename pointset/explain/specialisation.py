@@ -10,11 +10,13 @@ import torch
 from tabulate import tabulate
 from torch import Tensor, nn
 
+from pointset.configuration import Count
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import epoch_generator
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap, attention_maps, find_map
+from pointset.inputs import takes
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
@@ -68,6 +70,7 @@ class Specialisation:
         return tabulate(lines, ["measure", *columns, "meaning"], tablefmt=style, disable_numparse=True)
 
 
+@takes(model=nn.Module, sets=PointSets, layer=str | None, per_class=Count, batch_size=Count)
 def specialisation(
     model: nn.Module,
     sets: PointSets,

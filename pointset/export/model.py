@@ -17,9 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pointset.configuration import Count
 from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
+from pointset.inputs import takes
 from pointset.runs.atomic import write_atomically
 from pointset.runs.threads import torch_threads
 from pointset.training.checkpoints import describe_model
@@ -75,6 +77,7 @@ class Latency:
     exported_ms: float
 
 
+@takes(model=nn.Module, path=str | Path, description=dict | None)
 def export_model(
     model: nn.Module, path: str | Path, *, mask: bool = False, description: dict[str, Any] | None = None
 ) -> Agreement:
@@ -151,6 +154,7 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     }
 
 
+@takes(model=nn.Module, path=str | Path, sizes=Sequence[int], repeats=Count, threads=Count)
 def compare_latency(
     model: nn.Module,
     path: str | Path,

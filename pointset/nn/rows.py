@@ -1,13 +1,15 @@
 """What a block can take: asked where it is entered, so that a wrong shape is told in its own words."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from pointset.inputs import InputError, described, mask_error
-from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.packing import Packed
 
 
-def check_rows(X: Tensor, layout: Layout | None, weight: Tensor, letter: str = "X") -> None:
+def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
     """Refuse rows that a weight cannot be multiplied with, and a mask of other rows.
 
     Args:
@@ -31,7 +33,7 @@ def check_rows(X: Tensor, layout: Layout | None, weight: Tensor, letter: str = "
     check_mask(X, layout)
 
 
-def check_mask(X: Tensor, layout: Layout | None) -> None:
+def check_mask(X: Tensor, layout: Any) -> None:
     """Refuse, with an InputError, a mask that is not bool [B, n] for rows [B, n, d]."""
     if layout is None or isinstance(layout, Packed):
         return

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 from pointset.nn.blocks import ISAB, PMA
 from pointset.streaming.chains import chain_of
 from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
@@ -51,6 +52,7 @@ class StreamedMap:
         return self.weights * self.points
 
 
+@takes(model=nn.Module, top=int, bins=int)
 def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: int = 34) -> list[StreamedMap]:
     """Go through a cloud of any size and say what its inducing points and seeds look at, in constant memory.
 

@@ -10,6 +10,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.inputs import takes
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.tasks.registry import task_from_file
@@ -77,6 +78,7 @@ def compare(
     return run_experiment(experiment, out, Workers(workers, backend, scheduler), progress=progress, report=report)
 
 
+@takes(path=str | Path)
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     """Read an experiment from a TOML file; see `pointset.comparison.experiment` for what stands in it.
 

@@ -20,6 +20,7 @@ from safetensors.torch import load as load_tensors
 from torch import nn
 
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_told, sync, sync_folder
 from pointset.runs.claims import claim, owned, read_description
@@ -188,6 +189,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
     }
 
 
+@takes(path=str | Path)
 def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     """Build the trained model of a finished run.
 

@@ -23,9 +23,8 @@ from tqdm.auto import tqdm
 
 from pointset.configuration import check_seed
 from pointset.data.dataset import PointSets
-from pointset.data.faults import check_sets
 from pointset.errors import PointsetError
-from pointset.inputs import check_module
+from pointset.inputs import takes
 from pointset.runs.provenance import origin
 from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model, load_weights
 from pointset.training.devices import find_device, seeded_dropout
@@ -54,6 +53,7 @@ class Fitted:
         return float(sum(row["seconds"] for row in self.history))
 
 
+@takes(model=nn.Module, train=PointSets, recipe=Recipe | None)
 def fit(
     model: nn.Module,
     train: PointSets,
@@ -82,8 +82,6 @@ def fit(
     """
     recipe = recipe or Recipe()
     check_seed(seed)
-    check_module(model)
-    check_sets(train, "train")
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
     return fit_objective(model, objective, recipe, description, seed=seed, run=run, progress=progress)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pointset.data.files.meshes import Mesh
 from pointset.explain.maps import AttentionMap
+from pointset.inputs import takes
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Up, z_to_y
 from pointset.viz.color import Scale, colors_of, scale_for
@@ -21,6 +22,7 @@ from pointset.viz.writing import checked_suffix
 SUFFIXES = (".ply", ".glb")
 
 
+@takes(attention=AttentionMap)
 def export_cloud(
     attention: AttentionMap,
     points: Any,
@@ -56,6 +58,7 @@ def export_cloud(
     return _exported(trimesh.Scene([made]) if suffix == "glb" else made, path, suffix)
 
 
+@takes(attention=AttentionMap, mesh=Mesh)
 def export_surface(
     attention: AttentionMap,
     points: Any,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
+from pointset.inputs import check_kind
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import HOLLOW, ramp, scale_for
@@ -108,6 +109,7 @@ def make_page(
     """
     cloud, camera = as_cloud(points), camera or Camera()
     given = list(maps) if isinstance(maps, Sequence) else [maps]
+    check_kind("maps", given, Sequence[AttentionMap])
     shown = [attention for attention in given if attention.points_are != "neither"]
     first = _first(shown, layer)
     every = [point_rows(attention, cloud) for attention in shown]

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
+from pointset.inputs import takes
 from pointset.viz.camera import Camera
 from pointset.viz.color import scale_for
 from pointset.viz.grid import Grid, Line, Panel
@@ -26,6 +27,7 @@ NUMBERS = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
+@takes(attention=AttentionMap)
 def draw_map(
     attention: AttentionMap,
     points: Any,
@@ -52,6 +54,7 @@ def draw_map(
     return sheet.picture
 
 
+@takes(attention=AttentionMap)
 def draw_maps(
     attention: AttentionMap,
     points: Any,
@@ -111,6 +114,7 @@ def draw_maps(
     return sheet.picture
 
 
+@takes(reads=AttentionMap, writes=AttentionMap)
 def draw_reads_and_writes(
     reads: AttentionMap,
     writes: AttentionMap,
@@ -157,6 +161,7 @@ def draw_reads_and_writes(
     return sheet.picture
 
 
+@takes(maps=Sequence[AttentionMap])
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any],

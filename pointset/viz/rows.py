@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist
 from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
+from pointset.inputs import InputError, described
 
 ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
 MEANINGS = {
@@ -134,7 +135,10 @@ def as_cloud(points: Any) -> NDArray[np.float64]:
     """
     if hasattr(points, "detach"):
         points = points.detach().cpu()
-    cloud = np.asarray(points, dtype=np.float64)
+    try:
+        cloud = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"points must be one cloud [n, 3] of numbers, got {described(points)}") from error
     if cloud.ndim != 2 or cloud.shape[1] != 3:
         raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")
     if not len(cloud):

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from pointset.configuration import check_seed
+from pointset.configuration import Count, check_seed
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 from pointset.nn.dropout import Dropout
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.norms import is_norm
@@ -48,6 +49,7 @@ class Body:
     """Of the pooled rows of a set, laid side by side."""
 
 
+@takes(name=str, classes=Count, inputs=Count)
 def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0, **options: Any) -> nn.Module:
     """Build a classifier of point sets by name.
 

@@ -4,54 +4,60 @@ import pytest
 import torch
 
 from pointset.inputs import InputError
-from pointset.nn import ISAB, MAB, PMA, SAB, EquivariantLayer, LayerNorm, MaxPool, Multihead, SetNorm
+from pointset.nn import ISAB, MAB, PMA, SAB, EquivariantLayer, LayerNorm, Multihead, SetNorm
 from pointset.nn.fast.packing import Packed
-from pointset.nn.norms import BatchNorm
+from pointset.nn.rows import check_rows
 
-X = torch.zeros(2, 7, 3)
-WRONG_MASK = torch.ones(2, 6, dtype=torch.bool)
+X = torch.zeros(2, 7, 4)
 MASK = r"mask must be bool \[2, 7\].* got "
 
 
 @pytest.mark.parametrize("make", [SAB, ISAB, EquivariantLayer, lambda d, _: PMA(d), lambda d, _: SetNorm(d)])
 @pytest.mark.parametrize(
-    ("width", "rows", "layout", "words"),
+    ("width", "rows", "words"),
     [
-        (8, X, None, r"[XZ] must be \[B, n, 8\], got float32 \[2, 7, 3\]"),
-        (3, X[0], None, r"[XZ] must be \[B, n, 3\], got float32 \[7, 3\]"),
-        (3, X, Packed((7, 7)), r"[XZ] must be \[N, 3\], got float32 \[2, 7, 3\]"),
-        (3, X.double(), None, r"[XZ] is float64 \[2, 7, 3\] and the block computes in float32"),
-        (3, X, WRONG_MASK, MASK + r"bool \[2, 6\]"),
+        (8, X, r"[XZ] must be \[B, n, 8\], got float32 \[2, 7, 4\]"),
+        (4, X[0], r"[XZ] must be \[B, n, 4\], got float32 \[7, 4\]"),
+        (4, X.double(), r"[XZ] is float64 \[2, 7, 4\] and the block computes in float32"),
     ],
 )
-def test_rows_and_masks_of_other_shapes_are_told(make, width, rows, layout, words):
-    block = make(width, 12)
+def test_rows_that_a_block_cannot_take_are_told_with_their_shape(make, width, rows, words):
     with pytest.raises(InputError, match=words):
-        block(rows, layout)
+        make(width, 12)(rows)
 
 
-@pytest.mark.parametrize("block", [MaxPool(), BatchNorm(3), SetNorm(3)])
-def test_a_mask_of_another_shape_is_told_by_poolings_and_norms(block):
-    with pytest.raises(InputError, match=MASK + r"bool \[2, 6\]"):
-        block(X, WRONG_MASK)
+@pytest.mark.parametrize(
+    ("rows", "layout", "words"),
+    [
+        (X, torch.ones(2, 6, dtype=torch.bool), MASK + r"bool \[2, 6\]"),
+        (X, torch.ones(2, 7), MASK + r"float32 \[2, 7\]"),
+        (X, [True] * 7, MASK + "list"),
+        (X, Packed((7, 7)), r"X must be \[N, 4\], got float32 \[2, 7, 4\]"),
+        ([[1.0]], None, r"X must be \[B, n, 4\], got list"),
+    ],
+)
+def test_masks_of_other_rows_are_told(rows, layout, words):
+    """Asked of the check itself: in tests the annotations of the blocks speak first."""
+    with pytest.raises(InputError, match=words):
+        check_rows(rows, layout, torch.zeros(5, 4))
 
 
 @pytest.mark.parametrize("make", [MAB, Multihead])
 @pytest.mark.parametrize(
     ("queries", "keys", "words"),
     [
-        (torch.zeros(2, 5, 4), X, r"X must be \[B, n, 8\], got float32 \[2, 5, 4\]"),
-        (torch.zeros(2, 5, 8), torch.zeros(2, 7, 4), r"Y must be \[B, n, 3\], got float32 \[2, 7, 4\]"),
-        (torch.zeros(4, 5, 8), X, r"as many sets.* float32 \[4, 5, 8\] and float32 \[2, 7, 3\]"),
+        (torch.zeros(2, 5, 3), X, r"X must be \[B, n, 8\], got float32 \[2, 5, 3\]"),
+        (torch.zeros(2, 5, 8), torch.zeros(2, 7, 3), r"Y must be \[B, n, 4\], got float32 \[2, 7, 3\]"),
+        (torch.zeros(4, 5, 8), X, r"as many sets.* float32 \[4, 5, 8\] and float32 \[2, 7, 4\]"),
     ],
 )
 def test_queries_and_keys_that_do_not_fit_are_told_apart(make, queries, keys, words):
     with pytest.raises(InputError, match=words):
-        make(8, 3, 12)(queries, keys)
+        make(8, 4, 12)(queries, keys)
 
 
 def test_mixed_precision_may_give_other_types():
-    block = SAB(3, 8)
+    block = SAB(4, 8)
     with torch.autocast("cpu", torch.bfloat16):
         assert block(X.bfloat16()).shape == (2, 7, 8)
-    assert LayerNorm(3)(X).shape == X.shape
+    assert LayerNorm(4)(X).shape == X.shape

@@ -8,7 +8,9 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Generator, Tensor
 
+from pointset.configuration import check
 from pointset.errors import PointsetError, quoted
+from pointset.inputs import takes
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
@@ -64,10 +66,16 @@ def corruption(
 
 
 def list_corruptions(family: Family | None = None) -> list[str]:
-    """Names of all corruptions, or of one family ("density", "noise", "transformation", "dropout"), sorted."""
+    """Names of all corruptions, or of one family ("density", "noise", "transformation", "dropout"), sorted.
+
+    Raises:
+        PointsetError: there is no such family.
+    """
+    check("family", family, Family | None)
     return sorted(name for name, found in CORRUPTIONS.items() if family in (None, found.family))
 
 
+@takes(name=str, severity=int)
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     """A corruption by name, and the level of one of its severities.
 
@@ -84,6 +92,7 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
     return found, found.levels[int(severity) - 1]
 
 
+@takes(points=Tensor, name=str, severity=int, generator=Generator)
 def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator: Generator) -> Float[Tensor, "B m 3"]:
     """Corrupt every cloud of a batch on its own.
 

@@ -1,0 +1,134 @@
+"""What public functions are given by mistake is told in one sentence, with its type and shape."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.configuration import Count
+from pointset.data.augment import augmentation_from_names
+from pointset.data.batches import batches, fixed_batches
+from pointset.data.options import DataOptions
+from pointset.data.point_sets import PointSets, Pool
+from pointset.data.ragged import pad_sets
+from pointset.data.sampling import downsample, sample_points
+from pointset.errors import PointsetError
+from pointset.evaluation.corruptions import corrupt, list_corruptions
+from pointset.evaluation.robustness import accuracy_by_size, corrupted_sets, robustness
+from pointset.explain.critical_points import critical_points
+from pointset.explain.occlusion import occlusion_influence
+from pointset.explain.rollout import rollout
+from pointset.explain.specialisation import specialisation
+from pointset.inputs import InputError, described, takes
+from pointset.viz import draw_map, export_cloud, make_page
+
+MODEL = pointset.create_model("rff-max", classes=3, dim=8)
+CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
+SETS = PointSets(
+    Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), DataOptions(points=4)
+)
+GENERATOR = torch.Generator()
+
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "evaluate, a name": (lambda: pointset.evaluate("rff-max", SETS), r"model .*torch module.*'rff-max'.*create_model"),
+    "evaluate, a tensor": (lambda: pointset.evaluate(MODEL, BATCH), r"data must be sets.* got float32 \[2, 5, 3\]"),
+    "evaluate, no shapes": (lambda: pointset.evaluate(MODEL, SETS.subset([])), "no shape to evaluate on"),
+    "evaluate, 4 inputs": (
+        lambda: pointset.evaluate(pointset.create_model("rff-max", 3, inputs=4), SETS),
+        r"points must be \[B, n, 4\], got float32 \[3, 4, 3\]",
+    ),
+    "evaluate, a batch of 0": (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size .*at least 1, got 0"),
+    "fit, a dict": (
+        lambda: pointset.fit(MODEL, SETS, {"epochs": 1}),
+        "recipe must be of type Recipe or None, got dict",
+    ),
+    "robustness": (lambda: robustness(MODEL, BATCH), "data must be sets"),
+    "robustness, a name": (lambda: robustness(MODEL, SETS, "shear"), "names must be a list, each text, got 'shear'"),
+    "robustness, text": (lambda: robustness(MODEL, SETS, ["shear"], "1"), "severities must be a list, each a whole"),
+    "sizes": (lambda: accuracy_by_size(MODEL, SETS, 5), "sizes must be a list, each a whole number, got 5"),
+    "corrupted sets": (lambda: corrupted_sets(BATCH, "shear", 1), "data must be sets"),
+    "corrupt, an array": (lambda: corrupt(BATCH.numpy(), "shear", 1, GENERATOR), r"points .*got float32 \[2, 5, 3\]"),
+    "corrupt, a seed": (lambda: corrupt(BATCH, "shear", 1, 5), "generator must be of type Generator, got 5"),
+    "corruptions": (lambda: list_corruptions("foo"), "family must be one of 'density', 'noise'.*got 'foo'"),
+    "maps, a name": (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model must be a torch module"),
+    "find_map": (lambda: pointset.find_map([1], kind="reads"), "maps must be a list, each an attention map.*got list"),
+    "rollout": (lambda: rollout(CLOUD), "maps must be a list, each an attention map.*got float32"),
+    "critical points": (lambda: critical_points(MODEL, BATCH), r"one cloud \[n, 3\].*got float32 \[2, 5, 3\]"),
+    "occlusion": (lambda: occlusion_influence(MODEL, CLOUD, "chair"), "label must be a whole number.*got 'chair'"),
+    "specialisation": (lambda: specialisation(MODEL, BATCH), "sets must be sets, as load_dataset"),
+    "export, a name": (lambda: pointset.export_model("rff-max", "x.pt2"), "model must be a torch module"),
+    "export, no path": (lambda: pointset.export_model(MODEL, 5), "path must be a path, got 5"),
+    "stream": (lambda: pointset.stream_attention("isab4-pma", CLOUD), "model must be a torch module"),
+    "a run": (lambda: pointset.load_run(None), "path must be a path, got None"),
+    "an experiment": (lambda: pointset.read_experiment({}), "path must be a path, got dict"),
+    "no model": (lambda: pointset.create_model(None), "name must be text, got None"),
+    "classes": (lambda: pointset.create_model("rff-max", classes="x"), "classes must be .*at least 1, got 'x'"),
+    "inputs": (lambda: pointset.create_model("rff-max", inputs=0), "inputs must be .*at least 1, got 0"),
+    "a pooling": (
+        lambda: pointset.register_pooling("mine")(5),
+        "pooling 'mine' must be a class or a function, got int",
+    ),
+    "a split": (lambda: pointset.load_dataset("shapes10", 5), "split must be text, got 5"),
+    "classes of data": (lambda: pointset.load_dataset("shapes10", classes="car"), "classes must be a list.*'car'"),
+    "a pool": (lambda: PointSets(BATCH, DataOptions(points=2)), "pool must be of type Pool, got float32"),
+    "a share": (lambda: SETS.split_validation("x", 0), "fraction must be a number, got 'x'"),
+    "batches": (lambda: next(batches(BATCH, 4, seed=0, epoch=0)), "dataset must be sets"),
+    "fixed batches": (lambda: next(fixed_batches(SETS, 2.5)), "batch_size must be a whole number.*got 2.5"),
+    "sets": (lambda: pad_sets(5), "sets must be a list, each of type Tensor, got 5"),
+    "a mesh": (lambda: sample_points(CLOUD, 3, seed=0), "mesh must be a mesh.*got float32"),
+    "points": (lambda: sample_points(None, 3, seed=0), "mesh must be a mesh.*got None"),
+    "a cloud": (lambda: downsample(CLOUD, 2, seed=0), "points must be of type ndarray, got float32"),
+    "augmentations": (lambda: augmentation_from_names("jitter"), "names must be a list, each text, got 'jitter'"),
+    "symmetry": (lambda: pointset.check_symmetry(MODEL, sizes=5), "sizes must be a list.*got 5"),
+    "a picture": (lambda: draw_map(CLOUD, CLOUD), "attention must be an attention map.*got float32"),
+    "a page": (lambda: make_page([5], CLOUD), "maps must be a list, each an attention map"),
+    "a 3D file": (lambda: export_cloud(None, CLOUD, "x.ply"), "attention must be an attention map.*got None"),
+}
+
+
+@pytest.mark.parametrize(("mistake", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_told_in_one_sentence(mistake: Callable[[], Any], words: str) -> None:
+    with pytest.raises(PointsetError, match=words) as told:
+        mistake()
+    assert "\n" not in str(told.value)
+
+
+@takes(model=nn.Module, count=Count, path=str | Path, sizes=list)
+def entered(model: Any, count: Any = 1, path: Any = "x", sizes: Any = ()) -> tuple[Any, ...]:
+    """A function to be entered."""
+    return model, count, path, sizes
+
+
+def test_what_is_not_given_is_not_checked_and_numbers_of_numpy_are_numbers() -> None:
+    assert entered.__doc__ == "A function to be entered."
+    assert entered(MODEL, count=np.int64(3)) == (MODEL, 3, "x", ())
+    assert entered(MODEL, path=Path("y"))[2] == Path("y")
+    for mistake in ({"count": True}, {"count": 1.5}, {"path": 5}, {"sizes": (1,)}):
+        with pytest.raises(PointsetError, match=next(iter(mistake))):
+            entered(MODEL, **mistake)
+    with pytest.raises(TypeError, match="missing"):
+        entered()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (torch.zeros(2, 3), "float32 [2, 3]"),
+        (np.zeros((2, 3)), "float64 [2, 3]"),
+        (np.zeros(4, ">i2"), ">i2 [4]"),
+        ([1], "list"),
+        (None, "None"),
+    ],
+)
+def test_values_are_described_by_type_and_shape(value: Any, words: str) -> None:
+    assert described(value) == words
+
+
+def test_a_refused_input_is_both_kinds_of_error() -> None:
+    assert issubclass(InputError, PointsetError)
+    assert issubclass(InputError, ValueError)
