@@ -8,6 +8,9 @@ from torch import Tensor
 from pointset.inputs import InputError, described, mask_error
 from pointset.nn.fast.packing import Packed
 
+LOWER = (torch.float32, torch.bfloat16, torch.float16)
+"""What mixed precision converts by itself."""
+
 
 def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
     """Refuse rows that a weight cannot be multiplied with, and a mask of other rows.
@@ -25,7 +28,7 @@ def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
     packed = isinstance(layout, Packed)
     if not isinstance(X, Tensor) or X.dim() != (2 if packed else 3) or X.shape[-1] != width:
         raise InputError(f"{letter} must be {'[N' if packed else '[B, n'}, {width}], got {described(X)}")
-    if X.dtype != weight.dtype and not (X.is_floating_point() and torch.is_autocast_enabled(X.device.type)):
+    if X.dtype != weight.dtype and not (X.dtype in LOWER and torch.is_autocast_enabled(X.device.type)):
         wanted = str(weight.dtype).removeprefix("torch.")
         raise InputError(
             f"{letter} is {described(X)} and the block computes in {wanted}: give {letter}.to(torch.{wanted})"

@@ -11,6 +11,7 @@ from pointset.inputs import InputError, as_mask, as_points, described
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
+from pointset.nn.rows import LOWER
 from pointset.streaming.chains import Chain, chain_of, chain_of_parts
 from pointset.streaming.logits import stream_logits
 
@@ -20,7 +21,27 @@ MaskLike = Any
 """bool [B, n], or [n] of one cloud; None when all points are real."""
 
 
-class SetClassifier(nn.Module):
+class Classifier(nn.Module):
+    """What the classifiers share: what they take for points."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.computes_in: torch.dtype | None = None
+        """Of the weights, known beforehand: looking for a parameter takes a tenth of a tiny model's time."""
+
+    def _apply(self, *given: Any, **options: Any) -> "Classifier":
+        """As every module, when it is moved or gets another type."""
+        super()._apply(*given, **options)
+        self.settle()
+        return self
+
+    def settle(self) -> None:
+        """Look for the type of the weights."""
+        self.computes_in = next((parameter.dtype for parameter in self.parameters()), None)
+
+
+class SetClassifier(Classifier):
     """logits = head(pool(encoder(X))): invariant to the order of the rows, for sets of any size.
 
     Attributes:
@@ -31,11 +52,11 @@ class SetClassifier(nn.Module):
     """
 
     def __init__(self, encoder: list[nn.Module], pool: nn.Module, head: nn.Module, inputs: int = 3) -> None:
-        super().__init__()
-        self.inputs = inputs
+        super().__init__(inputs)
         self.encoder = nn.ModuleList(encoder)
         self.pool = pool
         self.head = head
+        self.settle()
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes].
@@ -97,13 +118,13 @@ class SetClassifier(nn.Module):
         return points
 
 
-class PackedClassifier(nn.Module):
+class PackedClassifier(Classifier):
     """A context model with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
-        super().__init__()
-        self.inputs = inputs
+        super().__init__(inputs)
         self.model = model
+        self.settle()
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]; see `SetClassifier.forward`."""
@@ -128,30 +149,30 @@ def _(model: PackedClassifier) -> Chain:
     return chain_of(model.model)
 
 
-def checked(points: Any, mask: Any, inputs: int, model: nn.Module | None = None) -> tuple[Tensor, Tensor | None]:
+def checked(points: Any, mask: Any, inputs: int, model: Classifier | None = None) -> tuple[Tensor, Tensor | None]:
     """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
-    like = None if model is None else next(model.parameters(), None)
-    if not _fit(points, mask, inputs, like):
-        points, mask = _converted(points, mask, inputs, like)
+    if not _fit(points, mask, inputs, None if model is None else model.computes_in):
+        points, mask = _converted(points, mask, inputs, None if model is None else next(model.parameters(), None))
     if points.shape[1] == 0:
         points = points.new_zeros(points.shape[0], 1, inputs)
         mask = torch.zeros(points.shape[:2], dtype=torch.bool, device=points.device)
     return zero_padding(points, mask), mask
 
 
-def _fit(points: Any, mask: Any, inputs: int, like: Tensor | None) -> bool:
+def _fit(points: Any, mask: Any, inputs: int, wanted: torch.dtype | None) -> bool:
     """True for what a model takes as it is: asked at every step, so it is short."""
     return (
         isinstance(points, Tensor)
         and points.dim() == 3
         and points.shape[2] == inputs
-        and (points.is_floating_point() if like is None else points.dtype == like.dtype or _casts(points))
+        and (points.dtype == wanted or (points.is_floating_point() if wanted is None else _casts(points)))
         and (mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:2]))
     )
 
 
 def _casts(points: Tensor) -> bool:
-    return points.is_floating_point() and torch.is_autocast_enabled(points.device.type)
+    """True under mixed precision, which leaves double precision alone."""
+    return points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
 
 
 def _converted(points: Any, mask: Any, inputs: int, like: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -163,7 +184,7 @@ def _converted(points: Any, mask: Any, inputs: int, like: Tensor | None) -> tupl
 
 
 def checked_packed(
-    points: Any, batch: Any, sets: int | None, inputs: int, model: nn.Module | None = None
+    points: Any, batch: Any, sets: int | None, inputs: int, model: Classifier | None = None
 ) -> tuple[Tensor, Packed]:
     """Points of sets laid end to end and how they lie, or an error that shows the shapes."""
     like = None if model is None else next(model.parameters(), None)
