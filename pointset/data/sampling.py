@@ -53,8 +53,6 @@ def sample_points(
         MeshError: the mesh has no area, or float32 cannot hold its points.
         PointsetError: another argument is wrong, or Open3D is missing.
     """
-    if n < 1:
-        raise PointsetError(f"n must be at least 1 point, got {n}")
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
     if sampler not in SAMPLERS:

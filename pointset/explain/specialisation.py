@@ -102,8 +102,6 @@ def specialisation(
         PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
             `batch_size` is below 1.
     """
-    if batch_size < 1:
-        raise PointsetError(f"batch_size must be at least 1, got {batch_size}")
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]
     mask = None if sets.mask is None else sets.mask[rows]

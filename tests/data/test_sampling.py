@@ -246,7 +246,7 @@ def test_farthest_points_of_copies_are_chosen_once_each() -> None:
 @pytest.mark.parametrize(
     ("n", "options", "words"),
     [
-        (0, {}, "n must be at least 1 point, got 0"),
+        (0, {}, "n must be .* at least 1, got 0"),
         (-3, {}, "got -3"),
         (1, {"seed": -1}, "seed .*got -1"),
         (1, {"sampler": "even"}, "uniform, fps, poisson, got 'even'"),
