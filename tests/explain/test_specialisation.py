@@ -118,7 +118,7 @@ def test_the_size_of_a_batch_changes_nothing(which, request):
     assert max(runs[:-2]) == 4
     for name in DESCRIPTIONS:
         torch.testing.assert_close(few.measures[name], many.measures[name], atol=1e-5, rtol=1e-4)
-    with pytest.raises(PointsetError, match="batch_size must be .* at least 1, got 0"):
+    with pytest.raises(PointsetError, match=r"batch_size must be .* at least 1, got 0"):
         specialisation(model, data, batch_size=0)
 
 
