@@ -71,7 +71,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "inputs": (lambda: pointset.create_model("rff-max", inputs=0), "inputs must be .*at least 1, got 0"),
     "a pooling": (
         lambda: pointset.register_pooling("mine")(5),
-        "pooling 'mine' must be a class or a function, got int",
+        "pooling 'mine' must be a class or a function, got 5",
     ),
     "a split": (lambda: pointset.load_dataset("shapes10", 5), "split must be text, got 5"),
     "classes of data": (lambda: pointset.load_dataset("shapes10", classes="car"), "classes must be a list.*'car'"),
