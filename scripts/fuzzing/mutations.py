@@ -52,6 +52,27 @@ def edit_line(change: Callable[[list[bytes], Random], list[bytes]]) -> Mutation:
     return mutate
 
 
+def edit_alike(change: Callable[[list[bytes], Random], list[bytes]]) -> Mutation:
+    """A mutation of the same word in all lines that have as many words and the same keyword."""
+
+    def mutate(content: bytes, random: Random) -> bytes:
+        lines, row = some_line(content, random)
+        like, seed = alike(lines[row]), random.random()
+        for place, line in enumerate(lines):
+            if alike(line) == like:
+                body = line.rstrip(b"\r\n")
+                lines[place] = b" ".join(change(body.split(b" "), Random(seed))) + line[len(body) :]
+        return b"".join(lines)
+
+    return mutate
+
+
+def alike(line: bytes) -> tuple[int, bytes]:
+    """What lines have in common that say the same: the number of words, and the first if it is one of letters."""
+    words = line.split() or [b""]
+    return len(words), words[0] if words[0].isalpha() else b""
+
+
 def drop_word(words: list[bytes], random: Random) -> list[bytes]:
     """One word less."""
     place = random.randrange(len(words))
@@ -263,6 +284,7 @@ WORD_CHANGES = [
 ]
 TEXT: list[Mutation] = [
     *[edit_line(change) for change in WORD_CHANGES],
+    *[edit_alike(change) for change in (drop_word, repeat_word, swap_words)],
     *[replace_number(NUMBERS)] * 4,
     *[replace_number(SPECIAL)] * 3,
     *[respell_number] * 6,

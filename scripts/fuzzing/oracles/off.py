@@ -23,6 +23,7 @@ def read(content: bytes) -> tuple[list, list]:
     require(len(lines) >= body, "no counts")
     words = rest or lines[1]
     require(len(words) in (2, 3), "not two or three counts")
+    require(all(word.isdigit() for word in words), "a sign before a count")
     vertex_count, face_count, *_ = [whole(word, 0, MOST) for word in words]
     require(vertex_count > 0 and face_count > 0, "a count of zero")
     require(len(lines) == body + vertex_count + face_count, "another number of lines")
