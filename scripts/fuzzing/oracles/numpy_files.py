@@ -82,8 +82,9 @@ def directory(content: bytes) -> dict[str, tuple[tuple, bytes, int]]:
     """Entries of the archive's directory by name, and how many bytes stand before the archive."""
     end = content.rfind(b"PK\5\6")
     require(end >= 0 and len(content) >= end + 22, "no directory")
-    disk, other, here, count, size, offset, _ = struct.unpack_from("<4H2LH", content, end + 4)
+    disk, other, here, count, size, offset, comment = struct.unpack_from("<4H2LH", content, end + 4)
     require(disk == other == 0 and here == count, "several disks")
+    require(len(content) == end + 22 + comment, "something after the end")
     before = end - size - offset
     require(before >= 0, "sizes")
     place, members = before + offset, {}
@@ -121,7 +122,6 @@ def unpacked(content: bytes, entry: tuple, name: bytes, before: int) -> bytes:
     method, crc, packed, full = entry[6], entry[9], entry[10], entry[11]
     place = data_of(content, entry, name, before)
     data = content[place : place + packed]
-    require(len(data) == packed, "cut off")
     if method == 8:
         require(full <= max(64 * 2**20, 100 * len(content)), "a bomb")
         unpack = zlib.decompressobj(-15)
