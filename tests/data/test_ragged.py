@@ -156,7 +156,7 @@ def test_the_pool_on_disk_follows_its_files(folder: Path, home: Path) -> None:
 
 def test_a_bad_file_stops_loading_and_is_named(folder: Path, home: Path) -> None:
     (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
-    with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 or 6 numbers, found 2"):
+    with pytest.raises(PointsetError, match=r"bad.txt, line 2: expected 3 numbers as in the lines before, found 2"):
         load_dataset(folder, points=8)
     assert not list((home / "pools").glob("*/manifest.json"))
 
