@@ -1,5 +1,6 @@
 """Run folders: damage is named, two processes never share one, a description without a run is no run."""
 
+import errno
 import io
 import json
 import multiprocessing
@@ -17,6 +18,7 @@ from torch import nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.runs import digests
+from pointset.runs.atomic import DiskFullError
 from pointset.training.checkpoints import Checkpoint, RunFolder, load_run
 from pointset.training.recipe import Recipe
 
@@ -206,6 +208,19 @@ def test_a_checkpoint_that_a_kill_left_in_a_finished_run_is_dropped(finished, tr
     shutil.copytree(begun(tmp_path / "other").path / "checkpoint-0001", folder / "checkpoint-0002")
     pointset.fit(small(), train, SHORT, run=folder)
     assert not list(folder.glob("checkpoint-*"))
+
+
+def test_a_full_disk_is_told_and_the_checkpoint_before_stays(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    begun(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(DiskFullError, match=r"checkpoint-0002\S+ cannot be written .*: make room"):
+            begun(tmp_path, epochs=2)
+    assert not list(tmp_path.glob(".*.tmp"))
+    assert RunFolder(tmp_path).load().epoch == 1
 
 
 def test_the_newest_checkpoint_is_the_one_of_the_highest_number(tmp_path):

@@ -147,10 +147,12 @@ def _compare(out: Path, folder: Path, robust: bool) -> dict[str, Any]:
 
     experiment = _experiment(folder, robust)
     claim_folder(experiment, out, prepare_sets(experiment, progress=False))
-    outcomes = [run_one(run) for run in make_runs(experiment, out)]
-    for outcome in outcomes:
+    outcomes = []
+    for run in make_runs(experiment, out):
+        outcome = run_one(run)
         if isinstance(outcome, Failure):
             raise PointsetError(outcome.reason)
+        outcomes.append(outcome)
     found = gather(experiment, out, outcomes)
     save(found)
     tables = [(out / name).read_text(encoding="utf-8") for name in ("results.csv", "robustness.csv", "table.md")]
