@@ -22,7 +22,19 @@ FINITE = sys.float_info.max
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0, 2^63)")]
 """The generators of torch and numpy both take it."""
-Count = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
+Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number, at least 1")]
+Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to 8,192")]
+"""Of a layer: a matrix of the largest takes 0.3 GB, four times as much in training."""
+Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
+"""Layers of one kind."""
+Points = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
+"""Of a set or a pool; larger clouds are streamed."""
+Length = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
+"""Of a training, in whatever unit: a thousand million steps take ten days at a millisecond each."""
+Batch = Annotated[int, Meta(ge=1, le=10**6, description="a whole number from 1 to 1,000,000")]
+"""Sets at once."""
+Cores = Annotated[int, Meta(ge=1, le=4096, description="a whole number from 1 to 4,096")]
+"""Threads or processes at once."""
 Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number above 0")]
 NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite number, at least 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
@@ -107,7 +119,7 @@ def _fits(value: Any, kind: Any) -> bool:
         value = value.item()
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, OverflowError, RecursionError):
         return False
     return True
 
@@ -130,7 +142,7 @@ def _allowed(kind: Any) -> str | None:
 class AttentionOptions(Checked):
     """What an attention block is built with, apart from its widths. Defaults are the Set Transformer authors'."""
 
-    heads: Count = 4
+    heads: Width = 4
     """Attention heads h; they share the width, d / h each."""
     form: Form = "reference"
     """Which published MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
@@ -144,7 +156,7 @@ class AttentionOptions(Checked):
     by a number."""
     score: ScoreName = "dot"
     """What makes a logit of a query and a key."""
-    score_layers: Count = 1
+    score_layers: Depth = 1
     """Hidden layers of the additive score."""
     temperature: Positive = 1.0
     """Attention logits are divided by this."""

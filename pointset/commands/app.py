@@ -6,7 +6,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from pointset.commands import attend, classify, comparing, data, export, tasks, training
 from pointset.commands.terminal import escaping, warning_in_one_line
-from pointset.errors import PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line
 
 app = App(
     name="pointset",
@@ -39,7 +39,7 @@ def run(tokens: Sequence[str]) -> None:
     try:
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        raise PointsetError(one_line(error)) from error
+        raise PointsetError(one_line(error, 2 * REPEATED)) from error
     if command.__module__.startswith("pointset."):
         with escaping(), warning_in_one_line():
             command(*bound.args, **bound.kwargs)

@@ -2,11 +2,16 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from pointset.commands.attend import Output
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
+from pointset.configuration import Cores, check
+
+Repeats = Annotated[int, Meta(ge=0, le=100_000, description="a whole number from 0 to 100,000")]
 
 if TYPE_CHECKING:
     from pointset.export.model import Agreement, Latency
@@ -33,6 +38,8 @@ def export(
     from pointset.export.model import compare_latency, export_model
     from pointset.training.checkpoints import load_run
 
+    check("threads", threads, Cores)
+    check("repeats", repeats, Repeats)
     format_of(output)  # a wrong name fails before anything is loaded
     model, description = load_run(run)
     agreement = export_model(model, output, mask=mask, description=description)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
+from pointset.configuration import Width, check
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
@@ -33,6 +34,7 @@ def zoo(
     from pointset.zoo.models import abilities, create_model
     from pointset.zoo.names import list_models
 
+    check("classes", classes, Width)
     rows = []
     for name in list_models():
         model = create_model(name, classes=classes, **model_options.as_dict())

@@ -28,7 +28,7 @@ from typing import Annotated, Any, NamedTuple, Self
 from msgspec import Meta
 
 from pointset.comparison.task import Metric, Size, Task
-from pointset.configuration import Count, NonNegative, Seed, check
+from pointset.configuration import Cores, Count, NonNegative, Seed, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -117,7 +117,7 @@ class Experiment:
         if not self.models or not self.seeds:
             raise PointsetError('a comparison needs at least one model and one seed: give models = ["rff-max"], say')
         check("title", self.title, str)
-        check("threads", self.threads, Count)
+        check("threads", self.threads, Cores)
         for seed in self.seeds:
             check("seed", seed, Seed)
         for what, values in (("model", self.labels), ("seed", self.seeds)):
@@ -244,7 +244,9 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise PointsetError(f"{path} is not a TOML file that can be read: it is nested too deeply") from None
+    except (OSError, ValueError) as error:  # of bytes, of syntax, of numbers with thousands of digits
         raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
 
 
@@ -254,7 +256,7 @@ KEYS: Mapping[str, Any] = {
     "task": str,
     "models": Annotated[list[Any], Meta(description="a list of names, or of tables with a name")],
     "seeds": Annotated[int | list[int], Meta(description="whole numbers")],
-    "threads": Count,
+    "threads": Cores,
     "model": Table,
     "recipe": Table,
     "options": Table,

@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from pointset.comparison.experiment import Experiment, Published
+from pointset.comparison.markdown import in_table
 from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair, mean_interval
 from pointset.comparison.task import Metric, Size
@@ -148,7 +149,7 @@ def make_table(
 
     against = [row.against_best(metrics[0]) for row in rows] if len({row.model for row in rows}) > 1 else []
     columns = {
-        "model": [row.model for row in rows],
+        "model": [in_table(row.model, style) for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         **_metric_columns(rows, metrics, against, brief),

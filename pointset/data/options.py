@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
-from pointset.configuration import Checked, Count, Seed
+from pointset.configuration import Checked, Points, Seed
 from pointset.data.unusable import OnError
 
 Sampler = Literal["uniform", "fps", "poisson"]
@@ -17,9 +17,9 @@ SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 class DataOptions(Checked):
     """Which point sets a run sees. Every row of a comparison shares them."""
 
-    points: Count = 1024
+    points: Points = 1024
     """Points per set."""
-    pool_points: Count = 2048
+    pool_points: Points = 2048
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""

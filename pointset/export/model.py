@@ -22,7 +22,7 @@ from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
 from pointset.inputs import takes
-from pointset.runs.atomic import write_atomically
+from pointset.runs.atomic import write_for_user
 from pointset.runs.threads import torch_threads
 from pointset.training.checkpoints import describe_model
 from pointset.zoo.models import check_export
@@ -129,7 +129,7 @@ def export_model(
                 f"and rounding explains {found[0].bound:.1e}"
             )
 
-    write_atomically(path, write)
+    write_for_user(path, write)
     return found[0]
 
 

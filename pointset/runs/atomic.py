@@ -1,6 +1,7 @@
 """Files that are complete at every moment: written beside their place, flushed to the disk, renamed."""
 
 import errno
+import glob
 import json
 import os
 import re
@@ -68,9 +69,9 @@ def _want_of_room(folder: Path, error: Exception) -> str:
     return ""
 
 
-def sweep(folder: Path) -> None:
-    """Remove the temporary files that killed processes left in a folder; those of living ones stay."""
-    for path in folder.glob(".*.tmp"):
+def sweep(folder: Path, name: str = "*") -> None:
+    """Remove the temporary files that killed processes left in a folder, or those of one file; living ones' stay."""
+    for path in folder.glob(f".{name}.*.tmp"):
         writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
         if writer and not _lives(int(writer[1])):
             path.unlink(missing_ok=True)
@@ -95,6 +96,7 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
         PointsetError: the path cannot be written.
     """
     try:
+        sweep(path.parent, glob.escape(path.name))
         write_atomically(path, write)
     except OSError as error:
         raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error

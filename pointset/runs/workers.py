@@ -16,6 +16,8 @@ from pointset.errors import PointsetError, quoted
 
 Backend = Literal["loky", "dask", "ray"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
+MOST = 4096
+"""Worker processes: more are a mistake, and would take the machine down."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class Workers:
         if self.backend not in BACKENDS:
             raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {quoted(self.backend)}")
         if self.count is not None and self.count < 1:
-            raise PointsetError(f"workers must be at least 1, got {self.count}")
+            raise PointsetError(f"workers must be at least 1, got {quoted(self.count)}")
+        if self.count is not None and self.count > MOST:
+            raise PointsetError(f"workers must be at most {MOST:,}, got {quoted(self.count)}")
         if self.scheduler and self.backend == "loky":
             raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
 

@@ -19,7 +19,7 @@ def find_device(name: str) -> torch.device:
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).tolist()  # meta makes tensors that hold nothing
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PointsetError(f"device {quoted(name)} is not available on this machine: use auto or cpu") from error
     return device

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pointset.configuration import Checked, Count, NonNegative, Positive, Share
+from pointset.configuration import Batch, Checked, Length, NonNegative, Positive, Share
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
@@ -15,11 +15,11 @@ Precision = Literal["float32", "bfloat16"]
 class Recipe(Checked):
     """How a model is trained. Every row of a comparison shares one recipe."""
 
-    epochs: Count = 50
+    epochs: Length = 50
     """Passes over the training shapes."""
-    steps: Count | None = None
+    steps: Length | None = None
     """Optimiser steps in all, in place of `epochs`; the last epoch is cut short."""
-    batch_size: Count = 32
+    batch_size: Batch = 32
     """Shapes per step."""
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), or stochastic gradient descent with momentum."""
@@ -36,7 +36,7 @@ class Recipe(Checked):
     """Learning rate after the warm-up: to zero along a cosine, by steps, or unchanged."""
     warmup: Share = 0.05
     """Share of all steps in which the rate rises linearly from zero."""
-    step_every: Count = STEP_EVERY
+    step_every: Length = STEP_EVERY
     """Steps between the drops of schedule "step"."""
     step_factor: Positive = STEP_FACTOR
     """What each drop multiplies the rate by."""
@@ -48,7 +48,7 @@ class Recipe(Checked):
     """Augmentations in order, by name."""
     validation: Share = 0.0
     """Share of the training shapes, class by class, held out to watch and to stop on."""
-    patience: Count | None = None
+    patience: Length | None = None
     """Epochs without a better validation accuracy before training stops and keeps the best; needs `validation`."""
     precision: Precision = "float32"
     """Of the matrix products while training: "bfloat16" is mixed precision (weights, sums and losses stay float32),

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from pointset.configuration import (
     AttentionOptions,
-    Count,
     DecoderName,
+    Depth,
     InitialName,
     SeedSource,
     Share,
     Weighting,
     WeightingOption,
+    Width,
 )
 from pointset.errors import PointsetError
 
@@ -23,9 +24,9 @@ class ModelOptions(AttentionOptions):
     Defaults are the Set Transformer authors', all but `initial`.
     """
 
-    dim: Count = 256
+    dim: Width = 256
     """Width d of every layer."""
-    layers: Count | None = None
+    layers: Depth | None = None
     """Depth of the encoder; None takes the published one (rff 4, rffp 3, sab 2, isab 2)."""
     dropout: Share = 0.5
     """Rate between pooling and the last layers, as published."""

@@ -83,8 +83,23 @@ def test_help_is_success(arguments, capsys):
         (["train", "rff-max", "--learning-rate", "nan"], "got nan"),
         (["train", "rff-max", "--seed", "-1"], "got -1"),
         (["train", "isab99999999999-max"], "at most 4096"),
-        (["compare", "--threads", "0"], "threads must be a whole number, at least 1, got 0"),
+        (["compare", "--threads", "0"], "threads must be a whole number from 1 to 4,096, got 0"),
         (["train", "rff-max", "--no-such-option"], "--no-such-option"),
+        (["train", "rff-max", "--batch-size", f"{10**19}"], "batch_size must be a whole number from 1 to 1,000,000"),
+        (["train", "rff-max", "--epochs", "1" + "0" * 400], "epochs must be a whole number from 1 to"),
+        (["train", "rff-max", "--points", f"{10**8}"], "points must be a whole number from 1 to 10,000,000"),
+        (["train", "isab4-max", "--layers", "100000"], "layers must be a whole number from 1 to 256"),
+        (["train", "isab4-max", "--dim", "100000"], "dim must be a whole number from 1 to 8,192"),
+        (["train", "isab4-max", "--heads", f"{2**64}"], "heads must be a whole number from 1 to 8,192"),
+        (["train", "rff-max", "--seed", f"{10**400}"], "seed must be a whole number in"),
+        (["train", "rff-max", "--device", "meta"], "device 'meta' is not available"),
+        (["train", "rff-max", "--device", "x" * 9999], "is not available on this machine"),
+        (["zoo", "--classes", f"{10**19}"], "classes must be a whole number from 1 to"),
+        (["compare", "--workers", "1000000"], "workers must be at most 4,096"),
+        (["compare", "--threads", "1000000"], "threads must be a whole number from 1 to 4,096"),
+        (["data", "build", "shapes10", "--points", f"{10**19}"], "points must be a whole number from 1 to 10,000,000"),
+        (["export", "run", "-o", "a.onnx", "--repeats", f"{10**19}"], "repeats must be a whole number from 0 to"),
+        (["export", "run", "-o", "a.onnx", "--threads", "-1"], "threads must be a whole number from 1 to 4,096"),
         (["evaluate", "no/such/run"], "no/such/run is not a run"),
         (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
         (["data", "show", "modelnet50"], "modelnet40"),
@@ -98,6 +113,29 @@ def test_a_mistake_gives_one_line_and_code_2(arguments, words, capsys, clouds_fo
         arguments += [] if "--points" in arguments else ["--points", "24"]
     assert words in fail(capsys, *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"seeds = [" + b"9" * 5000 + b"]", "hostile.toml is not a TOML file"),
+        (b"models = ['rff-max']\nseeds = [" + b"9" * 400 + b"]", "seed must be"),
+        (b"seeds = " + b"[" * 9999 + b"]" * 9999, "hostile.toml is not a TOML file"),
+        (b"title = 'a\0b'", "hostile.toml is not a TOML file"),
+        (b"title = '\xff'", "hostile.toml is not a TOML file"),
+        (b"seeds = 1\nseeds = 2", "hostile.toml is not a TOML file"),
+        (b"models = ['" + b"x" * 9999 + b"']", "label 'xxx"),
+        (b"threads = " + b"9" * 30, "threads must be"),
+        (b"[recipe]\nlearning_rate = 1e400", "learning_rate must be a finite number"),
+        (b"[model]\n" + b"y" * 9999 + b" = 1", "is not an option of"),
+    ],
+)
+def test_a_hostile_experiment_gives_one_short_line(content, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hostile.toml").write_bytes(content)
+    said = fail(capsys, "compare", "hostile.toml")
+    assert words in said
+    assert len(said) < 700
 
 
 @pytest.mark.parametrize("data", ["no-such-set", "./no/such/folder", "modelnet40"])

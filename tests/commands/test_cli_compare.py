@@ -160,7 +160,7 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
             "'isab4-pma' is not a row of the experiment: choose from rff-max, attention",
         ),
         (["two.toml", "--seeds", "1", "1"], "a seed is given twice"),
-        (["two.toml", "--threads", "0"], "threads must be a whole number, at least 1, got 0"),
+        (["two.toml", "--threads", "0"], "threads must be a whole number from 1 to 4,096, got 0"),
         (["two.toml", "--workers", "0"], "workers must be at least 1, got 0"),
         (["two.toml", "--backend", "slurm"], "--backend"),
         (["two.toml", "--data", "no/such/folder"], "no/such/folder"),

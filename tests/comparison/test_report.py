@@ -96,7 +96,7 @@ def page(html) -> Page:
 
 @pytest.fixture(scope="module")
 def markdown(reported) -> str:
-    return (reported.folder / "report.md").read_text(encoding="utf-8")
+    return re.sub(r"\\([^\w\s]|_)", r"\1", (reported.folder / "report.md").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from pointset.comparison.gathering import Comparison
+from pointset.comparison.markdown import in_markdown, in_table
 from pointset.comparison.report.content import main_tables, sections, verdicts
 from pointset.comparison.report.section import Section, Table
 from pointset.comparison.results import origins
@@ -85,19 +86,20 @@ def as_html(
 
 def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as Markdown; the figures lie in figures/."""
-    parts = [f"# {about['title']}", comparison.caption() + ".", *about["verdicts"]]
+    parts = [f"# {in_markdown(about['title'])}", *map(in_markdown, (comparison.caption() + ".", *about["verdicts"]))]
     parts += main_tables(comparison, "github")
-    parts += [f"- failed: {one.name}: {one.reason}" for one in comparison.failures]
+    parts += [f"- failed: {in_markdown(f'{one.name}: {one.reason}')}" for one in comparison.failures]
     for section in found:
-        parts += [f"## {section.title}", section.text]
+        title = in_markdown(section.title)
+        parts += [f"## {title}", in_markdown(section.text)]
         if section.chart is not None:
-            parts.append(f"![{section.title}](figures/{section.name}.png)")
+            parts.append(f"![{title}](figures/{section.name}.png)")
         if section.table:
             parts.append(_as_table(section.table, "github"))
     parts += [
         "## How to repeat and cite",
         f"```\n{about['command']}\n```",
-        *(f"- {name}: {about[name]}" for name in ("commit", "seeds", "machine", "versions", "cite")),
+        *(f"- {name}: {in_markdown(about[name])}" for name in ("commit", "seeds", "machine", "versions", "cite")),
         f"```json\n{about['configuration']}\n```",
     ]
     return "\n\n".join(parts) + "\n"
@@ -108,7 +110,8 @@ def _as_table(table: Table, style: str) -> str:
 
     words = ("pair", "model", "class", "verdict")
     align = ["left" if name in words else "right" for name in table[0]]
-    return tabulate(table, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
+    cells = [{name: in_table(str(cell), style) for name, cell in row.items()} for row in table]
+    return tabulate(cells, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
 
 
 def _inline(picture: bytes) -> str:

@@ -34,7 +34,13 @@ class ConnectionCutError(Exception):
 
 
 def download(
-    urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True, pause: float = 1.0
+    urls: Sequence[str],
+    target: Path,
+    expected: Download,
+    *,
+    progress: bool = True,
+    pause: float = 1.0,
+    mark: Path | None = None,
 ) -> None:
     """Download a file.
 
@@ -47,6 +53,7 @@ def download(
         expected: known size and digests.
         progress: show a bar, if the output is a terminal.
         pause: seconds before a cut connection is tried again; twice as long before each one after.
+        mark: an empty file that is made before the whole file gets its name, to tell it from one saved by hand.
 
     Raises:
         PointsetError: no mirror gave the right file, each with its reason, or the disk is full or read-only.
@@ -62,6 +69,8 @@ def download(
                 continue
             fault = file_fault(part.path, expected)
             if not fault:
+                if mark is not None:
+                    mark.touch()
                 part.finish()
                 return
             part.clear()
@@ -149,8 +158,13 @@ class Part:
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         self.path.replace(self.target)
-        for left in self.target.parent.glob(f"{self.target.name}.????????.*"):
-            left.unlink()
+        drop_parts(self.target)
+
+
+def drop_parts(target: Path) -> None:
+    """Remove what was received of a file that is whole now."""
+    for left in target.parent.glob(f"{target.name}.????????.*"):
+        left.unlink()
 
 
 def _noted(note: Path) -> tuple[str | None, int | None]:

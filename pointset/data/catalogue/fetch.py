@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pointset.data.catalogue.archives import unpack
 from pointset.data.catalogue.cards import Card, load_card
-from pointset.data.catalogue.download import download, file_fault
+from pointset.data.catalogue.download import download, drop_parts, file_fault
 from pointset.data.catalogue.home import datasets_home, locked, make_folder
 from pointset.data.catalogue.intact import note_files
 from pointset.data.catalogue.locate import locate_data, present_folder
@@ -46,8 +46,7 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
     ours = parent / f".{archive.name}.downloaded"  # tells our archive from one saved by hand, if this process is killed
     if not archive.is_file():
         ours.unlink(missing_ok=True)
-        download(card.urls, archive, card.download, progress=progress)
-        ours.touch()
+        download(card.urls, archive, card.download, progress=progress, mark=ours)
     elif fault := file_fault(archive, card.download):
         raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
     whole = card.download.md5 or card.download.sha256
@@ -55,5 +54,6 @@ def _fetch(card: Card, parent: Path, progress: bool) -> Path:
     unpack(archive, folder, progress=progress, look=lambda found: note_files(found, folder) if noted else None)
     if ours.exists():
         archive.unlink()
+        drop_parts(archive)
         ours.unlink()
     return folder

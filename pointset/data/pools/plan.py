@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
+from pointset.configuration import Points, check, check_seed
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.home import pools_home
 from pointset.data.options import SAMPLERS
 from pointset.data.pool import AS_RELEASED
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Sampling:
         if self.points is None:
             return
         if self.points < 1:
-            raise PointsetError(f"a pool must have at least 1 point per shape, got {self.points}")
+            raise PointsetError(f"a pool must have at least 1 point per shape, got {quoted(self.points)}")
+        check("points", self.points, Points)
+        check_seed(self.seed)
         if self.sampler not in SAMPLERS:
             raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {self.sampler!r}")
 

@@ -18,7 +18,7 @@ from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Metric, Size, Task
-from pointset.configuration import Count, Seed, check
+from pointset.configuration import Points, Seed, check
 from pointset.data.augment import augmentation_from_names
 from pointset.data.dataset import load_sets, load_split
 from pointset.data.options import DataOptions
@@ -77,7 +77,7 @@ class Classification(Task):
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
-        check("points", self.points, tuple[Count, ...])
+        check("points", self.points, tuple[Points, ...])
         check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
         if not self.points:
             raise PointsetError("points must be at least one size of set, got none")
