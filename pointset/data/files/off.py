@@ -24,7 +24,7 @@ import numpy as np
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.off_lines import LineReader
 
-_USUAL_HEADER = re.compile(rb"\s*OFF\s*(\d{1,9})[ \t]+(\d{1,9})(?:[ \t]+\d+)?[ \t]*\r?\n")
+_USUAL_HEADER = re.compile(rb"\s*OFF\s*(\d{1,9})[ \t]+(\d{1,9})(?:[ \t]+\d{1,18})?[ \t]*\r?\n")
 _COMMENT = re.compile(rb"#[^\r\n]*")
 _BLANK_LINES = re.compile(rb"\n\s+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -50,6 +50,8 @@ def npy_mutation(content: bytes, random: Random) -> bytes:
     size = "<H" if content[6] == 1 else "<I"
     start = 8 + struct.calcsize(size)
     end = start + struct.unpack_from(size, content.ljust(12), 8)[0]
+    if end > len(content):
+        return random.choice(mutations.BINARY)(content, random)
     header = random.choice([*mutations.TEXT, *NPY_WORDS])(content[start:end].rstrip(), random) + b"\n"
     if random.random() < 0.8:
         header = header.rjust(end - start) if random.random() < 0.1 else header[:-1].ljust(end - start - 1) + b"\n"

@@ -118,7 +118,7 @@ def data_of(content: bytes, entry: tuple, name: bytes, before: int) -> int:
 
 
 def unpacked(content: bytes, entry: tuple, name: bytes, before: int) -> bytes:
-    """One member, whole."""
+    """One member, whole by its checksum, whatever is said of its packed size."""
     method, crc, packed, full = entry[6], entry[9], entry[10], entry[11]
     place = data_of(content, entry, name, before)
     data = content[place : place + packed]
@@ -129,8 +129,8 @@ def unpacked(content: bytes, entry: tuple, name: bytes, before: int) -> bytes:
             data = unpack.decompress(data, full + 1)
         except zlib.error:
             raise Illegal("deflated data") from None
-        require(unpack.eof, "deflated data cut off")
     else:
         require(method == 0, "unknown method")
+        data = data[:full]
     require(len(data) == full and zlib.crc32(data) == crc, "CRC")
     return data

@@ -125,6 +125,11 @@ BAD_FILES = {
     "count with a point": (b"OFF\n4.0 2 0\n0 0 0\n", 2, "the counts"),
     "negative count": (b"OFF\n4 -2 0\n0 0 0\n", 2, "the counts"),
     "endless count": (b"OFF\n" + b"9" * 5000 + b" 2 0\n0 0 0\n", 2, "the counts"),
+    "endless count of edges": (
+        HEAD.replace(b" 0\n0", b" " + b"9" * 19 + b"\n0", 1) + b"3 0 1 2\n3 0 2 3\n",
+        2,
+        "the counts",
+    ),
     "no faces": (b"OFF\n4 0 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n", 2, "at least one vertex and one face"),
     "no vertices": (b"OFF\n0 1 0\n3 0 1 2\n", 2, "at least one vertex and one face"),
     "coordinate missing": (b"OFF\n4 2 0\n0 0 0\n1 0\n", 4, "3 numbers for vertex 1 of 4, found '1 0'"),
