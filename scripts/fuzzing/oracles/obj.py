@@ -58,7 +58,8 @@ def statements(content: bytes) -> list[list[bytes]]:
                 raise Illegal("nothing after a continued line")
             following = lines[place]
             place += 1
-            apart = not kept or kept[-1:].isspace() or not following or following[:1].isspace()
+            passed = bool(kept.split()[:1]) and kept.split()[0] in PASSED
+            apart = passed or not kept or kept[-1:].isspace() or not following or following[:1].isspace()
             require(apart, "two words or one")
             line = kept + b" " + following
         words = line.split(b"#")[0].split()
