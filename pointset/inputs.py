@@ -21,6 +21,7 @@ WORDS = {
     "Module": "a torch module, as create_model makes one",
     "PointSets": "sets, as load_dataset loads them",
     "AttentionMap": "an attention map, as attention_maps gives them",
+    "DrawnMap": "an attention map, as attention_maps gives them",
     "Mesh": "a mesh, as read_mesh reads one",
     "str": "text",
     "int": "a whole number",

@@ -22,7 +22,8 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
             {escaped(key): escaped(cell) if isinstance(cell, str) else cell for key, cell in row.items()}
             for row in rows
         ]
-        print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=[0]))  # names, and 007 is one
+        named = any(isinstance(next(iter(row.values()), None), str) for row in cells)
+        print(tabulate(cells, headers="keys", intfmt=",", disable_numparse=[0] if named else []))  # 007 is a name
 
 
 def in_words(value: Any, separator: str) -> str:

@@ -15,6 +15,7 @@ from pointset.inputs import takes
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Up, z_to_y
 from pointset.viz.color import Scale, colors_of, scale_for
+from pointset.viz.maps import DrawnMap
 from pointset.viz.rows import as_cloud, point_rows
 from pointset.viz.surface import carry_to_vertices, refined, require_on_surface
 from pointset.viz.writing import checked_suffix
@@ -22,7 +23,7 @@ from pointset.viz.writing import checked_suffix
 SUFFIXES = (".ply", ".glb")
 
 
-@takes(attention=AttentionMap)
+@takes(attention=DrawnMap)
 def export_cloud(
     attention: AttentionMap,
     points: Any,
@@ -58,7 +59,7 @@ def export_cloud(
     return _exported(trimesh.Scene([made]) if suffix == "glb" else made, path, suffix)
 
 
-@takes(attention=AttentionMap, mesh=Mesh)
+@takes(attention=DrawnMap, mesh=Mesh)
 def export_surface(
     attention: AttentionMap,
     points: Any,

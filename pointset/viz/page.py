@@ -22,6 +22,7 @@ from pointset.inputs import check_kind
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import HOLLOW, ramp, scale_for
+from pointset.viz.maps import DrawnMap
 from pointset.viz.panels import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.sheet import Picture
@@ -109,7 +110,7 @@ def make_page(
     """
     cloud, camera = as_cloud(points), camera or Camera()
     given = list(maps) if isinstance(maps, Sequence) else [maps]
-    check_kind("maps", given, Sequence[AttentionMap])
+    check_kind("maps", given, Sequence[DrawnMap])
     shown = [attention for attention in given if attention.points_are != "neither"]
     first = _first(shown, layer)
     every = [point_rows(attention, cloud) for attention in shown]

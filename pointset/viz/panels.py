@@ -14,6 +14,7 @@ from pointset.inputs import takes
 from pointset.viz.camera import Camera
 from pointset.viz.color import scale_for
 from pointset.viz.grid import Grid, Line, Panel
+from pointset.viz.maps import DrawnMap
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.scatter import frame_for
 from pointset.viz.sheet import Picture
@@ -27,7 +28,7 @@ NUMBERS = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
-@takes(attention=AttentionMap)
+@takes(attention=DrawnMap)
 def draw_map(
     attention: AttentionMap,
     points: Any,
@@ -54,7 +55,7 @@ def draw_map(
     return sheet.picture
 
 
-@takes(attention=AttentionMap)
+@takes(attention=DrawnMap)
 def draw_maps(
     attention: AttentionMap,
     points: Any,
@@ -114,7 +115,7 @@ def draw_maps(
     return sheet.picture
 
 
-@takes(reads=AttentionMap, writes=AttentionMap)
+@takes(reads=DrawnMap, writes=DrawnMap)
 def draw_reads_and_writes(
     reads: AttentionMap,
     writes: AttentionMap,
@@ -161,7 +162,7 @@ def draw_reads_and_writes(
     return sheet.picture
 
 
-@takes(maps=Sequence[AttentionMap])
+@takes(maps=Sequence[DrawnMap])
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any],

@@ -195,7 +195,7 @@ def test_it_is_saved_as_plain_data(read):
         ("data = 40", ("data", "40")),
         ("title = []", ("title", "[]")),
         ("threads = true", ("threads", "True")),
-        ("threads = 0", ("threads", "at least 1", "got 0")),
+        ("threads = 0", ("threads", "from 1 to", "got 0")),
         ("points = '100'", ("points", "('100',)")),
         ("points = [0]", ("points", "(0,)")),
         ("points = [9, 9]", ("size", "9, 9")),

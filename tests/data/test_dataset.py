@@ -244,7 +244,7 @@ def test_sets_that_no_model_can_use_are_named(points: float, normalize: str, wor
     ("request_it", "words"),
     [
         (lambda: PointSets(pool(), DataOptions(points=24), name="x"), "points=24 is more than the 23 that x holds"),
-        (lambda: DataOptions(points=0), "points must be .*at least 1, got 0"),
+        (lambda: DataOptions(points=0), "points must be .*from 1 to .*got 0"),
         (lambda: PointSets(pool(), DataOptions(points=5, normalize="box")), "unit-sphere.*'box'"),
         (lambda: sets().split_validation(1.0, 0), "fraction must be in \\(0, 1\\), got 1.0"),
         (lambda: sets().split_validation(0.0, 0), "fraction must be in \\(0, 1\\), got 0.0"),

@@ -107,7 +107,7 @@ def test_learning_rates_follow_the_schedule():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"epochs": 0}, "epochs must be .* at least 1, got 0"),
+        ({"epochs": 0}, "epochs must be .* from 1 to .*got 0"),
         ({"patience": 3}, "patience=3 needs a validation split"),
         ({"validation": 1.0}, r"validation must be in \[0, 1\), got 1.0"),
         ({"schedule": "linear"}, "schedule must be one of 'cosine', 'step', 'constant', got 'linear'"),

@@ -282,12 +282,12 @@ def test_other_rows_are_refused(row):
         ({"attention_dropout": 1.0}, "attention_dropout must be .* got 1.0"),
         ({"width": 3}, "'width' is not an option of ModelOptions: known are heads, form"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
-        ({"layers": 0}, "layers must be .* at least 1, got 0"),
+        ({"layers": 0}, "layers must be .* from 1 to .*got 0"),
         ({"temperature": 0.0}, "temperature must be .* above 0, got 0.0"),
         ({"prenorm": True}, "prenorm needs a norm"),
         ({"prenorm": True, "norm": "none", "form": "paper"}, "prenorm needs a norm"),
         ({"seed": -1}, "seed must be .* got -1"),
-        ({"classes": 0}, "classes must be .* at least 1, got 0"),
+        ({"classes": 0}, "classes must be .* from 1 to .*got 0"),
     ],
 )
 def test_wrong_options_are_named(options, words):

@@ -2,8 +2,8 @@
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] of sampled meshes or [T, 3] of clouds one after the other, the
 same for `normals.npy` on request, and `manifest.json`, whose digest is in SHA256SUMS beside it; the digests of the
-arrays, shape by shape, are in the manifest. `FORMAT` changes with the files and with the points that a sampler gives; a
-pool of another format is refused. The library's version is noted for people.
+arrays, shape by shape, are in the manifest. A pool of another format is refused. The library's version is noted for
+people.
 """
 
 import json
@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.pools.plan import Plan, Sampling, identity
+from pointset.data.pools.plan import FORMAT, Plan, Sampling, identity
 from pointset.data.pools.sources import Source
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
 
-FORMAT = 2
 FILE = "manifest.json"
 
 

@@ -15,6 +15,9 @@ from pointset.data.options import SAMPLERS
 from pointset.data.pool import AS_RELEASED
 from pointset.errors import PointsetError, quoted
 
+FORMAT = 3
+"""Changes with a pool's files and with the points that a sampler gives; pools of another format have another folder."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -74,8 +77,8 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Where the pool is, or will be; the name ends in a hash of the identity."""
-        key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
+        """Where the pool is, or will be; the name ends in a hash of the format and the identity."""
+        key = hashlib.sha256(json.dumps([FORMAT, self.identity], sort_keys=True).encode()).hexdigest()[:16]
         return pools_home() / f"{self.name}-{key}"
 
     @property

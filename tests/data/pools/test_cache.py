@@ -12,7 +12,7 @@ from building import TETRAHEDRON
 
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.point_sets import Pool
-from pointset.data.pools import manifest, shapes, sources
+from pointset.data.pools import manifest, plan, shapes, sources
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.shapes import Job, Result
 from pointset.data.pools.store import load_pool
@@ -153,6 +153,18 @@ def test_another_format_is_refused_and_another_version_is_not(
     monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)
     with pytest.raises(PointsetError, match=rf"format {manifest.FORMAT - 1}.*reads {manifest.FORMAT}.*--rebuild"):
         pool_of(few)
+
+
+def test_pools_of_another_version_do_not_stand_in_the_way(
+    home: Path, few: Path, sampled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool_of(few)
+    (before,) = pools(home)
+    (before / "SHA256SUMS").unlink()  # as versions before had it
+    monkeypatch.setattr(plan, "FORMAT", plan.FORMAT + 1)
+    pool_of(few)
+    assert len(sampled) == 12
+    assert len(pools(home)) == 2
 
 
 FAULTS = "damaged|missing|has changed|not listed|cannot be read"
