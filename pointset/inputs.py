@@ -87,7 +87,7 @@ def check_kind(name: str, value: Any, kind: Any) -> None:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """As isinstance, but numbers of numpy are whole numbers, and True is none."""
+    """As isinstance, but numbers of numpy are whole numbers, and True is not one."""
     if isinstance(value, bool | numbers.Integral) and kind not in (bool, float):
         return not isinstance(value, bool) and (kind is int or int in get_args(kind))
     return isinstance(value, numbers.Real if kind is float else kind)
@@ -112,7 +112,7 @@ def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:
 
 
 def mask_error(mask: Any, points: Tensor) -> InputError:
-    """The sentence for what is no mask of points [..., n, d]."""
+    """The sentence for something else than a mask of points [..., n, d]."""
     return InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
 
 

@@ -89,7 +89,7 @@ def run_apart(run: Run) -> Finished | Failure:
             return run.as_failure(run.read_failure())
         if run.result.exists():
             return run.read()
-    except PointsetError as error:  # a damaged file of this run is no reason to stop the others
+    except PointsetError as error:  # a damaged file of this run does not stop the others
         return run.as_failure(str(error))
     return run.as_failure(f"its process left neither a result nor a reason in {run.folder}: is the disk full?")
 

@@ -159,11 +159,11 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     except OSError as error:
         raise DamagedError(f"{path} cannot be read ({error.strerror})", remedy) from error
     except ValueError as error:
-        raise DamagedError(f"{path} is damaged, it is no text", remedy) from error
+        raise DamagedError(f"{path} is damaged, it is not text", remedy) from error
     listed: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(lines, start=1):
         if not (found := LINE.fullmatch(line)):
-            raise DamagedError(f"{path} is damaged, line {number} is no digest and name", remedy)
+            raise DamagedError(f"{path} is damaged, line {number} is not a digest and a name", remedy)
         listed[found[2]] = (*listed.get(found[2], ()), found[1])
     return listed
 

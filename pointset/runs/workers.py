@@ -116,7 +116,7 @@ def recycled_quietly() -> Iterator[None]:
 
 @contextmanager
 def _cleaned_quietly() -> Iterator[None]:
-    """Silence the process of joblib that cleans up after this one: that it had to is no news to anybody.
+    """Silence the process of joblib that cleans up after this one: nobody needs to know that it had to.
 
     It takes its filters from the environment, and says after a kill, in the middle of the next prompt, what it removed.
     """

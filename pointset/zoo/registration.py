@@ -131,7 +131,7 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
         replace: take the place of another user-defined function of this name.
 
     Raises:
-        PointsetError: the name is taken, or it is no function of logits; a class must be one of a module that is built
+        PointsetError: the name is taken, or it is not a function of logits; a class must be of a module that is built
             without arguments, once for each block, and may be trained.
     """
     return lambda make: _register(make, "weights", name, replace, {"export": export})

@@ -185,7 +185,7 @@ def _length(header: str | None) -> int | None:
         return None
     given = {part.strip() for part in header.split(",")}
     if len(given) != 1 or not re.fullmatch(r"\d{1,18}", number := given.pop(), re.ASCII):
-        raise MirrorError(f"its Content-Length is {quoted(header)}, which is no number of bytes")
+        raise MirrorError(f"its Content-Length is {quoted(header)}, which is not a number of bytes")
     return int(number)
 
 

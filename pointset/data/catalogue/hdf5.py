@@ -125,7 +125,7 @@ def _lines(path: Path, what: str) -> list[str]:
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")
     if odd := next((line for line in lines if len(line) > LONGEST_NAME), None):
-        raise PointsetError(f"{path} holds {quoted(odd)}, which is no name: it should be {what}, one per line")
+        raise PointsetError(f"{path} holds {quoted(odd)}, which cannot be a name: it should be {what}, one per line")
     return lines
 
 

@@ -58,7 +58,7 @@ def _missing(variant: str | None, there: list[str]) -> str:
 
 def _load(path: Path, known: KnownFiles) -> np.ndarray:
     if not path.is_file():  # a pipe would never end
-        raise PointsetError(f"{path} is no file: unpack the release again")
+        raise PointsetError(f"{path} is missing, or not a file: unpack the release again")
     known.require(path)
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # a damaged shape takes no memory

@@ -84,14 +84,14 @@ def parse_json(content: bytes) -> Item:
     """The object that is a JSON document in UTF-8.
 
     Raises:
-        PointsetError: it is no JSON, is too deep, has a key twice in an object, or is no object.
+        PointsetError: it is not JSON, is too deep, has a key twice in an object, or is not an object.
     """
     try:
         values = json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)
     except PointsetError:
         raise
     except _UNREADABLE as error:
-        raise PointsetError(f"expected a description in JSON, found what is none: {quoted(str(error))}") from error
+        raise PointsetError(f"expected a description in JSON, found something else: {quoted(str(error))}") from error
     if not isinstance(values, dict):
         raise PointsetError("expected a description in JSON that is an object")
     return Item(values)
@@ -107,4 +107,4 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refused(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a number of JSON")

@@ -28,7 +28,7 @@ def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
         The number as float64: of a whole number beyond 2^53 the nearest.
 
     Raises:
-        ValueError: it is none; the message says what was expected and found.
+        ValueError: it is something else; the message says what was expected and found.
     """
     if kind[0] != "f":
         return _whole_number(word, kind)

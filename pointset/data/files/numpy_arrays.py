@@ -28,7 +28,7 @@ SMALL = 1 << 26
 BLOCK = 1 << 20
 """Bytes that are unpacked at a time."""
 LONGEST_HEADER = 10_000
-"""As numpy has it: the parser of Python is no match for longer ones."""
+"""As numpy has it: the parser of Python fails on longer ones."""
 _LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
 """Bytes of the header's length, by the version of the format."""
 _TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")

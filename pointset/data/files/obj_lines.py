@@ -129,7 +129,7 @@ def _continued(line: bytes, lines: Iterator[tuple[int, bytes]], place: str) -> l
         _, following = next(lines, (0, None))
         if following is None:
             raise MeshError(f"{place}: expected another line after its backslash, found the end of the file")
-        # Whether 2\3 is 23 or 2 and 3 is not known: with its backslash it is no number, and refused.
+        # Whether 2\3 is 23 or 2 and 3 is not known: with its backslash it is not a number, and is refused.
         glued = line[-2:-1].strip() and following[:1].strip()
         pieces[-1:] = [line if glued else line[:-1], following]
         line = following

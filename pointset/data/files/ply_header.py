@@ -71,7 +71,7 @@ def read_ply_header(path: Path) -> PlyHeader:
     """The header of a PLY file.
 
     Raises:
-        PointsetError: it is no header of a PLY file; the file is not named.
+        PointsetError: it is not the header of a PLY file; the file is not named.
         OSError: the file cannot be read.
     """
     header = read_header(path, "end_header")

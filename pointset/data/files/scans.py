@@ -103,7 +103,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points, and `.npz` one such array,
     or one called "points" and perhaps one called "normals", both [n, 3]; `.ply` has no faces; `.xyz` and `.txt` have a
     point per line, `x y z` or `x y z nx ny nz`, with comments after `#` or `//`. Blanks, or commas, or semicolons stand
-    between all numbers of such a text, never two of them; a comma is no decimal point.
+    between all numbers of such a text, never two of them; a comma is not a decimal point.
 
     A file is read if it has one meaning and is whole: it has exactly the lines or bytes that its header announces
     (zeros may follow in `.pcd`), and every number of a text, read or not, fits into the type that its header gives it.

@@ -49,7 +49,7 @@ def parse_stl(content: bytes, name: str) -> Mesh:
         raise MeshError(f"{name}: expected STL, which begins with solid or with {_HEADER} bytes of header")
     raise MeshError(
         f"{name}, byte {_HEADER - 4}: a binary STL of {count} triangles has {size} bytes, found {len(content)}: "
-        "it was cut off, is damaged, or is no STL"
+        "it was cut off, is damaged, or is not an STL file"
     )
 
 

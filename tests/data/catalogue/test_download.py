@@ -157,7 +157,7 @@ CLOSED: dict[str, str | None] = {"Content-Length": None}
 @pytest.mark.parametrize(
     ("status", "headers", "words"),
     [
-        (200, {"Content-Length": "abc"}, "Content-Length is 'abc', which is no number of bytes"),
+        (200, {"Content-Length": "abc"}, "Content-Length is 'abc', which is not a number of bytes"),
         (200, {"Content-Length": "-5"}, "Content-Length is '-5'"),
         (200, {"Content-Length": ""}, "Content-Length is ''"),
         (200, {"Content-Length": "9" * 5000}, "Content-Length is '9{20}"),

@@ -209,7 +209,7 @@ def grouped(folder: Path) -> None:
         (put("shape_names.txt", b"x" * (2 << 20)), "shape_names.txt is too long"),
         (put("test_files.txt", b"\x00\n"), r"'\\x00' is listed in .* but missing"),
         (put("test_files.txt", b"so\x85fa.h5\n".replace(b"\x85", b"\xc2\x85")), r"'so\\x85fa.h5' is listed"),
-        (put("test_files.txt", b"y" * 5000), "test_files.txt holds 'y{9}.*, which is no name"),
+        (put("test_files.txt", b"y" * 5000), "test_files.txt holds 'y{9}.*, which cannot be a name"),
         (put("test_files.txt", b"/\n..\n"), "'..' is listed in .* but missing"),
         (put("test_files.txt", b"y" * 500), "is listed in .* but missing"),
     ],
