@@ -14,7 +14,6 @@ Everything else is refused with its line, because a guess could silently give a 
 corners, indices that no vertex has, unknown keywords, surfaces that are no polygons.
 """
 
-import io
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.obj_lines import LARGEST_INDEX, ObjReader
 from pointset.data.files.polygons import cut_polygons
+from pointset.data.files.words import usual_table
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _USUAL_REST = (
@@ -76,15 +76,8 @@ def _usual_vertices(block: bytes, count: int) -> np.ndarray | None:
     """Parse lines of 3, 4, 6 or 7 decimal numbers, or return None."""
     if block.count(b"v") != count or block.translate(None, b"v0123456789+-.eE \t\r\n"):
         return None
-    block = block.translate(None, b"v")
-    if not block.strip():
-        return None
-    try:
-        # Takes a line for a row and refuses rows of different lengths.
-        table = np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2)
-    except ValueError:
-        return None
-    return table[:, :3] if len(table) == count and table.shape[1] in (3, 4, 6, 7) else None
+    table = usual_table(block.translate(None, b"v"))
+    return None if table is None or len(table) != count or table.shape[1] not in (3, 4, 6, 7) else table[:, :3]
 
 
 def _usual_faces(block: bytes, above: np.ndarray) -> np.ndarray | None:

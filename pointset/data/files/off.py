@@ -15,7 +15,6 @@ files. In Geomview a vertex may run over several lines; here a line is a vertex 
 cannot shift all that follow.
 """
 
-import io
 import re
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.off_lines import LineReader
+from pointset.data.files.words import usual_table
 
 _USUAL_HEADER = re.compile(rb"\s*OFF\s*(\d{1,9})[ \t]+(\d{1,9})(?:[ \t]+\d{1,18})?[ \t]*\r?\n")
 _COMMENT = re.compile(rb"#[^\r\n]*")
@@ -89,14 +89,10 @@ def _read_usual(content: bytes) -> Mesh | None:
 
 def _usual_vertices(block: bytes, count: int) -> np.ndarray | None:
     """Parse `count` lines of three decimal numbers, or return None."""
-    if block.isspace() or block.translate(None, b"0123456789+-.eE \t\r\n"):
+    if block.translate(None, b"0123456789+-.eE \t\r\n"):
         return None
-    try:
-        # Takes a line for a row and refuses rows of different lengths.
-        vertices: np.ndarray = np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2)
-    except ValueError:
-        return None
-    return vertices if vertices.shape == (count, 3) else None
+    vertices = usual_table(block)
+    return None if vertices is None or vertices.shape != (count, 3) else vertices
 
 
 def _usual_faces(block: bytes, line_ends: np.ndarray) -> np.ndarray | None:

@@ -1,6 +1,9 @@
 """Words of a text as numbers, and as errors repeat them."""
 
+import io
 from collections.abc import Sequence
+
+import numpy as np
 
 from pointset.errors import quoted
 
@@ -24,6 +27,18 @@ def numbers(words: Sequence[bytes], underscores: bool = True) -> list[float]:
     if underscores and b"_" in b" ".join(words):
         raise ValueError("an underscore in a number")
     return [float(word) for word in words]
+
+
+def usual_table(block: bytes) -> np.ndarray | None:
+    """Lines of decimal numbers, as many on each, float64 [lines, numbers]; None for others. Blanks alone give None.
+
+    What numpy takes beside decimal numbers and blanks has to be kept from it by whoever calls.
+    """
+    try:
+        # Takes a line for a row and refuses rows of different lengths.
+        return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2) if block.strip() else None
+    except ValueError:
+        return None
 
 
 def excerpt(line: bytes) -> str:
