@@ -62,7 +62,7 @@ install_pointset() {
 
 # Debian's packages with the system libraries that Open3D's wheel loads and this machine lacks.
 missing_packages() {
-    "$venv_python" -c 'from pointset.data.files.open3d_import import missing_packages; print(*missing_packages())'
+    "$venv_python" -c 'from pointset.data.open3d_import import missing_packages; print(*missing_packages())'
 }
 
 install_system_libraries() {

@@ -14,7 +14,7 @@ import numpy as np
 from pointset.configuration import Count
 from pointset.data.files.float32 import float32_fault
 from pointset.data.files.meshes import Mesh, MeshError
-from pointset.data.files.open3d_import import import_open3d
+from pointset.data.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
 from pointset.errors import PointsetError
 from pointset.inputs import takes

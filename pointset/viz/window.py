@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pointset.data.files.open3d_import import import_open3d
+from pointset.data.open3d_import import import_open3d
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, z_to_y
 from pointset.viz.color import colors_of, scale_for

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.files.mesh_reader import read_mesh
-from pointset.data.files.open3d_import import import_open3d
 from pointset.data.files.scans import read_cloud
+from pointset.data.open3d_import import import_open3d
 from pointset.data.pools.plan import Sampling
 from pointset.data.pools.sources import Source, describe_source, recheck
 from pointset.data.sampling import sample_points, seed_for

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
 from pointset.data.files.clouds import CloudError
-from pointset.data.files.open3d_import import import_open3d
 from pointset.data.files.scans import PIECE
+from pointset.data.open3d_import import import_open3d
 from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)

@@ -5,8 +5,8 @@ from types import ModuleType
 
 import pytest
 
-from pointset.data.files import open3d_import
-from pointset.data.files.open3d_import import import_open3d
+from pointset.data import open3d_import
+from pointset.data.open3d_import import import_open3d
 from pointset.errors import PointsetError
 
 FAILURES = {
