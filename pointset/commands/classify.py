@@ -64,6 +64,7 @@ def _classified(model: "nn.Module", data: dict[str, Any], path: Path) -> dict[st
 def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable[Tensor]], int]":
     """The file's points, normalised as those that the model was trained on, and their number."""
     from pointset.data import normalize_chunks, open_scan
+    from pointset.data.files.clouds import extent_fault
     from pointset.data.files.file_kinds import MESH_SUFFIXES
     from pointset.data.loading import is_cloud_file, load_shape_like
 
@@ -71,6 +72,8 @@ def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable
         sampled = load_shape_like(data, path).points
         return lambda: (sampled,), len(sampled)
     scan = open_scan(path)
+    if fault := extent_fault(scan()):
+        raise PointsetError(f"{path}: the cloud {fault}")
     return normalize_chunks(scan, data["normalize"]), scan.count
 
 

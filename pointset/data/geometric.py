@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from pointset.data.files.clouds import require_cloud
+from pointset.data.files.clouds import CloudError, extent_fault, require_cloud
 from pointset.data.files.meshes import Mesh
 from pointset.data.options import DataOptions
 from pointset.data.pool import AS_RELEASED, Pool
@@ -150,6 +150,8 @@ def _cloud(item: Any, index: int, name: str, normals: bool) -> Arrays:
         if normals and normal is not None:
             columns = np.hstack([columns, _array(normal)])
         cloud = require_cloud(columns, normals)
+        if fault := extent_fault([cloud.points]):
+            raise CloudError(f"the cloud {fault}")
     except (PointsetError, ValueError) as error:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be used: {error}") from error
     return cloud.points, cloud.normals

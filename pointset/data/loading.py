@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.data.dataset import PointSets, load_split
+from pointset.data.files.clouds import CloudError, extent_fault
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.meshes import Mesh
@@ -79,12 +80,14 @@ def load_shape_like(
         seed: of the points.
 
     Raises:
-        PointsetError: the file cannot be read or sampled; the message names it.
+        PointsetError: the file cannot be read or sampled, or the points of a cloud are all at one place; the message names it.
     """
     path, mesh, options = Path(path), None, DataOptions.of(description)
     wanted = points or options.points
     if is_cloud_file(path):
         raw = read_cloud(path).points
+        if fault := extent_fault([raw]):
+            raise CloudError(f"{path}: the cloud {fault}")
         raw = raw[downsample(raw, min(wanted, len(raw)), seed=seed)]
     else:
         mesh = read_mesh(path)

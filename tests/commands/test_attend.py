@@ -124,6 +124,8 @@ def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, cloud
     broken = tmp_path / "broken.off"
     broken.write_text("OFF\n3 1 0\n0 0 0\n")
     assert "broken.off" in fail(capsys, "attend", broken, "--checkpoint", run)
+    np.savetxt(tmp_path / "heap.xyz", np.ones((9, 3)))
+    assert "heap.xyz: the cloud has no extent" in fail(capsys, "attend", tmp_path / "heap.xyz", "--checkpoint", run)
     plain = pointset.create_model("rff-max", classes=3, dim=16)
     pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
     assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--checkpoint", tmp_path / "plain")

@@ -113,3 +113,6 @@ def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
     broken[500] = np.nan
     np.save(tmp_path / "broken.npy", broken)
     assert "point 500 has a number that is not finite" in fail(capsys, runs / "isab4-pma", tmp_path / "broken.npy")
+    np.save(tmp_path / "heap.npy", np.full((70_000, 3), 0.5))
+    error = fail(capsys, runs / "isab4-pma", tmp_path / "heap.npy")
+    assert "heap.npy: the cloud has no extent: all its 70,000 points are at [0.5, 0.5, 0.5]" in error

@@ -181,6 +181,17 @@ def test_all_bad_clouds_are_named_together(bad: Path) -> None:
         assert json.loads(caught.value.reports[0].read_text()) == caught.value.failures
 
 
+def test_a_cloud_without_extent_is_unusable_like_others(folder: Path) -> None:
+    (folder / "class 1" / "train" / "heap.txt").write_text("1 2 3\n" * 4)
+    words = r"^1 of 8 files .*heap.txt: the cloud has no extent: all its 4 points are at \[1.0, 2.0, 3.0\]"
+    with pytest.raises(UnreadableShapesError, match=words):
+        load_dataset(folder, points=8)
+    with pytest.warns(UserWarning, match="lacks 1 of 8 shapes"):
+        data = load_dataset(folder, points=8, on_error="skip")
+    assert data.describe()["left_out"] == ["class 1/train/heap.txt"]
+    assert 1 in data.sizes  # a cloud of one point is one
+
+
 def test_bad_clouds_are_left_out_and_that_is_kept(bad: Path, tmp_path: Path) -> None:
     whole = {name: points for name, (points, _) in zip(whole_names(bad), load_skipping(bad), strict=True)}
     assert len(whole) == 7

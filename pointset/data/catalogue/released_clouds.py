@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.data.files.clouds import extent_fault
 from pointset.data.files.float32 import float32_fault
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
@@ -47,7 +48,8 @@ def check_clouds(
     names = [f"{path.stem if stem is None else stem}/{row}" for row in range(len(points))]
     outside = (labels < 0) | (labels >= classes)
     infinite = ~np.isfinite(points).all(axis=(1, 2))
-    faults = {int(row): "has a coordinate that is not finite" for row in np.flatnonzero(infinite)}
+    faults = _without_extent(points)
+    faults |= {int(row): "has a coordinate that is not finite" for row in np.flatnonzero(infinite)}
     faults |= {
         int(row): f"has label {labels[row]}, but there are only {classes} classes" for row in np.flatnonzero(outside)
     }
@@ -100,6 +102,13 @@ def pool_of_clouds(
 
 def _joined(arrays: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _without_extent(points: NDArray[Any]) -> dict[int, str]:
+    """Rows whose points are all at one place; where the first and the last differ, the others are not looked at."""
+    alike = np.flatnonzero((points[:, 0] == points[:, -1]).all(axis=1))
+    found = {int(row): extent_fault([points[row]]) for row in alike}
+    return {row: fault for row, fault in found.items() if fault}
 
 
 def _too_wide(points: NDArray[Any], rows: NDArray[np.int64]) -> dict[int, str]:

@@ -1,5 +1,6 @@
 """A cloud of points as arrays."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,21 @@ def require_cloud(columns: np.ndarray, normals: bool) -> Cloud:
         raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(columns[:, :3], np.float32)
     return Cloud(points, _directions(columns[:, 3:]) if normals else None)
+
+
+def extent_fault(pieces: Iterable[np.ndarray]) -> str:
+    """Why a cloud has no form: its points are all at one place; empty if they are not, or if there is only one point.
+
+    Args:
+        pieces: of a cloud, [n_i, 3], n_i > 0. As a rule two points differ in the first, and no more is read.
+    """
+    place, count = np.zeros(3), 0
+    for piece in pieces:
+        place = place if count else piece[0]
+        if (piece != place).any():
+            return ""
+        count += len(piece)
+    return f"has no extent: all its {count:,} points are at {place.tolist()}" if count > 1 else ""
 
 
 def require_finite(columns: np.ndarray, first: int = 0) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
+from pointset.data.files.clouds import CloudError, extent_fault
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.scans import read_cloud
 from pointset.data.open3d_import import import_open3d
@@ -71,6 +72,8 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
 def _arrays(shape: ShapeFile, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
     if sampling.points is None:
         cloud = read_cloud(shape.path, normals=sampling.normals)
+        if fault := extent_fault([cloud.points]):
+            raise CloudError(f"the cloud {fault}")
         return {name: getattr(cloud, name) for name in sampling.arrays}
     how: dict[str, Any] = {"seed": seed_for(sampling.seed, shape.name), "sampler": sampling.sampler}
     mesh = read_mesh(shape.path)

@@ -124,6 +124,18 @@ def test_damaged_arrays_are_named(corrupted: Path) -> None:
         read_released(corrupted, "test", "uniform_1")
 
 
+def test_a_cloud_without_extent_is_left_out(corrupted: Path) -> None:
+    points = clouds(50, 0)
+    points[[3, 7]] = 0.1
+    points[8, -1] = points[8, 0]
+    np.save(corrupted / "data_gaussian_1.npy", points)
+    words = r"^2 of 50 clouds .*row 3 has no extent: all its 13 points are at \[0.1.*row 7 has no extent"
+    with pytest.raises(PointsetError, match=words):
+        load_dataset(corrupted, "test", 7, variant="gaussian_1")
+    with pytest.warns(UserWarning, match="2 clouds .* left out"):
+        assert len(load_dataset(corrupted, "test", 7, variant="gaussian_1", on_error="skip")) == 48
+
+
 def test_a_variant_of_data_that_has_none_is_refused(clouds_folder: Path) -> None:
     with pytest.raises(PointsetError, match="comes in one version only: leave variant='x' out"):
         load_dataset(clouds_folder, "train", 7, variant="x")
