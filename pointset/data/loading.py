@@ -80,7 +80,7 @@ def load_shape_like(
         seed: of the points.
 
     Raises:
-        PointsetError: the file cannot be read or sampled, or the points of a cloud are all at one place; the message names it.
+        PointsetError: the file cannot be read or sampled, or all points of a cloud are at one place; it is named.
     """
     path, mesh, options = Path(path), None, DataOptions.of(description)
     wanted = points or options.points
