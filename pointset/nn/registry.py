@@ -1,7 +1,7 @@
 """Encoders, poolings, whole models and users' weights functions by name, each registered where it is defined.
 
 A name may have an argument: a number in `isab<m>`, a number or none (which means 1) in `pma[<k>]`, a word in
-`aggr.<name>`.
+`aggr.<name>`. Any poolings may be joined by `+`, as in `max+pma`.
 A part is a class or a function. It is called with those of the following values that it has parameters for:
 
 - options of a model: `dim`, `layers`, `norm`, ... (`pointset.zoo.options.ModelOptions`);
@@ -13,6 +13,7 @@ A part is a class or a function. It is called with those of the following values
 The zoo, the command line, streaming, the export and the tests take what they know of a part from here.
 """
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -31,6 +32,8 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 MOST_ROWS = 4096
 """The most inducing points or seeds of one part."""
+JOIN = "<one>+<other>"
+"""What the part is called that joins poolings."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,13 @@ class Choice:
     part: Part
     name: str
     argument: dict[str, int | str]
+    joined: "tuple[Choice, ...]" = ()
+    """The poolings that `+` joins in its name."""
+
+    @property
+    def members(self) -> "tuple[Choice, ...]":
+        """The poolings that it joins, or itself."""
+        return self.joined or (self,)
 
     @property
     def reads(self) -> set[str]:
@@ -99,11 +109,15 @@ class Choice:
         Raises:
             PointsetError: its argument is refused.
         """
+        if self.joined:
+            return set().union(*(one.reads for one in self.joined))
         return set(self.part.reads(**self.argument) if self.part.reads else self.part.parameters)
 
     def make(self, known: Mapping[str, Any]) -> list[nn.Module]:
         """Build its modules from values by name and from the argument of its name."""
         given = {**known, **self.argument}
+        if self.joined:
+            given["pools"] = [module for one in self.joined for module in one.make(known)]
         made = self.part.make(**{name: given[name] for name in self.part.parameters if name in given})
         modules = made if isinstance(made, list) else [made]
         for module in modules:
@@ -148,11 +162,13 @@ def part_of(module: nn.Module) -> Part | None:
 
 
 def find(kind: Kind, name: str) -> Choice | None:
-    """The part with this name, or None.
+    """The part with this name, or None; poolings joined by `+` are one part.
 
     Raises:
         PointsetError: the name asks for more than `MOST_ROWS` inducing points or seeds.
     """
+    if kind == "pooling" and "+" in name:
+        return _join(name)
     for part in parts(kind):
         if match := part.pattern.fullmatch(name):
             said = match.groupdict(default="1")
@@ -161,3 +177,21 @@ def find(kind: Kind, name: str) -> Choice | None:
                 raise PointsetError(f"{name} asks for too many inducing points or seeds: give at most {MOST_ROWS}")
             return Choice(part, name, argument)
     return None
+
+
+def _join(name: str) -> Choice | None:
+    """Poolings joined by `+` as one part, which can do what all of them can."""
+    joined = [choice for one in name.split("+") if (choice := find("pooling", one))]
+    if len(joined) <= name.count("+"):
+        return None
+    members = [choice.part for choice in joined]
+    part = dataclasses.replace(
+        PARTS["pooling", JOIN],
+        name=name,
+        listed=name,
+        packed=all(one.packed for one in members),
+        maps=any(one.maps for one in members),
+        statistic=members[0].statistic,
+        head="linear" if all(one.head == "linear" for one in members) else "hidden",
+    )
+    return Choice(part, name, {}, tuple(joined))

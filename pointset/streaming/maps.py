@@ -104,11 +104,10 @@ class _Watched:
 
 
 def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
-    """Watch, in the next pass, the attention that the last one gathered; none twice."""
+    """Watch, in the next pass, the attention that was gathered for the latest part."""
     watchers = [_Watcher(one, passes.count or 0, watched) for one in passes.latest if isinstance(one, RunningAttention)]
-    passes.latest = ()
-    for watcher in watchers:
-        passes.watchers[len(passes.layers)] = watcher
+    if watchers:
+        passes.watchers[len(passes.layers)] = watchers
     return watchers
 
 

@@ -7,7 +7,7 @@ twice. `encoder_part` and `pool_part` choose by the type of the module; their `r
 part that cannot stream refuses when it is made, before anything is computed.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import singledispatch
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.masks import StatisticName
 from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoNorm, SetNorm
 from pointset.nn.pooling.aggregation import AggregationPool
+from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
@@ -142,6 +143,12 @@ def _(module: AttentionPool, name: str) -> Part[Tensor]:
 
 
 @pool_part.register
+def _(module: JoinedPool, name: str) -> Part[Tensor]:
+    parts = [pool_part(pool, f"{name}.pools.{number}") for number, pool in enumerate(module.pools)]
+    return _then(_together(parts), module.side_by_side)
+
+
+@pool_part.register
 def _(module: AggregationPool, name: str) -> Part[Tensor]:
     raise StreamingError(
         f"{name} is an aggregation of torch-geometric, which takes all points at once: "
@@ -186,7 +193,22 @@ def _seeded(module: PMA, name: str) -> Part[Tensor]:
     return pools.result()
 
 
-def _then(part: Part[Tensor], function: Rowwise) -> Part[Tensor]:
+def _together(parts: Sequence[Part[Settled]]) -> Part[list[Settled]]:
+    """Several parts, which share the passes that they ask for."""
+    settled: dict[int, Settled] = {}
+    while len(settled) < len(parts):
+        running: tuple[Running, ...] = ()
+        for number in (number for number in range(len(parts)) if number not in settled):
+            try:
+                running += next(parts[number])
+            except StopIteration as done:
+                settled[number] = done.value
+        if running:
+            yield running
+    return [settled[number] for number in range(len(parts))]
+
+
+def _then(part: Part[Settled], function: Callable[[Settled], Tensor]) -> Part[Tensor]:
     pooled = yield from part
     return function(pooled)
 

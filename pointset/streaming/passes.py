@@ -39,7 +39,7 @@ class Passes:
     Attributes:
         layers: what the points go through in every pass; add to it what `settle` returned.
         watchers: by the number of the layer before which they watch (len(layers): after the last one), for one pass.
-        latest: what was gathered in the last pass.
+        latest: what was gathered for the part that was settled last.
         count: points of the cloud, once it has been gone through.
     """
 
@@ -48,18 +48,20 @@ class Passes:
         self._like = next(model.parameters())
         self._width = inputs_of(model)
         self.layers: list[Rowwise] = []
-        self.watchers: dict[int, Watcher] = {}
+        self.watchers: dict[int, Sequence[Watcher]] = {}
         self.latest: tuple[Running, ...] = ()
         self.count: int | None = None
 
     def settle(self, part: Part[Settled]) -> Settled:
         """Make as many passes as a part asks for, and return what it then is."""
+        self.latest = ()
         while True:
             try:
                 running = next(part)
             except StopIteration as done:
                 return done.value
             self.run(running)
+            self.latest += running
 
     def run(self, running: Sequence[Running] = ()) -> None:
         """Make one pass and let `running` gather the rows that come out of the last layer.
@@ -81,11 +83,10 @@ class Passes:
                 one.add(rows)
         self._check(count)
         self.watchers.clear()
-        self.latest = tuple(running)
 
     def _show(self, number: int, rows: Tensor, points: Tensor) -> None:
-        if number in self.watchers:
-            self.watchers[number].watch(rows, points)
+        for watcher in self.watchers.get(number, ()):
+            watcher.watch(rows, points)
 
     def _check(self, count: int) -> None:
         if self.count is not None and count != self.count:

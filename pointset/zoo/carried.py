@@ -20,7 +20,8 @@ def user_parts(name: str, options: ModelOptions, used: Collection[str] = ("weigh
     lists = [getattr(options, option) or () for option in ("weights", "pool_weights") if option in used]
     names = dict.fromkeys(name for one in lists for name in one)
     functions = [registry.PARTS["weights", name] for name in names if ("weights", name) in registry.PARTS]
-    return [choice.part for choice in parse_name(name) if choice.part.user_defined] + functions
+    parts = [member.part for choice in parse_name(name) for member in choice.members]
+    return [part for part in parts if part.user_defined] + functions
 
 
 def source_digests(name: str, options: ModelOptions = USUAL) -> dict[str, str]:

@@ -4,6 +4,7 @@ All poolings but pma share one decoder, so that such models differ in the poolin
 beside them as context.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pointset.inputs import takes
 from pointset.nn.dropout import Dropout
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.norms import is_norm
+from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.rowwise import Masked
 from pointset.nn.weights import Weights
@@ -141,10 +143,16 @@ def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Bo
         if options.row_dropout and not is_norm(module):  # a norm is a part of the layer before it
             layers.append(Masked(Dropout(options.row_dropout)))
     (pool,) = pooling.make(known)
+    pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
+    return Body(layers, pool, sum(map(_pooled_width, pooling.members, pools, itertools.repeat(dim))))
+
+
+def _pooled_width(pooling: Choice, pool: nn.Module, dim: int) -> int:
+    """Width of the rows that a pooling gives for a set of rows of width `dim`, side by side."""
     shape = _shape([pool], dim)
     if len(shape) not in (2, 3) or shape[0] != 1:
         raise PointsetError(f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {shape} for [1, 1, {dim}]")
-    return Body(layers, pool, math.prod(shape))
+    return math.prod(shape)
 
 
 def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:

@@ -34,9 +34,9 @@ ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\
 def list_models() -> list[str]:
     """The standard names: every encoder with every pooling, and the context models.
 
-    Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so does any aggregation of
-    torch-geometric that pools a set (`isab16-aggr.mean`; `aggregation_names` of `pointset.nn.pooling.aggregation`
-    lists them).
+    Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so do any poolings joined by `+`
+    (`isab16-max+pma`) and any aggregation of torch-geometric that pools a set (`isab16-aggr.mean`; `aggregation_names`
+    of `pointset.nn.pooling.aggregation` lists them).
     """
     load_files()
     pairs = [f"{one.listed}-{other.listed}" for one in registry.parts("encoder") for other in registry.parts("pooling")]
@@ -66,7 +66,8 @@ def missing_parts(name: str) -> str:
     load_files()
     if registry.find("model", name):
         return ""
-    return " and ".join(f"the {kind} {part!r}" for kind, part in _split(name) if not registry.find(kind, part))
+    members = ((kind, one) for kind, part in _split(name) for one in part.split("+"))
+    return " and ".join(f"the {kind} {one!r}" for kind, one in members if not registry.find(kind, one))
 
 
 def missing_weights(options: Mapping[str, Any]) -> str:
@@ -138,10 +139,23 @@ def _split(name: str) -> Iterator[tuple[Kind, str]]:
 
 
 def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)
+    near = dict.fromkeys([*_mended(name), *difflib.get_close_matches(name, list_models(), n=3, cutoff=0.0)])
     known = {kind: ", ".join(part.name for part in registry.parts(kind)) for kind in ("encoder", "pooling", "model")}
     return (
-        f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
-        f"{known['encoder']}, poolings {known['pooling']} (m and k are numbers, aggr.<name> is a set aggregation of "
-        f"torch-geometric), or {known['model']}"
+        f"no model is called {quoted(name)}: did you mean {', '.join(list(near)[:3])}? Names are encoder-pooling, "
+        f"encoders {known['encoder']}, poolings {known['pooling']} (m and k are numbers, aggr.<name> is a set "
+        f"aggregation of torch-geometric, + joins any two), or {known['model']}"
     )
+
+
+def _mended(name: str) -> Iterator[str]:
+    """The name of a join with what is known in it, and what is nearest to the rest of it."""
+    encoder, _, pooling = name.partition("-")
+    if "+" in pooling:
+        yield f"{_nearest('encoder', encoder)}-{'+'.join(_nearest('pooling', one) for one in pooling.split('+'))}"
+
+
+def _nearest(kind: Kind, name: str) -> str:
+    if registry.find(kind, name):
+        return name
+    return difflib.get_close_matches(name, [part.listed for part in registry.parts(kind)], n=1, cutoff=0.0)[0]

@@ -17,7 +17,7 @@ from pointset.zoo.names import OPTIONS
 
 T = TypeVar("T", bound=Callable[..., Any])
 
-NAME = re.compile(r"[a-z][a-z0-9_.+]*(<[a-z]+>|\[<[a-z]+>\])?")
+NAME = re.compile(r"[a-z][a-z0-9_.]*(<[a-z]+>|\[<[a-z]+>\])?")
 
 
 def register_pooling(
@@ -33,9 +33,9 @@ def register_pooling(
 ) -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works behind every encoder, as those of the package do.
 
-        @pointset.register_pooling("top<k>", listed="top4")
-        class TopPool(torch.nn.Module):
-            '''Mean of the k largest values of each feature.'''
+        @pointset.register_pooling("low<k>", listed="low4")
+        class LowPool(torch.nn.Module):
+            '''Mean of the k smallest values of each feature.'''
 
             def __init__(self, k: int) -> None:
                 super().__init__()
@@ -43,11 +43,11 @@ def register_pooling(
 
             def forward(self, X, mask=None):  # X [B, n, d], mask [B, n] or None: [B, d], or [B, rows, d]
                 if mask is not None:
-                    X = X.masked_fill(~mask[:, :, None], -torch.inf)
-                X = X.topk(min(self.k, X.shape[1]), dim=1).values
+                    X = X.masked_fill(~mask[:, :, None], torch.inf)
+                X = X.topk(min(self.k, X.shape[1]), dim=1, largest=False).values
                 return X.where(X.isfinite(), 0.0).sum(dim=1) / X.isfinite().sum(dim=1).clamp(min=1)
 
-        model = pointset.create_model("isab16-top8", classes=10)
+        model = pointset.create_model("isab16-low8", classes=10)
 
     Its models can be trained, compared (in worker processes too), checked by `check_symmetry`, saved and loaded. A
     pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
@@ -55,10 +55,10 @@ def register_pooling(
     variable POINTSET_PARTS names.
 
     Args:
-        name: lower case, without hyphens: "mine" gives the models rff-mine, isab16-mine, ... It may have a number as
-            its argument: "top<k>", or "top[<k>]" with 1 as the default. The constructor takes that number, and any
-            options of a model (`dim`, `heads`, ... or `attention`, the `AttentionOptions` of its blocks); other
-            parameters need a default.
+        name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It
+            may have a number as its argument: "low<k>", or "low[<k>]" with 1 as the default. The constructor takes that
+            number, and any options of a model (`dim`, `heads`, ... or `attention`, the `AttentionOptions` of its
+            blocks); other parameters need a default.
         listed: the name in `list_models`; needed if the argument is.
         statistic: what the layers of rffp subtract from each row before this pooling.
         head: "hidden" puts two layers behind the pooling, "linear" one, as behind PMA.
@@ -143,7 +143,9 @@ def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, An
         raise PointsetError(f"{kind} {quoted(name)} must be a class or a function, got {quoted(make)}")
     part = Part(kind, name, make, source=source_of(make) or _called(make), **known)
     if not NAME.fullmatch(part.name):
-        raise PointsetError(f"{part.kind} name {part.name!r} must be lower case, start with a letter, have no hyphen")
+        raise PointsetError(
+            f"{part.kind} name {part.name!r} must be lower case, start with a letter, have no hyphen and no +"
+        )
     if not part.pattern.fullmatch(part.listed):
         raise PointsetError(f"{part.kind} name {part.name!r} has an argument: give listed, an example of its names")
     (_check_function if kind == "weights" else _check_call)(part)

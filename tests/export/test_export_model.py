@@ -85,6 +85,7 @@ EVERY_PART += WHOLE
 RECORDED = [
     *((name, {}) for name in EVERY_PART),
     ("rff-aggr.set2set", {}),
+    ("isab4-max+pma2", {}),
     ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "seeds": "statistics", "scale": "head"}),
     ("isab70-max", {"norm": "batch", "score": "bilinear", "trained_temperature": True}),
     ("rff-pma", {"heads": 2, "score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"}),

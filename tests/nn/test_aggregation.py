@@ -11,7 +11,6 @@ from torch import Tensor
 from pointset.errors import PointsetError
 from pointset.nn.pooling.aggregation import KEPT_ROWS, REFUSED, AggregationPool, aggregation_names, check_aggregation
 from pointset.nn.pooling.max import MaxPool
-from pointset.nn.pooling.max_mean import MaxMeanPool
 from pointset.nn.pooling.mean import MeanPool
 from pointset.nn.pooling.sum import SumPool
 
@@ -85,13 +84,6 @@ def test_values_by_hand(name, expected):
 def test_ours_and_torch_geometrics_agree(name, own):
     torch.testing.assert_close(pool_of(name)(*sets()), own(*sets()))
     torch.testing.assert_close(pool_of(name)(sets()[0][:1]), own(sets()[0][:1]))
-
-
-def test_max_and_mean_stand_side_by_side():
-    expected = torch.tensor([[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]]).unsqueeze(1)
-    torch.testing.assert_close(MaxMeanPool()(X, MASK), expected)
-    torch.testing.assert_close(MaxMeanPool()(X[1:]), expected[1:])
-    assert (MaxMeanPool()(X, torch.zeros_like(MASK)) == 0).all()
 
 
 def test_softmax_with_an_inverse_temperature_that_weighs_three_to_one():

@@ -17,7 +17,15 @@ from pointset.zoo.classifiers import checked_packed
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
 CLASSES = 4
 ATTENDING = ("isab3-pma", "sab-pma2")
-OTHERS = (*list_models(), "rff-aggr.quantile", "isab3-aggr.median", "rff-aggr.set2set", "rff-aggr.settransformer")
+OTHERS = (
+    *list_models(),
+    "isab3-max+pma2",
+    "rff-mean+aggr.softmax",
+    "rff-aggr.quantile",
+    "isab3-aggr.median",
+    "rff-aggr.set2set",
+    "rff-aggr.settransformer",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ POINTS = 1037
 CLOUD = torch.randn(POINTS, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 CLASSES = 7
 
-NAMES = [*pointset.list_models(), "isab5-pma3", "rffp-pma3"]
+NAMES = [*pointset.list_models(), "isab5-pma3", "rffp-pma3", "isab5-max+pma3", "rff-max+aggr.softmax"]
 OPTIONS = [
     {},
     {"form": "paper"},
@@ -71,7 +71,12 @@ class Source:
 
 CASES = [(name, {}) for name in NAMES]
 CASES += list(itertools.product(("isab5-max", "isab5-pma3", "rffp-pma"), OPTIONS[1:]))
-CASES += [("rff-max", {"norm": "layer"}), ("rff-sum", {"norm": "batch"}), ("rff-pma", {"head": "rff"})]
+CASES += [
+    ("rffp-mean+pma+sum", {"seeds": "pooled"}),
+    ("rff-max", {"norm": "layer"}),
+    ("rff-sum", {"norm": "batch"}),
+    ("rff-pma", {"head": "rff"}),
+]
 
 
 def streams(name: str) -> bool:
@@ -131,6 +136,7 @@ MODEL = model_of("isab5-pma3", torch.float32)
         ("isab5-pma3", {"form": "paper"}, 3),
         ("isab5-pma", {"layers": 4}, 5),
         ("isab5-pma", {"seeds": "pooled"}, 4),
+        ("isab5-pma2+max+pma", {"seeds": "pooled"}, 4),
     ],
 )
 def test_one_pass_per_layer_and_one_for_the_pooling(name: str, options: dict, expected: int) -> None:
@@ -246,6 +252,7 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
         ("sab-max", {}, r"encoder.0 is a SAB, where every point reads every other.*isab16"),
         ("sab-pma", {"form": "paper"}, r"encoder.1 is a SAB"),
         ("isab5-aggr.softmax", {}, r"pool is an aggregation of torch-geometric.*max, mean, sum, max\+mean or pma"),
+        ("rff-max+aggr.softmax", {}, r"pool\.pools\.1 is an aggregation of torch-geometric"),
         ("dgcnn", {}, "dgcnn looks for every point's neighbours.*isab16-pma"),
         ("isab5-max", {"norm": "set"}, "encoder.0.writes.norm_attended is a set norm.*layer"),
         ("isab5-max", {"norm": "set", "prenorm": True}, "encoder.1.reads.norm_key is a set norm"),
@@ -322,7 +329,11 @@ def test_integers_are_coordinates() -> None:
 
 
 MAPPED = [("isab5-pma3", {}), ("isab5-max", {"form": "paper"}), ("rff-pma", {"seeds": "pooled"}), ("rffp-pma3", {})]
-MAPPED += [("isab5-pma", {"form": "paper", "prenorm": True, "layers": 3})]
+MAPPED += [
+    ("rff-pma+max+pma3", {}),
+    ("rff-max+pma", {"seeds": "pooled"}),
+    ("isab5-pma", {"form": "paper", "prenorm": True, "layers": 3}),
+]
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from pointset.nn.rowwise import Masked
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
 from pointset.zoo.carried import arrive, carried, source_digests
+from pointset.zoo.names import missing_parts
 
 DOCUMENTED = inspect.getdoc(pointset.register_pooling).split("\n\n", 1)[1].split("\nIts models")[0]
 EXAMPLE = "import pointset, torch\n" + textwrap.dedent(DOCUMENTED)
@@ -56,39 +57,45 @@ def run(program: str, **environment: str) -> str:
 
 @pytest.mark.slow
 def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, tmp_path):
-    assert {"rff-top4", "isab16-top4"} <= set(pointset.list_models())
-    model = pointset.create_model("isab16-top3", classes=4, dim=8, heads=2)
+    assert {"rff-low4", "isab16-low4"} <= set(pointset.list_models())
+    model = pointset.create_model("isab16-low3", classes=4, dim=8, heads=2)
     assert pointset.check_symmetry(model).worst < 1e-4
     batch = torch.tensor([0] * 4 + [1] * 5 + [3] * 9)
     together = model.eval().packed(POINTS.flatten(0, 1), batch)
     torch.testing.assert_close(together[3:], model(POINTS[1:]))
     torch.testing.assert_close(together[2:3], model(POINTS[:1, :0]))
-    with pytest.raises(StreamingError, match=r"top<k>.*whole cloud"):
+    with pytest.raises(StreamingError, match=r"low<k>.*whole cloud"):
         model.stream(POINTS[0])
-    with pytest.raises(PointsetError, match="'top<k>' cannot be exported"):
+    with pytest.raises(PointsetError, match="'low<k>' cannot be exported"):
         pointset.export_model(model, tmp_path / "model.pt2")
+    joined = pointset.create_model("isab16-max+low3", classes=4, dim=8, heads=2).eval()
+    torch.testing.assert_close(joined.packed(POINTS.flatten(0, 1), batch)[3:], joined(POINTS[1:]))
+    for refused in (lambda: joined.stream(POINTS[0]), lambda: pointset.export_model(joined, tmp_path / "model.pt2")):
+        with pytest.raises(PointsetError, match="'low<k>'"):
+            refused()
     with pytest.raises(PointsetError, match="no attention to look at"):
-        pointset.attention_maps(pointset.create_model("rff-top3", dim=8), POINTS)
+        pointset.attention_maps(pointset.create_model("rff-low3", dim=8), POINTS)
 
 
 @pytest.mark.slow
 def test_the_command_line_lists_it(scratch):
     printed = run("from pointset.cli import main; main(['zoo', '--json', '--dim', '8'])")
-    (row,) = [row for row in json.loads(printed) if row["model"] == "isab16-top4"]
+    (row,) = [row for row in json.loads(printed) if row["model"] == "isab16-low4"]
     assert row["parameters"] > 0
     assert (row["maps"], row["streams"], row["exports"]) == (True, False, False)
 
 
 def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missing(scratch, tmp_path, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, split="train", points=16)
-    model = pointset.create_model("rff-top2", classes=3, dim=8)
+    model = pointset.create_model("rff-low2", classes=3, dim=8)
     pointset.fit(model, sets, Recipe(epochs=1), run=tmp_path / "run")
     loaded, description = pointset.load_run(tmp_path / "run")
     assert torch.equal(loaded(POINTS), model.eval()(POINTS))
-    assert description["model"]["parts"] == source_digests("rff-top2")
-    del registry.PARTS["pooling", "top<k>"]
-    with pytest.raises(PointsetError, match="rff-top2, and the pooling 'top2' is not registered"):
+    assert description["model"]["parts"] == source_digests("rff-low2")
+    del registry.PARTS["pooling", "low<k>"]
+    with pytest.raises(PointsetError, match="rff-low2, and the pooling 'low2' is not registered"):
         pointset.load_run(tmp_path / "run")
+    assert missing_parts("rff-max+low2") == "the pooling 'low2'"
 
 
 @pytest.mark.slow
@@ -97,7 +104,7 @@ def test_it_is_compared_in_worker_processes(tmp_path, clouds_folder):
     program = f"""{EXAMPLE}
 if __name__ == "__main__":
     found = pointset.compare(
-        ["rff-top2", "rff-max"], {str(clouds_folder)!r}, seeds=[0], out="out", workers=2, progress=False,
+        ["rff-low2+mean", "rff-max"], {str(clouds_folder)!r}, seeds=[0], out="out", workers=2, progress=False,
         data_options=pointset.DataOptions(points=16), model_options=pointset.ModelOptions(dim=8),
         recipe=pointset.Recipe(epochs=1),
     )
@@ -106,18 +113,19 @@ if __name__ == "__main__":
     script.write_text(program)
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "rff-top2" in (tmp_path / "out" / "results.csv").read_text()
+    assert "rff-low2+mean" in (tmp_path / "out" / "results.csv").read_text()
     assert not list(tmp_path.rglob("failure.txt"))
 
 
 @pytest.mark.slow
 def test_a_name_travels_with_its_parts(scratch):
-    name = pickle.dumps(carried("isab16-top5"))
-    program = (
-        f"import pickle, pointset; name = pickle.loads({name!r}); "
-        "print(type(name).__name__, pointset.create_model(name, dim=8).pool.k)"
-    )
-    assert run(program, POINTSET_PARTS="").split() == ["str", "5"]
+    for model, pool in (("isab16-low5", "pool"), ("isab16-max+low5", "pool.pools[1]")):
+        name = pickle.dumps(carried(model))
+        program = (
+            f"import pickle, pointset; name = pickle.loads({name!r}); "
+            f"print(type(name).__name__, pointset.create_model(name, dim=8).{pool}.k)"
+        )
+        assert run(program, POINTSET_PARTS="").split() == ["str", "5"]
     assert carried("isab16-pma") == "isab16-pma"
     assert type(carried("isab16-pma")) is str
 
@@ -215,6 +223,7 @@ class NeedsWidth(Middle):
         ("max", Middle, "'max' is taken by .*MaxPool: use another name"),
         ("pma3", Middle, "'pma3' is taken by .*AttentionPool"),
         ("my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
+        ("my+pool", Middle, "'my\\+pool' must be lower case.* no \\+"),
         ("Mine", Middle, "'Mine' must be lower case"),
         ("mine<k>", Middle, "'mine<k>' has an argument: give listed"),
         ("mine", NoMask, "'mine' must have forward.*mask"),
@@ -238,6 +247,8 @@ def test_a_wrong_shape_names_the_part():
 
     with pytest.raises(PointsetError, match=r"pooling 'flat' must give .* got \[\]"):
         pointset.create_model("rff-flat", dim=8)
+    with pytest.raises(PointsetError, match=r"pooling 'flat' must give .* got \[\]"):
+        pointset.create_model("rff-max+flat", dim=8)
     with pytest.raises(PointsetError, match=r"encoder 'narrow' must give .* got \[1, 1, 5\]"):
         pointset.create_model("narrow-max", dim=8)
 

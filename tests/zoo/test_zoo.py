@@ -14,7 +14,7 @@ from pointset.zoo.models import Spec, build_body, build_model
 from pointset.zoo.names import list_models, used_options, zoo_name
 from pointset.zoo.options import ModelOptions
 
-ALL = [*list_models(), "isab5-pma4", "sab-pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
+ALL = [*list_models(), "isab5-pma4", "sab-pma2", "isab5-max+pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
 ENCODERS = [part.listed for part in registry.parts("encoder")]
 POOLINGS = [part.listed for part in registry.parts("pooling")]
 CLASSES = 7
@@ -228,7 +228,10 @@ def test_the_defaults_are_the_authors_widths():
         ("isab0-max", "did you mean .*isab16-max"),
         ("rff", "did you mean rff-"),
         ("", "did you mean"),
-        ("isab16-max+men", "did you mean .*isab16-max"),
+        ("isab16-max+men", "did you mean isab16-max\\+mean, "),
+        ("isba16-max+pma9+softmax", "did you mean isab16-max\\+pma9\\+aggr.softmax, "),
+        ("isab16-max+", "did you mean isab16-max\\+"),
+        ("isab16-max+aggr.lstm", "aggr.lstm does not pool sets"),
         ("isab16-aggr.sofmax", "no aggregation 'sofmax': did you mean softmax"),
         ("isab16-aggr.", "did you mean"),
         ("isab16-aggr.lstm", "aggr.lstm does not pool sets: it reads its rows in order"),
@@ -249,6 +252,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, words):
         ("rFFp-max + PMA", "rffp-pma"),
         ("rFFp + sum", "rffp-sum"),
         ("ISAB16 + max+mean", "isab16-max+mean"),
+        ("rFFp-mean + mean+PMA", "rffp-mean+pma"),
         ("SAB + PMA4", "sab-pma4"),
         ("SAB + aggr.softmax", "sab-aggr.softmax"),
     ],
@@ -258,7 +262,17 @@ def test_rows_of_the_papers_tables_are_models(row, name):
 
 
 @pytest.mark.parametrize(
-    "row", ["rFF", "rFFp-max + mean", "rFF-max + max", "SAB + median", "ISAB0 + PMA", "rFF + mean ", "pointnet + max"]
+    "row",
+    [
+        "rFF",
+        "rFFp-max + mean",
+        "rFFp-max + mean+max",
+        "rFF-max + max",
+        "SAB + median",
+        "ISAB0 + PMA",
+        "rFF + mean ",
+        "pointnet + max",
+    ],
 )
 def test_other_rows_are_refused(row):
     with pytest.raises(PointsetError, match=f"(?i){row.split()[0].split('-')[0]}"):

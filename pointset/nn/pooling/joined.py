@@ -1,0 +1,39 @@
+"""Several poolings side by side: any of them may be joined by `+`, as in "max+mean" or "max+pma".
+
+Maximum and mean are what DGCNN takes (Wang et al., arXiv 1801.07829, section 5.1); what pairs of poolings gain behind one
+encoder has been measured by Kothapalli et al. (arXiv 2306.05553).
+"""
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.nn.fast.packing import Layout
+from pointset.nn.registry import JOIN, register
+
+
+@register("pooling", JOIN, listed="max+mean", export=True)
+class JoinedPool(nn.Module):
+    """What several poolings make of the same rows, each laid out flat, one beside the other: [B, 1, sum of widths].
+
+    It takes packed sets and streams if all of them do, its maps are those of all, and the others' export is asked of
+    each by itself. Equivariant layers before it subtract what the first wants; one layer is behind it if all have one.
+
+    Args:
+        pools: called as `pool(Z, mask)`; [B, n, d] to [B, k, e], or to [B, e].
+    """
+
+    def __init__(self, pools: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.pools = nn.ModuleList(pools)
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 _"]:
+        """Return one row per set; the mask is True at real rows."""
+        return self.side_by_side([pool(Z, mask) for pool in self.pools])
+
+    @staticmethod
+    def side_by_side(pooled: Iterable[Tensor]) -> Float[Tensor, "B 1 _"]:
+        """The row of each set, from what each pooling made of it, [B, k, e] or [B, e]."""
+        return torch.cat([one.flatten(1) for one in pooled], dim=1).unsqueeze(1)
