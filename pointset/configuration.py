@@ -29,6 +29,10 @@ Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 
 """Layers of one kind."""
 Points = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
 """Of a set or a pool; larger clouds are streamed."""
+SizeRange = Annotated[
+    tuple[Points, Points],
+    Meta(description="two numbers of points, the fewest and the most, each from 1 to 10,000,000"),
+]
 Length = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
 """Of a training, in whatever unit: a thousand million steps take ten days at a millisecond each."""
 Batch = Annotated[int, Meta(ge=1, le=10**6, description="a whole number from 1 to 1,000,000")]

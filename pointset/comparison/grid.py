@@ -51,7 +51,7 @@ def check_folder(experiment: Experiment, out: Path) -> None:
 
 def prepare_sets(experiment: Experiment, progress: bool) -> dict[Size, dict[str, Any]]:
     """Make the sets of every size ready, and describe them; nothing is written into the comparison's folder."""
-    return {size: experiment.task.prepare(size, progress) for size in experiment.task.sizes}
+    return {size: experiment.task.prepare(size, experiment.recipe, progress) for size in experiment.task.sizes}
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:

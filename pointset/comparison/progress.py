@@ -9,6 +9,7 @@ from pointset.comparison.grid import check_folder, make_runs
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Size
 from pointset.runs.threads import torch_threads
+from pointset.training.sizes import usual_size
 
 MEASURED_STEPS = 5
 
@@ -96,7 +97,8 @@ def _estimate(runs: Sequence[Run]) -> Estimate:
 
 def step_seconds(run: Run) -> float:
     """Seconds of a training step, measured on a model that is thrown away."""
+    size = usual_size(run.recipe)
     for steps in (1, MEASURED_STEPS):  # the first one pays for memory and for the libraries' choice of kernels
-        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None)
+        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, points=size, last_points=None)
         fitted = run.task.train(run, recipe, None)
     return fitted.seconds / MEASURED_STEPS

@@ -134,8 +134,12 @@ class Task(ABC):
         return used_options(self.zoo_name(model))
 
     @abstractmethod
-    def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
-        """Make the sets of a size ready, and describe them as plain data: a comparison's folder belongs to them."""
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
+        """Make the sets of a size ready, and describe them as plain data: a comparison's folder belongs to them.
+
+        Raises:
+            PointsetError: they are not there, or the recipe cannot be trained on them.
+        """
 
     @abstractmethod
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:

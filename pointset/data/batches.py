@@ -1,6 +1,6 @@
 """Batches for training and evaluation; sets of several sizes are padded and masked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -28,17 +28,24 @@ class Batch(NamedTuple):
 
 @takes(dataset=PointSets, batch_size=Count)
 def batches(
-    dataset: PointSets, batch_size: int, *, seed: int, epoch: int, augment: Augmentation | None = None
+    dataset: PointSets,
+    batch_size: int,
+    *,
+    seed: int,
+    epoch: int,
+    augment: Augmentation | None = None,
+    size: Callable[[int], int] | None = None,
 ) -> Iterator[Batch]:
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be run again
     to the last bit. The last batch may be shorter. Sets of several sizes are padded to the largest of their batch.
+    `size` says how many points the sets of batch i, from 0, have; those of the data set when None.
     """
     generator = epoch_generator(seed, epoch)
-    for rows in torch.randperm(len(dataset), generator=generator).split(batch_size):
+    for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
         with one_thread():
-            points, mask = dataset.draw_masked(rows, generator)
+            points, mask = dataset.draw_masked(rows, generator, size and size(index))
             if augment is not None:
                 points = augment(points, generator, mask)
         yield Batch(points, mask, dataset.labels[rows])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from pointset.configuration import Points, check
 from pointset.data.augment import Axis
 from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
@@ -62,9 +63,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         check_kind("pool", pool, Pool)
         check_kind("options", options, DataOptions)
-        _require_points(pool, options.points, name or "the data", split)
         self.source_pool, self.options = pool, options
         self.name, self.source, self.split = name, source or name, split
+        self.require(options.points, f"points={options.points}", "--points")
         self.classes = pool.classes
         self._choose(torch.arange(len(pool)) if rows is None else rows)
 
@@ -132,22 +133,45 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Unit normals [n, 3] at the points of shape `index` of the evaluation view, without padding."""
         return self._normals(self._row(index))[0]
 
-    def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> Tensor:
+    def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
         """The training view: a fresh random subset of each shape's pool, without replacement.
 
         Args:
             indices: int64 [B], of shapes.
             generator: on the CPU.
+            size: points of each subset, in place of those of the evaluation view; all of a shape that has fewer.
 
         Returns:
             float32 [B, n, 3], normalised; padded with zeros if the sets have several sizes.
         """
-        return self.draw_masked(indices, generator)[0]
+        return self.draw_masked(indices, generator, size)[0]
 
-    def draw_masked(self, indices: Tensor | Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    def draw_masked(
+        self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """The training view, and the mask bool [B, n] of its real points; None when all sets have one size."""
+        if size is not None:
+            check("size", size, Points)
+            self.require(size, f"size={size}")
         rows = self.rows[torch.as_tensor(indices, dtype=torch.int64)].numpy()
-        return self._take(*random_places(self.source_pool, rows, self.size, generator))
+        return self._take(*random_places(self.source_pool, rows, self.size if size is None else size, generator))
+
+    def require(self, size: int, said: str, flag: str = "") -> None:
+        """Raise a PointsetError if no shape has so many points: it begins with what was said, and may name a flag.
+
+        But the clouds of a test set may all be smaller than those of training.
+        """
+        pool, sizes = self.source_pool, self.source_pool.sizes
+        largest = int(sizes.max(initial=0))
+        if not len(pool) or size <= largest or (pool.offsets is not None and self.split != "train"):
+            return
+        row = int(sizes.argmin())
+        ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
+        larger = "" if pool.sampler == AS_RELEASED else ", or sample more (--pool-points, in Python pool_points)"
+        raise PointsetError(
+            f"{said} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
+            f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
+        )
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """The shapes at `indices`, in that order, as a data set of its own that shares the pool."""
@@ -235,21 +259,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
 _AT_ONCE = 256
 """Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""
-
-
-def _require_points(pool: Pool, points: int, name: str, split: str) -> None:
-    """Refuse sets larger than every shape; but the clouds of a test set may all be smaller than those of training."""
-    sizes = pool.sizes
-    largest = int(sizes.max(initial=0))
-    if not len(pool) or points <= largest or (pool.offsets is not None and split != "train"):
-        return
-    row = int(sizes.argmin())
-    ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-    larger = "" if pool.sampler == AS_RELEASED else ", or sample more (--pool-points, in Python pool_points)"
-    raise PointsetError(
-        f"points={points} is more than the {largest} that {name} holds per shape{ragged}: ask for at most {largest} "
-        f"(--points {largest}){larger}"
-    )
 
 
 def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:

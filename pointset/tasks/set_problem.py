@@ -149,7 +149,7 @@ class SetProblem(Task):
         if recipe.steps is None:
             raise PointsetError(f"{self.name} has no epochs: give its recipe steps")
 
-    def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """What the data is."""
         return {"sets": self.describe()}
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -19,6 +20,7 @@ from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import described
 from pointset.training.distributed import OneProcess
 from pointset.training.recipe import Recipe
+from pointset.training.sizes import bounds, drawn_size, require_sizes
 
 
 class Loss(NamedTuple):
@@ -68,6 +70,7 @@ class Classification:
     metrics = ("accuracy",)
 
     def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
+        require_sizes(train, recipe)
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
             train, self.validation = train.split_validation(recipe.validation, seed)
@@ -83,8 +86,13 @@ class Classification:
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Every shape once, in random order."""
-        return batches(self.train, self.recipe.batch_size, seed=self.seed, epoch=epoch, augment=self.augment)
+        """Every shape once, in random order, in sets of the recipe's sizes."""
+        recipe, seed = self.recipe, self.seed
+        between = bounds(
+            recipe, epoch, math.ceil(recipe.steps / self.steps_per_epoch) if recipe.steps else recipe.epochs
+        )
+        size = None if between is None else partial(drawn_size, between, seed, epoch)
+        return batches(self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size)
 
     def size(self, batch: Batch) -> int:
         """Shapes in a batch."""

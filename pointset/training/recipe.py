@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pointset.configuration import Batch, Checked, Length, NonNegative, Positive, Share
+from pointset.configuration import Batch, Checked, Length, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
+LATER = ("points", "last_points")
+"""Fields that recipes did not always have: where they are None, what is saved does not name them, and runs from before
+them go on."""
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -21,6 +24,13 @@ class Recipe(Checked):
     """Optimiser steps in all, in place of `epochs`; the last epoch is cut short."""
     batch_size: Batch = 32
     """Shapes per step."""
+    points: SizeRange | None = None
+    """Fewest and most points of the training sets: a number between them is drawn for each batch, with every doubling
+    as likely as any other, whatever the size of the sets that are evaluated. None trains on sets of that size. As a
+    flag it is --train-points."""
+    last_points: SizeRange | None = None
+    """The two numbers in the last epoch: from `points` in the first they grow, or shrink, by the same factor each
+    epoch. None leaves them as they are."""
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), or stochastic gradient descent with momentum."""
     learning_rate: Positive = 1e-3
@@ -61,6 +71,7 @@ class Recipe(Checked):
         super().__post_init__()
         if self.patience is not None and self.validation == 0.0:
             raise PointsetError(f"patience={self.patience} needs a validation split: set validation, such as 0.1")
+        self._check_points()
         if self.nesterov and self.momentum == 0.0:
             raise PointsetError("nesterov needs a momentum above 0: set momentum, such as 0.9, or leave nesterov out")
         only = {
@@ -76,6 +87,16 @@ class Recipe(Checked):
                     f"{what} {needed!r}"
                 )
 
+    def _check_points(self) -> None:
+        for name in ("points", "last_points"):
+            between = getattr(self, name)
+            if between is not None and between[0] > between[1]:
+                raise PointsetError(f"{name} must be the fewest and then the most points, got {list(between)}")
+        if self.last_points is not None and self.points is None:
+            raise PointsetError(
+                f"last_points={list(self.last_points)} needs those of the first epoch: set points, such as [64, 128]"
+            )
+
     @property
     def decay(self) -> float:
         """The weight decay: as asked, or the optimizer's own."""
@@ -89,7 +110,8 @@ class Recipe(Checked):
         return 0.9 if self.momentum is None else self.momentum
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON: numbers where None stands for one, and no momentum where it has none."""
+        """The fields as plain data, for JSON: numbers where None stands for one, and nothing of what is not used."""
         fields = super().as_dict() | {"weight_decay": self.decay, "momentum": self.inertia}
-        unused = () if self.optimizer == "sgd" else ("momentum", "nesterov")
+        unused = [name for name in LATER if fields[name] is None]
+        unused += [] if self.optimizer == "sgd" else ["momentum", "nesterov"]
         return {name: value for name, value in fields.items() if name not in unused}

@@ -143,7 +143,7 @@ def test_rows_see_the_same_sets_and_seeds_see_others(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", list_tasks()[1:])
 def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
     task = create_task(name)
-    task.prepare(None, progress=False)
+    task.prepare(None, task.recipe(), progress=False)
     (one,) = make_runs(Experiment(task=task, models=(Entry("rFF + mean"),), seeds=(0,)), tmp_path)
     travelling = pickle.dumps(one)
     assert len(travelling) < 5_000

@@ -73,10 +73,13 @@ COMMAND = [sys.executable, "-m", "pointset.cli", "train", "isab4-pma", "--points
 RECIPE = ["--epochs", "10", "--batch-size", "2", "--validation", "0.2", "--seed", "3"]
 
 
+FURTHER = ["--train-points", "8", "24", "--last-points", "48", "64"]
+
+
 @pytest.mark.slow
 def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(clouds_folder, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [*COMMAND, *RECIPE, "--data", str(clouds_folder), "--run"]
+    command = [*COMMAND, *RECIPE, *FURTHER, "--data", str(clouds_folder), "--run"]
     subprocess.run([*command, str(tmp_path / "whole")], env=environment, check=True, capture_output=True)
 
     killed = tmp_path / "killed"

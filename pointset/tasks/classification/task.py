@@ -35,6 +35,7 @@ from pointset.tasks.classification.predictions import (
 from pointset.tasks.classification.report import sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
+from pointset.training.sizes import require_sizes
 from pointset.zoo.models import create_model
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -157,10 +158,11 @@ class Classification(Task):
         parse_name(model)
         return model
 
-    def prepare(self, size: Size, progress: bool) -> dict[str, Any]:
+    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Build pools that are missing once, before the workers start."""
-        sets = load_sets(self.data, self.sets_of(size), progress=progress)
-        return {f"{one.split}_sets": one.describe() for one in sets}
+        train, test = load_sets(self.data, self.sets_of(size), progress=progress)
+        require_sizes(train, recipe)
+        return {f"{one.split}_sets": one.describe() for one in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
         """A model of the zoo, for the classes of the data."""
@@ -209,8 +211,12 @@ class Classification(Task):
         return load_predictions(folder).right
 
     def length(self, recipe: Recipe) -> str:
-        """Epochs, or steps."""
-        return f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
+        """Epochs, or steps, and the sizes of their sets where these are not the size that is tested."""
+        length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
+        first, last = (
+            between and f" of {between[0]} to {between[1]} points" for between in (recipe.points, recipe.last_points)
+        )
+        return f"{length}{first or ''}{f', at the end{last}' if last else ''}"
 
     def taken(self, recipe: Recipe) -> str:
         """On what, and after which epoch."""

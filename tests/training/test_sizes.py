@@ -1,0 +1,175 @@
+"""Training sets of random size: which sizes are drawn, that they come from the seed alone, what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.comparison.grid import make_runs
+from pointset.comparison.progress import step_seconds
+from pointset.data.dataset import PointSets
+from pointset.data.options import DataOptions
+from pointset.data.point_sets import Pool
+from pointset.errors import PointsetError
+from pointset.tasks.experiments import read_experiment
+from pointset.training.objectives import Classification
+from pointset.training.recipe import Recipe
+from pointset.training.sizes import bounds, drawn_size, usual_size
+
+
+@pytest.fixture(scope="module")
+def train(clouds_folder) -> PointSets:
+    return pointset.load_dataset(clouds_folder, "train", 32)
+
+
+class Seen(nn.Module):
+    """A classifier that keeps the shapes of what it is given, in training and in evaluation."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.trained, self.evaluated, self.masks = [], [], []
+
+    def forward(self, points, mask):
+        (self.trained if self.training else self.evaluated).append(points.shape[1])
+        self.masks.append(mask)
+        return self.layer(points.mean(dim=1))
+
+
+def sizes_of(train, recipe, epoch, seed=0):
+    return [batch.points.shape[1] for batch in Classification(train, recipe, seed).batches(epoch)]
+
+
+def test_draws_are_log_uniform_between_both_bounds_and_come_from_seed_epoch_and_batch_alone():
+    drawn = np.array([drawn_size((2, 15), 0, 0, batch) for batch in range(8000)])
+    assert (drawn.min(), drawn.max()) == (2, 15)
+    for doubling in (2, 4, 8):  # 2 to 3, 4 to 7, 8 to 15: a third each
+        share = np.mean((drawn >= doubling) & (drawn < 2 * doubling))
+        assert abs(share - 1 / 3) < 4 * math.sqrt(2 / 9 / 8000)
+    assert np.mean(drawn == 15) == pytest.approx(math.log(16 / 15) / math.log(8), abs=0.008)
+    assert {drawn_size((7, 7), 0, 0, batch) for batch in range(50)} == {7}
+    first = [drawn_size((8, 512), 3, 5, batch) for batch in range(20)]
+    torch.manual_seed(9)
+    assert first == [drawn_size((8, 512), 3, 5, batch) for batch in range(20)]
+    for other in ((4, 5), (3, 6)):
+        assert first != [drawn_size((8, 512), *other, batch) for batch in range(20)]
+
+
+def test_a_training_sees_one_size_a_batch_without_padding_and_is_validated_at_that_of_the_sets(train):
+    model = Seen()
+    pointset.fit(model, train, Recipe(epochs=3, batch_size=10, points=(5, 64), validation=0.2), progress=False)
+    assert len(model.trained) == 3 * 10
+    assert min(model.trained) >= 5 < 32 < max(model.trained) <= 64  # fewer and more than are evaluated
+    assert len(set(model.trained)) > 10
+    assert set(model.evaluated) == {32}
+    assert not any(mask is not None for mask in model.masks)
+
+
+def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_recipes(train):
+    plain, sized = (Classification(train, Recipe(batch_size=50, points=points), 0) for points in (None, (32, 32)))
+    for one, other in zip(plain.batches(1), sized.batches(1), strict=True):
+        assert torch.equal(one.points, other.points)
+        assert torch.equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 5])
+def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epochs, train):
+    recipe = Recipe(epochs=epochs, points=(2, 4), last_points=(32, 64))
+    found = [bounds(recipe, epoch, epochs) for epoch in range(epochs)]
+    assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
+
+
+def test_a_schedule_follows_epochs_and_steps_alike(train):
+    for length in ({"epochs": 3}, {"steps": 3 * 12 - 5}):  # 120 shapes in batches of 10: the last epoch is cut short
+        recipe = Recipe(batch_size=10, points=(3, 3), last_points=(48, 48), **length)
+        assert [set(sizes_of(train, recipe, epoch)) for epoch in range(3)] == [{3}, {12}, {48}]
+
+
+def test_sets_of_several_sizes_give_all_they_have_where_the_draw_is_larger():
+    offsets = np.array([0, 4, 10, 22, 30])
+    points = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    pool = Pool(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], "as released", offsets=offsets)
+    sets = PointSets(pool, DataOptions(points=5))
+    for batch in Classification(sets, Recipe(batch_size=4, points=(8, 8)), 0).batches(0):
+        assert sorted(batch.mask.sum(dim=1).tolist()) == [4, 6, 8, 8]
+        assert batch.points.shape == (4, 8, 3)
+    with pytest.raises(PointsetError, match=r"points=\[8, 13\] of the recipe is more than the 12 .*'a', has 4"):
+        Classification(sets, Recipe(points=(8, 13)), 0)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        ({"points": (8, 65)}, r"points=\[8, 65\] of the recipe is more than the 64 .*\(--train-points \.\.\. 64\)"),
+        (
+            {"points": (8, 9), "last_points": (8, 99)},
+            r"last_points=\[8, 99\] of the recipe is more than the 64 .*\(--last-points \.\.\. 64\)",
+        ),
+    ],
+)
+def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_has_files(
+    recipe, words, train, classifiers, tmp_path
+):
+    with pytest.raises(PointsetError, match=words):
+        pointset.fit(Seen(), train, Recipe(**recipe), run=tmp_path / "run")
+    with pytest.raises(PointsetError, match=words):
+        pointset.run_experiment(classifiers(recipe=Recipe(**recipe)), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"points": (64, 32)}, r"points must be the fewest and then the most points, got \[64, 32\]"),
+        ({"points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
+        ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs those of the first epoch: set points"),
+        ({"points": (0, 5)}, r"points must be two numbers of points, .* got \(0, 5\)"),
+        ({"points": 64}, "points must be two numbers of points.* got 64"),
+        ({"points": (1, 2, 3)}, "points must be two numbers of points"),
+        ({"points": (1.5, 2)}, "points must be two numbers of points"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(changes, words):
+    with pytest.raises(PointsetError, match=words):
+        Recipe(**changes)
+
+
+@pytest.mark.parametrize("size", [0, 65, 2.5])
+def test_a_draw_of_a_size_that_is_not_there_is_refused(size, train):
+    with pytest.raises(PointsetError, match=f"size.*{size}"):
+        train.draw([0], torch.Generator(), size)
+    assert train.draw([0, 1], torch.Generator(), 64).shape == (2, 64, 3)
+
+
+def test_what_is_saved_of_a_recipe_without_sizes_is_what_was_saved_before_there_were_any(train):
+    assert not {"points", "last_points"} & Recipe().as_dict().keys()
+    recipe = Recipe(points=(8, 64), last_points=(64, 64))
+    assert recipe.as_dict()["points"] == [8, 64]
+    again = Recipe.from_dict(recipe.as_dict())
+    assert (again.points, again.last_points) == (recipe.points, recipe.last_points)
+
+
+def test_a_file_says_sizes_and_they_are_in_the_caption_and_the_estimate(tmp_path, clouds_folder, monkeypatch):
+    file = tmp_path / "sizes.toml"
+    file.write_text(
+        f'data = "{clouds_folder}"\nmodels = ["rff-max"]\npoints = [24]\nseeds = [0]\n[model]\ndim = 8\n'
+        "[recipe]\nepochs = 2\nbatch_size = 60\npoints = [4, 16]\nlast_points = [16, 64]\n"
+    )
+    experiment = read_experiment(file)
+    assert (experiment.recipe.points, experiment.recipe.last_points) == ((4, 16), (16, 64))
+    caption = experiment.task.length(experiment.recipe)
+    assert caption == "2 epochs of 4 to 16 points, at the end of 16 to 64 points"
+    (run,) = make_runs(experiment, tmp_path)
+    assert step_seconds(run) > 0.0
+
+
+def test_the_usual_size_is_the_mean_of_the_draws():
+    assert usual_size(Recipe()) is None
+    assert usual_size(Recipe(points=(50, 50))) == (50, 50)
+    drawn = np.mean([drawn_size((64, 1024), 0, 0, batch) for batch in range(5000)])
+    mean, _ = usual_size(Recipe(points=(64, 1024)))
+    assert mean == pytest.approx(drawn, rel=0.03)
+    assert mean < usual_size(Recipe(points=(64, 1024), last_points=(1024, 1024)))[0] < 1024
