@@ -1,7 +1,7 @@
 """Several poolings side by side: any of them may be joined by `+`, as in "max+mean" or "max+pma".
 
-Maximum and mean are what DGCNN takes (Wang et al., arXiv 1801.07829, section 5.1); what pairs of poolings gain behind one
-encoder has been measured by Kothapalli et al. (arXiv 2306.05553).
+Maximum and mean are what DGCNN takes (Wang et al., arXiv 1801.07829, section 5.1). What pairs of poolings gain behind
+one encoder has been measured by Kothapalli et al. (arXiv 2306.05553).
 """
 
 from collections.abc import Iterable
