@@ -43,6 +43,7 @@ TRAINING = (
     "step_every",
     "step_factor",
     "clip_norm",
+    "average",
     "precision",
     "device",
 )

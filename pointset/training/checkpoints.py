@@ -119,14 +119,16 @@ class RunFolder:
             return None
         newest = folders[-1]
         remedy = f"delete {newest} and start the same training again, from its beginning"
-        best = newest / "best.safetensors"
+        further = {
+            name: digests.parse(newest / f"{name}.safetensors", load_tensors, "weights", remedy)
+            for name in ("best", "average")
+            if f"{name}.safetensors" in digests.read_list(newest)
+        }
         checkpoint = Checkpoint(
             weights=digests.parse(newest / "weights.safetensors", load_tensors, "weights", remedy),
             optimizer=digests.parse(newest / "optimizer.pt", parse_optimizer, "the state of an optimizer", remedy),
             history=digests.parse(newest / "history.json", parse_history, "the history of a run", remedy),
-            best=digests.parse(best, load_tensors, "weights", remedy)
-            if best.name in digests.read_list(newest)
-            else None,
+            **further,
         )
         self._write_history(checkpoint.history)
         return checkpoint

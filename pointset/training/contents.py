@@ -24,6 +24,8 @@ class Checkpoint:
     history: list[Row] = field(default_factory=list)
     best: Weights | None = None
     """Weights of the best validation accuracy so far, under early stopping."""
+    average: Weights | None = None
+    """The moving average of the weights, where the recipe has one."""
 
     @property
     def epoch(self) -> int:
@@ -76,7 +78,8 @@ def as_files(checkpoint: Checkpoint) -> dict[str, bytes]:
         "optimizer.pt": optimizer.getvalue(),
         "history.json": json.dumps(checkpoint.history).encode(),
     }
-    return files if checkpoint.best is None else files | {"best.safetensors": as_safetensors(checkpoint.best)}
+    further = {"best.safetensors": checkpoint.best, "average.safetensors": checkpoint.average}
+    return files | {name: as_safetensors(weights) for name, weights in further.items() if weights is not None}
 
 
 def as_safetensors(weights: Weights) -> bytes:

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
 from pointset.configuration import check_seed
@@ -31,7 +32,7 @@ from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
 from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
-from pointset.training.optimization import learning_rate, make_optimizer
+from pointset.training.optimization import learning_rate, make_optimizer, moving_average
 from pointset.training.recipe import Recipe
 
 
@@ -171,6 +172,12 @@ class Training:
         self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
         self.history: list[dict[str, Any]] = []
         self.best: Weights | None = None
+        self.average: AveragedModel | None = None
+
+    @property
+    def kept(self) -> nn.Module:
+        """The weights that are validated and saved: the average of those that are trained, where the recipe has one."""
+        return self.model if self.average is None else self.average.module
 
     def run(self, progress: bool) -> Fitted:
         """Train from where the folder left off to the end."""
@@ -185,8 +192,8 @@ class Training:
         ) as bar:
             while len(self.history) * self.steps_per_epoch < self.steps and not self._stalled():
                 self._epoch(len(self.history), bar)
-        if self.best is not None:
-            self.model.load_state_dict(self.best)
+        if self.best is not None or self.average is not None:
+            self.model.load_state_dict(self.best or self.kept.state_dict())
         self.processes.from_main(self._finish)
         return _fitted(self.model, self.history, self.recipe)
 
@@ -194,15 +201,16 @@ class Training:
         start = time.perf_counter()
         row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
-        self.history.append(self.processes.from_main(lambda: {**row, **self.objective.watch(self.model)}))
+        self.history.append(self.processes.from_main(lambda: {**row, **self.objective.watch(self.kept)}))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
-            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+            self.best = {name: tensor.clone() for name, tensor in self.kept.state_dict().items()}
         self.processes.from_main(self._save)
 
     def _save(self) -> None:
         if self.folder is not None:
+            average = None if self.average is None else self.kept.state_dict()
             state = self.optimizer.state_dict()
-            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best))
+            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best, average))
 
     def _finish(self) -> None:
         if self.folder is not None:
@@ -226,11 +234,14 @@ class Training:
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
                 self.optimizer.step()
+                if self.average is not None:
+                    self.average.update_parameters(model)
                 bar.update()
                 if not bar.disable:
                     told = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
                     bar.set_postfix_str(f"epoch {epoch + 1}: {told}")
-        self.processes.settle_buffers(model)
+        for settled in dict.fromkeys((model, self.kept)):
+            self.processes.settle_buffers(settled)
         means = self._means(self.processes.sum(totals))
         self._check_finite(means["loss"], epoch)
         return {**means, "learning_rate": rate}
@@ -271,6 +282,9 @@ class Training:
         else:
             checkpoint.restore(self.model, self.optimizer)
             self.history, self.best = checkpoint.history, checkpoint.best
+        self.average = moving_average(self.model, self.recipe, len(self.history) * self.steps_per_epoch)
+        if self.average is not None and checkpoint is not None:
+            load_weights(self.average.module, checkpoint.average or {}, "the checkpoint")
 
 
 def _fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:

@@ -1,10 +1,11 @@
-"""How weights move: the optimizer, and the learning rate of each step."""
+"""How weights move: the optimizer, the learning rate of each step, and the average that follows them."""
 
 import math
 from typing import Any
 
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pointset.training.recipe import Recipe
 
@@ -32,6 +33,21 @@ def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
         matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
         (decayed if matrix else rest).append(parameter)
     return [{"params": decayed, "weight_decay": decay}, {"params": rest, "weight_decay": 0.0}]
+
+
+def moving_average(model: nn.Module, recipe: Recipe, steps: int) -> AveragedModel | None:
+    """The recipe's exponential moving average of a model's weights and buffers; it begins with those after one step.
+
+    Args:
+        model: whose weights are followed; the average is a copy.
+        recipe: None is returned where it asks for no average.
+        steps: that the average, whose weights are filled in later, has followed already.
+    """
+    if recipe.average is None:
+        return None
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average), use_buffers=True)
+    average.n_averaged.fill_(steps)
+    return average
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:

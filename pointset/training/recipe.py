@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pointset.configuration import Batch, Checked, Length, NonNegative, Positive, Share, SizeRange
+from pointset.configuration import Batch, Checked, Decay, Length, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
-LATER = ("points", "last_points")
+LATER = ("points", "last_points", "average")
 """Fields that recipes did not always have: where they are None, what is saved does not name them, and runs from before
 them go on."""
 
@@ -54,6 +54,11 @@ class Recipe(Checked):
     """Share of the target spread over all classes."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
+    average: Decay | None = None
+    """What an exponential moving average of the weights keeps of itself at each step, such as 0.998; batch norm's
+    running statistics are averaged too. The averaged weights are validated, tested and saved, those that are trained
+    are only in checkpoints; loss and accuracy of a line of history are those of training. It is ahead in mid-training,
+    and level after a rate that has gone to zero. None keeps no average."""
     augment: tuple[str, ...] = ("scale", "jitter")
     """Augmentations in order, by name."""
     validation: Share = 0.0

@@ -47,7 +47,8 @@ def begun(folder: Path, epochs: int = 1) -> RunFolder:
     optimizer = torch.optim.AdamW(model.parameters())
     run.claim({"model": {}, "data": {}, "recipe": {}, "seed": 0})
     history = [{"epoch": epoch + 1, "loss": 1.0, "seconds": 0.1} for epoch in range(epochs)]
-    run.save(Checkpoint(model.state_dict(), optimizer.state_dict(), history, model.state_dict()))
+    weights = model.state_dict()
+    run.save(Checkpoint(weights, optimizer.state_dict(), history, best=weights, average=weights))
     return run
 
 
@@ -78,7 +79,7 @@ def test_a_damaged_history_is_named(how, finished, train, tmp_path):
         pointset.fit(small(), train, SHORT, run=folder)
 
 
-CHECKPOINT = ["weights.safetensors", "optimizer.pt", "history.json", "best.safetensors"]
+CHECKPOINT = ["weights.safetensors", "optimizer.pt", "history.json", "best.safetensors", "average.safetensors"]
 
 
 @pytest.mark.parametrize("how", ["truncated", "empty", "missing"])

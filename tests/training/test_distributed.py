@@ -3,6 +3,7 @@
 This file is also the program that the two processes run, once for all tests: see `in_two_processes`.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -31,7 +32,9 @@ pytestmark = pytest.mark.slow
 SHAPES = 120
 # 120 = 7 * 17 + 1: shares of 9 and 8 rows, and a last batch of which the second process has none.
 ODD = Recipe(epochs=2, batch_size=17, learning_rate=1e-3, device="cpu")
-WATCHED = Recipe(epochs=5, batch_size=32, learning_rate=2e-2, validation=0.2, patience=2, device="cpu")
+WATCHED = Recipe(
+    epochs=5, batch_size=32, learning_rate=2e-2, validation=0.2, patience=2, points=(8, 64), average=0.7, device="cpu"
+)
 
 
 class Own(nn.Module):
@@ -116,7 +119,8 @@ def main(clouds: str, out: str) -> None:
     found["resumed"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
     found["loaded"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
     found["refused"] = said(lambda: training.fit(small("rff-max"), train, WATCHED, run=folder / "whole"))
-    found["batch norm"] = outcome(training.fit(small("isab4-max", norm="batch"), train, ODD))
+    averaged = dataclasses.replace(ODD, average=0.9)
+    found["batch norm"] = outcome(training.fit(small("isab4-max", norm="batch"), train, averaged))
     torch.manual_seed(torch.distributed.get_rank())
     found["own"] = outcome(training.fit(own := Own(), train, ODD))
     found["own has no gradient"] = own.unused.weight.grad is None

@@ -73,7 +73,7 @@ COMMAND = [sys.executable, "-m", "pointset.cli", "train", "isab4-pma", "--points
 RECIPE = ["--epochs", "10", "--batch-size", "2", "--validation", "0.2", "--seed", "3"]
 
 
-FURTHER = ["--train-points", "8", "24", "--last-points", "48", "64"]
+FURTHER = ["--train-points", "8", "24", "--last-points", "48", "64", "--average", "0.9"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,127 @@
+"""The moving average of the weights: what it is, that it is what a training leaves, and that a resume keeps it."""
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+from pointset.tasks import create_task
+from pointset.training.checkpoints import RunFolder, load_run
+from pointset.training.loop import Training, best_epoch
+from pointset.training.optimization import moving_average
+from pointset.training.recipe import Recipe
+
+AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)
+
+
+@pytest.fixture(scope="module")
+def train(clouds_folder) -> PointSets:
+    return pointset.load_dataset(clouds_folder, "train", 16)
+
+
+def small() -> nn.Module:
+    return pointset.create_model("rff-max", classes=3, dim=8, norm="batch")
+
+
+def states(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+class Followed:
+    """The state of a model after each step of a training."""
+
+    def __init__(self, monkeypatch):
+        self.steps = []
+        original = torch.optim.AdamW.step
+
+        def step(optimizer, *arguments):
+            original(optimizer, *arguments)
+            self.steps.append(states(self.model))
+
+        monkeypatch.setattr(torch.optim.AdamW, "step", step)
+
+    def fit(self, train, recipe, **options):
+        self.model = small()
+        return pointset.fit(self.model, train, recipe, progress=False, **options)
+
+
+def test_a_training_leaves_the_average_of_its_steps_weights_and_running_statistics_alike(train, monkeypatch):
+    followed = Followed(monkeypatch)
+    fitted = followed.fit(train, AVERAGED)
+    expected, *later = followed.steps
+    assert len(later) == 3 * 5 - 1
+    for state in later:
+        expected = {name: 0.8 * value + 0.2 * state[name] for name, value in expected.items()}
+    found = fitted.model.state_dict()
+    assert any("running" in name for name in found)
+    for name, value in expected.items():
+        if found[name].is_floating_point():  # the batches that batch norm has counted have no say
+            torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_the_average_is_what_is_validated_stopped_on_and_saved(train, tmp_path, monkeypatch):
+    recipe = Recipe(
+        epochs=12, batch_size=24, learning_rate=3e-2, average=0.7, validation=0.2, patience=3, schedule="constant"
+    )
+    followed = Followed(monkeypatch)
+    fitted = followed.fit(train, recipe, run=tmp_path)
+    best = best_epoch(fitted.history)
+    held_out = train.split_validation(0.2, 0)[1]
+    found = fitted.history[best - 1]["validation_accuracy"]
+    assert pointset.evaluate(fitted.model, held_out).accuracy == found
+    assert all(
+        not torch.equal(next(iter(step.values())), next(iter(states(fitted.model).values()))) for step in followed.steps
+    )
+    loaded, about = load_run(tmp_path)
+    assert about["recipe"]["average"] == 0.7
+    assert all(torch.equal(a, b) for a, b in zip(states(loaded).values(), states(fitted.model).values(), strict=True))
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("patience", [{}, {"patience": 5, "validation": 0.2}])
+def test_a_resumed_training_has_the_average_and_the_weights_of_one_that_was_not_stopped(
+    patience, train, tmp_path, monkeypatch
+):
+    recipe = Recipe(epochs=4, batch_size=24, average=0.9, **patience)
+    whole = pointset.fit(small(), train, recipe, progress=False)
+    original = Training._epoch
+
+    def epoch(self, number, bar):
+        if number == 2:
+            raise StopError
+        original(self, number, bar)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_epoch", epoch)
+        with pytest.raises(StopError):
+            pointset.fit(small(), train, recipe, run=tmp_path, progress=False)
+    checkpoint = RunFolder(tmp_path).load()
+    assert not torch.equal(next(iter(checkpoint.average.values())), next(iter(checkpoint.weights.values())))
+    resumed = pointset.fit(small(), train, recipe, run=tmp_path, progress=False)
+    for one, other in zip(states(whole.model).values(), states(resumed.model).values(), strict=True):
+        assert torch.equal(one, other)
+    kept = [{**row, "seconds": 0} for row in resumed.history]
+    assert kept == [{**row, "seconds": 0} for row in whole.history]
+
+
+def test_a_training_without_an_average_is_what_it_was(train, monkeypatch):
+    followed = Followed(monkeypatch)
+    fitted = followed.fit(train, Recipe(epochs=1, batch_size=24))
+    assert all(torch.equal(value, followed.steps[-1][name]) for name, value in fitted.model.state_dict().items())
+    assert moving_average(small(), Recipe(), 0) is None
+    assert "average" not in Recipe().as_dict()
+
+
+@pytest.mark.parametrize("average", [0.0, 1.0, -0.5, 1.5])
+def test_a_share_that_keeps_all_or_nothing_is_refused(average):
+    with pytest.raises(PointsetError, match=rf"average must be in \(0, 1\), got {average}"):
+        Recipe(average=average)
+
+
+def test_a_set_problem_takes_an_average_too():
+    assert create_task("max-regression").recipe(steps=10, average=0.9).average == 0.9
