@@ -48,6 +48,8 @@ Bound = Annotated[float, Meta(ge=1, le=FINITE, description="a finite number, at 
 Form = Literal["reference", "paper"]
 Scale = Literal["model", "head"] | Positive
 NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
+HeadNormName = Literal["none", "layer", "batch"]
+"""Of one vector a set: the others would normalise it by itself."""
 ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")

@@ -19,7 +19,10 @@ from pointset.errors import PointsetError
 from pointset.inputs import InputError, as_mask, as_points, check_kind, described, takes
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
+from pointset.nn.dual_mlp import DualMLP
+from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.pooling.dumlp import DualMLPPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.registry import attending
 
@@ -217,7 +220,7 @@ def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
 
 
 @contextmanager
-def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Tensor]]]:
+def _recording(attentions: dict[str, Multihead | DualMLP]) -> Iterator[list[tuple[str, Tensor]]]:
     """Record the weights of every attention inside this block, on the CPU and in float32 at least."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in attentions.items()}
@@ -232,9 +235,9 @@ def _recording(attentions: dict[str, Multihead]) -> Iterator[list[tuple[str, Ten
             attention.record = before[name]
 
 
-def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead]]:
+def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP]]:
     for name, module in model.named_modules():
-        if isinstance(module, Multihead):
+        if isinstance(module, Multihead | DualMLP):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
@@ -247,6 +250,10 @@ def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
             kinds |= {f"{prefix}reads": ("reads", "keys"), f"{prefix}writes": ("writes", "queries")}
         elif isinstance(module, PMA):
             kinds[f"{prefix}mab"] = ("pools", "keys")
+        elif isinstance(module, InteractionLayer):
+            kinds[f"{prefix}reads"] = ("reads", "keys")
+        elif isinstance(module, DualMLPPool):
+            kinds[name] = ("pools", "keys")
         elif isinstance(module, AttentionPool):
             kinds[f"{prefix}sab.mab"] = ("self", "neither")
     return kinds

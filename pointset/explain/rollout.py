@@ -67,7 +67,8 @@ def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
     }
     for _, block in sorted(reads ^ writes):
         raise PointsetError(
-            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model, in their order"
+            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model, in their order, "
+            "and the encoder dumlp writes back without attention: use occlusion there"
         )
     sides = {"keys": (-1,), "queries": (-2,), "both": (-2, -1), "neither": ()}
     for found in maps:

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import NormName
+from pointset.configuration import HeadNormName, NormName
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
 from pointset.nn.rows import check_rows
@@ -99,14 +99,24 @@ class BatchNorm(nn.BatchNorm1d):
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
         check_rows(X, mask, self.weight)
+        if not isinstance(mask, Tensor):
+            return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:
-            return zero_padding(super().forward(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
-        rows = X[mask] if isinstance(mask, Tensor) else X.flatten(0, -2)
-        if len(rows) < 2:
-            return zero_padding(X, mask)  # one row has no variance
-        if isinstance(mask, Tensor):
-            return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), super().forward(rows).to(X.dtype))
-        return super().forward(rows).view_as(X)
+            return zero_padding(self.of_rows(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
+        normalised = self.of_rows(X[mask]).to(X.dtype)
+        return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), normalised)
+
+    def of_rows(self, X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
+        """Return the normalised rows, all of them real; while training, a single one as it is: it has no variance."""
+        return X if self.training and len(X) < 2 else super().forward(X)
+
+
+class VectorBatchNorm(BatchNorm):
+    """Batch norm of one vector a set, X [B, d]; a batch of a single set has no variance, and stays as it is."""
+
+    def forward(self, X: Float[Tensor, "B d"], mask: Layout | None = None) -> Float[Tensor, "B d"]:
+        """Return the normalised X."""
+        return self.of_rows(X)
 
 
 NORMS: dict[NormName, Callable[[int], nn.Module]] = {
@@ -116,6 +126,15 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
     "instance": InstanceNorm,
     "batch": BatchNorm,
 }
+
+
+VECTOR_NORMS: dict[HeadNormName, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "batch": VectorBatchNorm}
+"""Norms of vectors [B, d]."""
+
+
+def has_shift(name: NormName) -> bool:
+    """True if a norm takes a number that is added to all rows away again: a bias before it would train nothing."""
+    return name in ("batch", "instance")
 
 
 def is_norm(module: nn.Module) -> bool:

@@ -7,7 +7,9 @@ A part is a class or a function. It is called with those of the following values
 - options of a model: `dim`, `layers`, `norm`, ... (`pointset.zoo.options.ModelOptions`);
 - `attention` and `pool_attention`: the `AttentionOptions` of all blocks, and those of PMA;
 - the argument of the name;
-- an encoder: `inputs`, the numbers per point, and `statistic`, what its pooling wants subtracted from each row;
+- an encoder: `inputs`, the numbers per point, `statistic`, what its pooling wants subtracted from each row, and
+  `any_width`, whether its pooling takes rows of any width;
+- a pooling: `width`, the numbers of each row that comes to it. One that does not ask gets rows of width `dim`;
 - a whole model: `inputs` and `classes`.
 
 The zoo, the command line, streaming, the export and the tests take what they know of a part from here.
@@ -112,6 +114,11 @@ class Choice:
         if self.joined:
             return set().union(*(one.reads for one in self.joined))
         return set(self.part.reads(**self.argument) if self.part.reads else self.part.parameters)
+
+    @property
+    def any_width(self) -> bool:
+        """Of a pooling: it takes rows of any width, and all that it joins do."""
+        return all("width" in one.part.parameters for one in self.members)
 
     def make(self, known: Mapping[str, Any]) -> list[nn.Module]:
         """Build its modules from values by name and from the argument of its name."""

@@ -17,9 +17,10 @@ from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.blocks import ISAB, PMA
+from pointset.nn.dual_mlp import DualMLP
 from pointset.streaming.chains import chain_of
 from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
-from pointset.streaming.running import RunningAttention, exact_type
+from pointset.streaming.running import RunningSoftmax, exact_type
 
 SPAN = 1e4
 """The finite edges of a histogram go from 1 / SPAN to SPAN times uniform attention."""
@@ -72,10 +73,10 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
     """
     if top < 1 or bins < 3:
         raise PointsetError(f"top={top} and bins={bins} leave nothing to see: give at least top=1 and bins=3")
-    if not any(isinstance(module, ISAB | PMA) for module in model.modules()):
+    if not any(isinstance(module, ISAB | PMA | DualMLP) for module in model.modules()):
         raise PointsetError(
             f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds to "
-            "look at: models whose name begins with isab, or ends in pma, do"
+            "look at: models whose name begins with isab or dumlp, or ends in pma or dumlp32, do"
         )
     with streaming(model):
         chain, passes = chain_of(model), Passes(chunks, model)
@@ -105,7 +106,7 @@ class _Watched:
 
 def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
     """Watch, in the next pass, the attention that was gathered for the latest part."""
-    watchers = [_Watcher(one, passes.count or 0, watched) for one in passes.latest if isinstance(one, RunningAttention)]
+    watchers = [_Watcher(one, passes.count or 0, watched) for one in passes.latest if isinstance(one, RunningSoftmax)]
     if watchers:
         passes.watchers[len(passes.layers)] = watchers
     return watchers
@@ -114,7 +115,7 @@ def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
 class _Watcher:
     """Gathers one `StreamedMap`, on the CPU: rows [r, ...] are heads and queries, r = heads * queries."""
 
-    def __init__(self, attention: RunningAttention, points: int, watched: _Watched) -> None:
+    def __init__(self, attention: RunningSoftmax, points: int, watched: _Watched) -> None:
         self._attention, self._points, self._watched = attention, points, watched
         rows = attention.heads * attention.queries
         self._seen = 0

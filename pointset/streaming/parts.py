@@ -9,12 +9,14 @@ part that cannot stream refuses when it is made, before anything is computed.
 
 from collections.abc import Callable, Generator, Sequence
 from functools import singledispatch
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
+from pointset.nn.dual_mlp import DualMLP, NormedLayers
+from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.masks import StatisticName
 from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoNorm, SetNorm
@@ -33,6 +35,7 @@ from pointset.streaming.running import (
     RunningMax,
     RunningMean,
     RunningMin,
+    RunningReading,
     RunningSum,
 )
 
@@ -109,6 +112,20 @@ def _(module: ISAB, name: str) -> Part[Rowwise]:
 
 
 @encoder_part.register
+def _(module: NormedLayers, name: str) -> Part[Rowwise]:
+    for number, norm in enumerate(module.norm):
+        encoder_part(norm, f"{name}.norm.{number}")
+    return by_rows(module)
+
+
+@encoder_part.register
+def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
+    _check_networks(module.reads, f"{name}.reads")
+    encoder_part(module.norm, f"{name}.norm")
+    return _interacting(module, name)
+
+
+@encoder_part.register
 def _(module: SAB, name: str) -> Part[Rowwise]:
     raise StreamingError(
         f"{name} is a SAB, where every point reads every other, so that it needs the whole cloud at once: "
@@ -135,6 +152,12 @@ def _(module: PMA, name: str) -> Part[Tensor]:
     _check_norms(module.mab, f"{name}.mab", "norm_key")
     _check_attention(module.mab, f"{name}.mab")
     return _seeded(module, name)
+
+
+@pool_part.register
+def _(module: DualMLP, name: str) -> Part[Tensor]:
+    _check_networks(module, name)
+    return _read(module, name, "pools")
 
 
 @pool_part.register
@@ -183,6 +206,17 @@ def _induced(module: ISAB, name: str) -> Part[Rowwise]:
     return lambda X: module.writes(X, H)
 
 
+def _interacting(module: InteractionLayer, name: str) -> Part[Rowwise]:
+    S = yield from _read(module.reads, f"{name}.reads", "reads")
+    return lambda X: module.write(X, S)
+
+
+def _read(module: DualMLP, name: str, kind: Literal["reads", "pools"]) -> Part[Tensor]:
+    running = RunningReading(module, name, kind)
+    yield (running,)
+    return running.result()
+
+
 def _seeded(module: PMA, name: str) -> Part[Tensor]:
     S: Tensor | None = module.seeds
     if module.pooled_seeds is not None:
@@ -217,6 +251,11 @@ def _check_norms(mab: MAB, name: str, *norms: str) -> None:
     """Refuse a norm over the rows of the set that does not work on each of them by itself."""
     for norm in norms:
         encoder_part(getattr(mab, norm), f"{name}.{norm}")
+
+
+def _check_networks(module: DualMLP, name: str) -> None:
+    encoder_part(module.logits, f"{name}.logits")
+    encoder_part(module.values, f"{name}.values")
 
 
 def _check_attention(mab: MAB, name: str) -> None:

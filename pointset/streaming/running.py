@@ -4,6 +4,8 @@ Rows are [1, n, d], a block of the set behind a batch of one; no `add` keeps its
 million rows add up as exactly as ten; the products over the rows of one block stay in the rows' own type.
 """
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -12,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pointset.nn.blocks import MAB
+from pointset.nn.dual_mlp import DualMLP
 from pointset.nn.fast.absorbed import absorbed_queries, absorbed_values
 
 Rows = Float[Tensor, "1 n d"]
@@ -115,13 +118,75 @@ class RunningDeviation(RunningMean):
         return (variance.clamp(min=0.0) + 1e-6).sqrt().to(self._origin.dtype)
 
 
-class RunningAttention:
-    """MAB(S, Y) for a few queries S, inducing points or seeds, over rows Y that pass by.
+class RunningSoftmax(ABC):
+    """Softmax attention of a few queries to rows that pass by.
 
     For every head and query three things are kept: the greatest logit so far M, the sum of exp(l_i - M), and the sum of
-    exp(l_i - M) y_i, the last two rescaled when M grows (Milakov and Gimelshein, "Online normalizer calculation for
-    softmax", arXiv 1805.02867, section 3). The rows are attended to as they are: the projections to keys and values are
-    moved to the queries' side, as in `pointset.nn.fast.absorbed`.
+    exp(l_i - M) v_i, the last two rescaled when M grows (Milakov and Gimelshein, "Online normalizer calculation for
+    softmax", arXiv 1805.02867, section 3).
+
+    Args:
+        heads, queries: how many.
+        layer: the module's name inside the model.
+        kind: "reads" or "pools", as in `pointset.attention_maps`.
+    """
+
+    def __init__(self, heads: int, queries: int, layer: str, kind: Literal["reads", "pools"]) -> None:
+        self.heads, self.queries, self.layer, self.kind = heads, queries, layer, kind
+        self._greatest: Tensor | float = -math.inf
+        self._total: Tensor | float = 0.0
+        self._weighted: Tensor | float = 0.0
+
+    def add(self, rows: Rows) -> None:
+        """Take another block into account."""
+        values, logits = self.look(rows)
+        greatest = logits.amax(dim=1, keepdim=True).to(exact_type(rows.device))
+        if isinstance(self._greatest, Tensor):
+            greatest = torch.maximum(self._greatest, greatest)
+        kept = torch.exp(self._greatest - greatest)
+        weights = logits.sub_(greatest.to(logits.dtype)).exp_()
+        self._total = self._total * kept + weights.sum(dim=1, keepdim=True, dtype=kept.dtype)
+        self._weighted = self._weighted * kept + weights @ values
+        self._greatest = greatest
+
+    def read(self) -> Float[Tensor, "hq e"]:
+        """Weighted means of the values of all rows so far; queries run inside of heads."""
+        assert isinstance(self._weighted, Tensor), "a pass has at least one row"
+        return self._weighted / self._total
+
+    def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
+        """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""
+        assert isinstance(self._greatest, Tensor), "a pass has at least one row"
+        assert isinstance(self._total, Tensor)
+        _, logits = self.look(rows)
+        return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
+
+    @abstractmethod
+    def look(self, rows: Rows) -> tuple[Float[Tensor, "n e"], Float[Tensor, "hq n"]]:
+        """A block's values, and its logits, which may be changed in place."""
+
+
+class RunningReading(RunningSoftmax):
+    """What the maps of a `DualMLP` read, over rows that pass by."""
+
+    def __init__(self, module: DualMLP, layer: str, kind: Literal["reads", "pools"]) -> None:
+        super().__init__(1, module.k, layer, kind)
+        self.module = module
+
+    def result(self) -> Float[Tensor, "1 k e"]:
+        """A^T V of all rows so far."""
+        return self.read().to(self.module.logits.weight.dtype)[None]
+
+    def look(self, rows: Rows) -> tuple[Float[Tensor, "n e"], Float[Tensor, "k n"]]:
+        """A block's values and logits."""
+        return self.module.values(rows)[0], self.module.logits(rows)[0].T.contiguous()
+
+
+class RunningAttention(RunningSoftmax):
+    """MAB(S, Y) for a few queries S, inducing points or seeds, over rows Y that pass by.
+
+    The rows are attended to as they are: the projections to keys and values are moved to the queries' side, as in
+    `pointset.nn.fast.absorbed`.
 
     Args:
         mab: the block.
@@ -133,37 +198,20 @@ class RunningAttention:
 
     def __init__(self, mab: MAB, S: Tensor, prepare: Rowwise, layer: str, kind: Literal["reads", "pools"]) -> None:
         attention = mab.multihead
+        super().__init__(attention.heads, S.shape[1], layer, kind)
         Q = attention.query(mab.norm_query(S))
-        self.mab, self.prepare, self.layer, self.kind = mab, prepare, layer, kind
-        self.heads, self.queries = attention.heads, S.shape[1]
+        self.mab, self.prepare = mab, prepare
         self._residual = S if mab.form == "paper" else Q
         self._folded = absorbed_queries(attention, Q)[0].flatten(0, 1)  # [h q, d_key]
-        self._weighted = torch.zeros_like(self._folded, dtype=exact_type(S.device))
-        self._total = self._weighted.new_zeros(len(self._folded), 1)
-        self._greatest = torch.full_like(self._total, -torch.inf)
-
-    def add(self, rows: Rows) -> None:
-        """Take another block into account."""
-        Y, logits = self._look(rows)
-        greatest = torch.maximum(self._greatest, logits.amax(dim=1, keepdim=True))
-        kept = torch.exp(self._greatest - greatest)
-        weights = logits.sub_(greatest.to(logits.dtype)).exp_()
-        self._total = self._total * kept + weights.sum(dim=1, keepdim=True, dtype=self._total.dtype)
-        self._weighted = self._weighted * kept + weights @ Y
-        self._greatest = greatest
 
     def result(self) -> Float[Tensor, "1 q d"]:
         """O of the block, for all rows so far."""
         attention = self.mab.multihead
-        read = (self._weighted / self._total).to(self._folded.dtype).unflatten(0, (self.heads, -1))
+        read = self.read().to(self._folded.dtype).unflatten(0, (self.heads, -1))
         attended = absorbed_values(attention, read[None])
         return self.mab.complete(self._residual, attention.output(attended))
 
-    def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
-        """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""
-        _, logits = self._look(rows)
-        return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
-
-    def _look(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def look(self, rows: Rows) -> tuple[Float[Tensor, "n d_key"], Float[Tensor, "hq n"]]:
+        """A block's rows as they are attended to, and its logits."""
         Y = self.mab.norm_key(self.prepare(rows))[0]
         return Y, self._folded @ Y.T

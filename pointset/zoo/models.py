@@ -19,7 +19,7 @@ from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.dropout import Dropout
 from pointset.nn.modes import in_evaluation_mode
-from pointset.nn.norms import is_norm
+from pointset.nn.norms import VECTOR_NORMS, has_shift, is_norm
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.rowwise import Masked
@@ -120,19 +120,30 @@ def _whole(choice: Choice, spec: Spec) -> nn.Module:
 def _with_head(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
     encoder, pooling = choices
     body = _body(choices, spec.inputs, spec.options)
-    dim, rate, width = spec.options.dim, spec.options.dropout, body.width
-    layers: list[nn.Module] = [nn.Flatten(), Dropout(rate)]
+    options, width = spec.options, body.width
+    first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
+    layers: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.part.head == "hidden":
-        layers += [nn.Linear(width, dim), encoder.part.activation(), Dropout(rate)]
-        width = dim
+        layers += _hidden(width, options, encoder.part.activation)
+        width = options.head_dim or options.dim
     head = nn.Sequential(*layers, nn.Linear(width, spec.classes))
     return SetClassifier(body.encoder, body.pool, head, spec.inputs)
 
 
+def _hidden(width: int, options: ModelOptions, activation: type[nn.Module]) -> list[nn.Module]:
+    """The head's hidden layer, of pooled rows laid side by side."""
+    dim, norm = options.head_dim or options.dim, options.head_norm
+    layers: list[nn.Module] = [nn.Linear(width, dim, bias=not has_shift(norm))]
+    if norm != "none":
+        layers.append(VECTOR_NORMS[norm](dim))
+    return [*layers, activation(), Dropout(options.dropout)]
+
+
 def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Body:
     encoder, pooling = choices
-    known = _known(options, inputs=inputs, statistic=pooling.part.statistic)
-    modules, dim = encoder.make(known), options.dim
+    dim = options.dim
+    known = _known(options, inputs=inputs, statistic=pooling.part.statistic, any_width=pooling.any_width)
+    modules = encoder.make(known)
     if encoder.part.user_defined and (shape := _shape(modules, inputs)) != [1, 1, dim]:
         raise PointsetError(
             f"encoder {encoder.name!r} must give [B, n, dim], got {shape} for [1, 1, {inputs}] and dim={dim}"
@@ -142,16 +153,19 @@ def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Bo
         layers.append(module)
         if options.row_dropout and not is_norm(module):  # a norm is a part of the layer before it
             layers.append(Masked(Dropout(options.row_dropout)))
-    (pool,) = pooling.make(known)
+    width = _shape(modules, inputs)[-1] if pooling.any_width else dim
+    (pool,) = pooling.make({**known, "width": width})
     pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
-    return Body(layers, pool, sum(map(_pooled_width, pooling.members, pools, itertools.repeat(dim))))
+    return Body(layers, pool, sum(map(_pooled_width, pooling.members, pools, itertools.repeat(width))))
 
 
-def _pooled_width(pooling: Choice, pool: nn.Module, dim: int) -> int:
-    """Width of the rows that a pooling gives for a set of rows of width `dim`, side by side."""
-    shape = _shape([pool], dim)
+def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
+    """Width of the rows that a pooling gives for a set of rows [n, width], side by side."""
+    shape = _shape([pool], width)
     if len(shape) not in (2, 3) or shape[0] != 1:
-        raise PointsetError(f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {shape} for [1, 1, {dim}]")
+        raise PointsetError(
+            f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {shape} for [1, 1, {width}]"
+        )
     return math.prod(shape)
 
 

@@ -28,6 +28,8 @@ OPTIONS = {field.name for field in dataclasses.fields(ModelOptions)}
 POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} | {"pool_weights"}
 """Options of PMA's attention. The other blocks have no coverage, and no weights apart from those of the model."""
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
+HIDDEN = {"head_dim", "head_norm"}
+"""Options of the head's hidden layer."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 
@@ -81,7 +83,8 @@ def missing_weights(options: Mapping[str, Any]) -> str:
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
     choices = parse_name(name)
-    used = {"dim", "dropout", "row_dropout"} if len(choices) > 1 else set[str]()
+    used = {"dim", "dropout", "pooled_dropout", "row_dropout"} if len(choices) > 1 else set[str]()
+    used |= HIDDEN if choices[-1].part.kind == "pooling" and choices[-1].part.head == "hidden" else set()
     for choice in choices:
         read = choice.reads
         used |= read & OPTIONS

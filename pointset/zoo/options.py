@@ -7,6 +7,7 @@ from pointset.configuration import (
     AttentionOptions,
     DecoderName,
     Depth,
+    HeadNormName,
     InitialName,
     SeedSource,
     Share,
@@ -30,6 +31,9 @@ class ModelOptions(AttentionOptions):
     """Depth of the encoder; None takes the published one (rff 4, rffp 3, sab 2, isab 2)."""
     dropout: Share = 0.5
     """Rate between pooling and the last layers, as published."""
+    pooled_dropout: Share | None = None
+    """Rate on the pooled rows; None takes `dropout`, as published. With a hidden layer in the head, `dropout` itself is
+    the rate behind that layer."""
     row_dropout: Share = 0.0
     """Rate on the rows that leave each layer of the encoder."""
     seeds: SeedSource = "trained"
@@ -40,6 +44,10 @@ class ModelOptions(AttentionOptions):
     head: DecoderName = "released"
     """What follows PMA, before the layer that gives the logits: "released" is a SAB if there are several seeds, as in
     the published runs; "rff" makes it rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
+    head_dim: Width | None = None
+    """Width of the head's hidden layer, behind poolings other than PMA; None takes `dim`."""
+    head_norm: HeadNormName = "none"
+    """Norm of that layer, before its activation: "none", "layer" or "batch"."""
     pool_weights: tuple[WeightingOption, ...] | None = None
     """PMA's own weights; None takes `weights`."""
 

@@ -58,7 +58,8 @@ def register_pooling(
         name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It
             may have a number as its argument: "low<k>", or "low[<k>]" with 1 as the default. The constructor takes that
             number, and any options of a model (`dim`, `heads`, ... or `attention`, the `AttentionOptions` of its
-            blocks); other parameters need a default.
+            blocks), and `width`, the numbers of the rows that come in: behind the encoder "none" they are the points
+            themselves for a pooling that asks for it, and of width `dim` for others. Other parameters need a default.
         listed: the name in `list_models`; needed if the argument is.
         statistic: what the layers of rffp subtract from each row before this pooling.
         head: "hidden" puts two layers behind the pooling, "linear" one, as behind PMA.
@@ -99,7 +100,7 @@ def register_encoder(
     The order of the rows is kept. A function that returns a list of such modules, to be called in turn, works too.
 
     Args:
-        name: as for a pooling; the constructor may also take `inputs`, the numbers per point.
+        name: as for a pooling; the constructor may also take `inputs`, the numbers per point, but not `width`.
         activation: between the layers of the head.
         listed, packed, export, maps, replace: see `register_pooling`.
 
@@ -171,7 +172,7 @@ def _check_function(part: Part) -> None:
 
 def _check_call(part: Part) -> None:
     known = OPTIONS | {"attention", "pool_attention"} | part.pattern.groupindex.keys()
-    known |= {"inputs", "statistic"} if part.kind == "encoder" else set()
+    known |= {"inputs", "statistic", "any_width"} if part.kind == "encoder" else {"width"}
     for name, parameter in part.parameters.items():
         has_value = parameter.default is not parameter.empty or parameter.kind.name.startswith("VAR_")
         if not has_value and name not in known:

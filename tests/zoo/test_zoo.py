@@ -381,6 +381,9 @@ CHANGED = {
     "weights": "sparsemax",
     "pool_weights": "entmax15",
     "head": "rff",
+    "head_dim": 24,
+    "head_norm": "batch",
+    "pooled_dropout": 0.1,
     "score": "bilinear",
 }
 

@@ -1,0 +1,88 @@
+"""Attention whose queries are a network's: A = softmax over the points of f(X), and A^T g(X), f and g row-wise.
+
+Source: Fei et al., "DuMLP-Pin: A Dual-MLP-dot-product Permutation-invariant Network for Set Feature Extraction" (AAAI
+2022), and the authors' code (github JaronTHU/DuMLP-Pin, MyLayer.py, `AggregationBlock`). It is softmax attention of one
+head and k seeds, with a network in place of the product of seeds and keys.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.configuration import NormName
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.masks import zero_padding
+from pointset.nn.norms import has_shift, make_norm
+from pointset.nn.rows import check_rows
+from pointset.nn.simplex.rows import single_or_double
+from pointset.nn.simplex.soft import softmax
+
+
+class NormedLayers(nn.Module):
+    """A row-wise network: linear layers, each with a norm behind it, and ReLUs between them, none at the end."""
+
+    def __init__(self, widths: Sequence[int], norm: NormName) -> None:
+        super().__init__()
+        pairs = list(itertools.pairwise(widths))
+        self.linear = nn.ModuleList(nn.Linear(*pair, bias=not has_shift(norm)) for pair in pairs)
+        self.norm = nn.ModuleList(make_norm(norm, width) for _, width in pairs)
+
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X; `mask` is True at real rows."""
+        check_rows(X, mask, self.weight)
+        for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
+            X = norm(linear(X.relu() if number else X), mask)
+        return X
+
+    @property
+    def weight(self) -> Float[Tensor, "d d_in"]:
+        """Of the first layer."""
+        first = self.linear[0]
+        assert isinstance(first, nn.Linear)
+        return first.weight
+
+
+class DualMLP(nn.Module):
+    """A^T V [k, e] of rows X [n, width], A = softmax over the rows of f(X) [n, k], V = g(X) [n, e].
+
+    f and g are networks of the same hidden widths, normed behind every layer, the last one too. Zeros for an empty set.
+    Under mixed precision softmax and sums are computed in float32.
+
+    Args:
+        width: of the rows.
+        hidden: widths of the hidden layers of f, and of g.
+        k: maps over the rows.
+        e: width of the values.
+        norm: behind every linear layer; "batch" as published.
+    """
+
+    def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName) -> None:
+        super().__init__()
+        self.k = k
+        self.logits = NormedLayers([width, *hidden, k], norm)
+        self.values = NormedLayers([width, *hidden, e], norm)
+        self.record: Callable[[Tensor], object] | None = None
+        """Called with the weights [B, 1, k, n] of every pass, of packed sets run by run; None records nothing."""
+
+    def forward(self, X: Float[Tensor, "*rows width"], mask: Layout | None = None) -> Float[Tensor, "B k e"]:
+        """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
+        check_rows(X, mask, self.logits.weight)
+        X = zero_padding(X, mask)  # a weight of 0 does not silence a NaN
+        logits, V = self.logits(X, mask), self.values(X, mask)
+        if isinstance(mask, Packed):
+            runs = zip(mask.batches(logits), mask.batches(V), strict=True)
+            return torch.cat([self._read(*run, None) for run in runs])
+        return self._read(logits, V, mask)
+
+    def _read(
+        self, logits: Float[Tensor, "B n k"], V: Float[Tensor, "B n e"], mask: Tensor | None
+    ) -> Float[Tensor, "B k e"]:
+        with torch.autocast(V.device.type, enabled=False):
+            keep = None if mask is None else mask[:, None, :]
+            A = softmax(single_or_double(logits).transpose(1, 2), keep)
+            if self.record is not None:
+                self.record(A.unsqueeze(1))
+            return A @ single_or_double(V)

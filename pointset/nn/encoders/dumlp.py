@@ -1,0 +1,68 @@
+"""Dual-MLP interaction: the rows are read by learned maps and get what was read back (after Fei et al., AAAI 2022)."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.configuration import NormName
+from pointset.nn.dual_mlp import DualMLP, NormedLayers
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.norms import has_shift, make_norm
+from pointset.nn.registry import register
+from pointset.nn.rows import check_rows
+
+
+class InteractionLayer(nn.Module):
+    """Y = X + ReLU(N(X W + vec(S) U)), S = A^T V: rows meet in a summary S [m, e] of their set. Cost O(n).
+
+    A [n, m] = softmax over the rows of N(X W^A), V [n, e] = N(X W^V), with e = d / 4, as in `DualMLP`; N is the norm.
+    The product vec(S) U is one vector of width d for the whole set, added to each row's own: the write-back of the
+    authors' part-segmentation networks (github JaronTHU/DuMLP-Pin, MyLayer.py, `BroadcastBlock` without its cross
+    term), to which the residual is added here.
+
+    Args:
+        dim: width d of the rows.
+        m: maps that read.
+        norm: N; "batch" as published.
+    """
+
+    def __init__(self, dim: int, m: int, norm: NormName) -> None:
+        super().__init__()
+        e = max(1, dim // 4)
+        self.reads = DualMLP(dim, [], m, e, norm)
+        self.rows = nn.Linear(dim, dim, bias=not has_shift(norm))
+        self.summary = nn.Linear(m * e, dim, bias=False)
+        self.norm = make_norm(norm, dim)
+
+    def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X; `mask` is True at real rows."""
+        check_rows(X, mask, self.rows.weight)
+        return self.write(X, self.reads(X, mask), mask)
+
+    def write(
+        self, X: Float[Tensor, "*rows d"], S: Float[Tensor, "B m e"], mask: Layout | None = None
+    ) -> Float[Tensor, "*rows d"]:
+        """Y, of the rows and of their sets' summaries."""
+        written = self.summary(S.flatten(1))
+        shared = written[mask.index(X.device)] if isinstance(mask, Packed) else written.unsqueeze(1)
+        return X + self.norm(self.rows(X) + shared, mask).relu()
+
+
+class Stem(NormedLayers):
+    """ReLU(N(X W)): from coordinates to rows of width d."""
+
+    def __init__(self, inputs: int, dim: int, norm: NormName) -> None:
+        super().__init__([inputs, dim], norm)
+
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X; `mask` is True at real rows."""
+        return super().forward(X, mask).relu()
+
+
+@register("encoder", "dumlp<m>", listed="dumlp16", packed=True, export=True, maps=True)
+def interaction_layers(m: int, inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
+    """A stem inputs -> dim, then layers that read with m maps and write back, two unless said otherwise.
+
+    Batch norm everywhere unless `norm` says otherwise.
+    """
+    name = norm or "batch"
+    return [Stem(inputs, dim, name), *(InteractionLayer(dim, m, name) for _ in range(layers or 2))]

@@ -1,0 +1,12 @@
+"""No encoder: the pooling sees the points themselves."""
+
+from torch import nn
+
+from pointset.nn.registry import register
+from pointset.nn.rowwise import Masked
+
+
+@register("encoder", "none", packed=True, export=True)
+def no_layers(inputs: int, dim: int, any_width: bool) -> nn.Module:
+    """The points as they are, for a pooling that takes rows of any width; one linear layer before any other."""
+    return Masked() if any_width else Masked(nn.Linear(inputs, dim))
