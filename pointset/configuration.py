@@ -155,7 +155,7 @@ class AttentionOptions(Checked):
     """Which published MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
     norm: NormName | None = None
     """"layer", "set", "group", "instance", "batch" or "none", in every block; None takes the form's own: "layer" for
-    "paper", "none" for "reference"."""
+    "paper", "none" for "reference", and "batch" in dumlp."""
     prenorm: bool = False
     """Normalise the inputs of each residual branch, not its sum."""
     scale: Scale = "model"

@@ -28,7 +28,7 @@ class ModelOptions(AttentionOptions):
     dim: Width = 256
     """Width d of every layer."""
     layers: Depth | None = None
-    """Depth of the encoder; None takes the published one (rff 4, rffp 3, sab 2, isab 2)."""
+    """Depth of the encoder; None takes the published one (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share = 0.5
     """Rate between pooling and the last layers, as published."""
     pooled_dropout: Share | None = None

@@ -100,7 +100,8 @@ def register_encoder(
     The order of the rows is kept. A function that returns a list of such modules, to be called in turn, works too.
 
     Args:
-        name: as for a pooling; the constructor may also take `inputs`, the numbers per point, but not `width`.
+        name: as for a pooling; the constructor may also take `inputs`, the numbers per point, but not `width`,
+            and gives rows of width `dim`.
         activation: between the layers of the head.
         listed, packed, export, maps, replace: see `register_pooling`.
 

@@ -212,8 +212,8 @@ class NoMask(nn.Module):
         return X.mean(dim=1)
 
 
-class NeedsWidth(Middle):
-    def __init__(self, width: int) -> None:
+class NeedsDepth(Middle):
+    def __init__(self, depth: int) -> None:
         super().__init__()
 
 
@@ -227,7 +227,7 @@ class NeedsWidth(Middle):
         ("Mine", Middle, "'Mine' must be lower case"),
         ("mine<k>", Middle, "'mine<k>' has an argument: give listed"),
         ("mine", NoMask, "'mine' must have forward.*mask"),
-        ("mine", NeedsWidth, "'mine' needs 'width'.*dim"),
+        ("mine", NeedsDepth, "'mine' needs 'depth'.*dim"),
     ],
 )
 def test_what_cannot_be_registered_is_said_at_once(name, make, words):
