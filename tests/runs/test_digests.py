@@ -91,6 +91,14 @@ def test_a_whole_file_that_is_no_json_is_named(content, tmp_path):
     assert len(str(caught.value)) < 300 + len(str(tmp_path))
 
 
+def test_text_is_read_back_and_what_is_not_utf8_is_named(tmp_path):
+    digests.write_text(tmp_path / "a.txt", "Stühle\n")
+    assert digests.read_text(tmp_path / "a.txt", REMEDY) == "Stühle\n"
+    digests.write(tmp_path / "a.txt", b"St\xfchle\n")
+    with pytest.raises(digests.DamagedError, match=rf"a\.txt does not hold text \(.+\): restore it .*, or {REMEDY}"):
+        digests.read_text(tmp_path / "a.txt", REMEDY)
+
+
 def test_a_description_that_is_no_table_is_refused(tmp_path):
     digests.write_json(tmp_path / "run.json", [1])
     with pytest.raises(PointsetError, match=r"run\.json does not describe a run"):

@@ -126,6 +126,7 @@ BAD_FILES = {
     "endless": (b"f 1 2 " + b"9" * 5000, 5, "whole numbers"),
     "a number in place of an index": (b"f 1 2 3.0\n", 5, "whole numbers"),
     "an underscore": (b"f 1 2 0_3\n", 5, "whole numbers"),
+    "an underscore in a texture": (b"f 1/1 2/1 3/0_1\n", 5, "whole numbers"),
     "a word": (b"f 1 2 three\n", 5, "whole numbers, found 'f 1 2 three'"),
     "no vertex": (b"f /1 /2 /3\n", 5, "whole numbers"),
     "a wrong texture": (b"f 1/a 2/1 3/1\n", 5, "whole numbers"),
@@ -142,6 +143,7 @@ BAD_FILES = {
     "continued in a number": (b"# \\\nf 1 2 2\\\n3\n", 6, "whole numbers"),
     "continued to the end": (b"l 1 \\\n 2 \\", 5, "the end of the file"),
     "a backslash before a blank": (b"f 1 2 3 \\ \n", 5, "whole numbers"),
+    "a backslash for a name": (b"g\\\n top\n", 5, "a keyword of OBJ"),
     "an unknown keyword": (b"w 1 2 3\n", 5, "a keyword of OBJ"),
     "upper case": (b"F 1 2 3\n", 5, "a keyword of OBJ"),
     "no blank": (b"f1 2 3\n", 5, "a keyword of OBJ"),
@@ -161,6 +163,12 @@ def test_a_bad_line_is_named(tail: bytes | None, line: int, words: str) -> None:
     assert words in message
     assert message.isprintable()
     assert len(message) < 200
+
+
+@pytest.mark.parametrize("width", [2, 5, 8])
+def test_vertices_of_a_width_that_is_not_known_are_refused(width: int) -> None:
+    with pytest.raises(MeshError, match=f"wide.obj, line 1: .*3 coordinates .*, found 'v{width * ' 1'}'"):
+        parse_obj((b"v" + b" 1" * width + b"\n") * 3 + b"f 1 2 3\n", "wide.obj")
 
 
 @pytest.mark.parametrize("content", [b"v 0 0 0\nv 1 0 0\nv 1 1 0\n", b"l 1 2\n", b"# nothing\n"])

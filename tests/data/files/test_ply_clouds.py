@@ -107,6 +107,7 @@ BAD_FILES = {
         "two elements called 'vertex'",
     ),
     "list of": (swapped("end_header", "element a 0\nproperty list float int b\nend_header"), "list float int b"),
+    "length of": (swapped("end_header", "element a 0\nproperty list byte int b\nend_header"), ", line 8: .*list byte"),
     "no properties": (swapped("end_header", "element a 1\nend_header"), "'a' without properties"),
     "faces": (swapped("end_header", "element face 1\nproperty list uchar int a\nend_header"), "is a mesh"),
     "mark": (b"\xef\xbb\xbf" + plain("0 1 2", "3 4 5"), "begins with ply"),

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 import trimesh
 
+from pointset.data.files import ply_lists
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.ply_header import PlyProperty
+from pointset.errors import PointsetError
 
 VERTICES = np.array([[0, 0, 0], [1.5, 0, 0], [1, 1, 0.25], [0, 1, -2], [7, -0.5, 0.1]], np.float32).astype(float)
 POLYGONS = [[0, 1, 2], [0, 1, 2, 3], [4, 3, 2, 1, 0]]
@@ -102,6 +105,7 @@ BAD_TEXT = {
     "a coordinate that is none": (TEXT.replace("1.5 255", "nan 255"), "line 19: expected a finite number"),
     "no vertices": (TEXT.replace("element vertex 5", "element vertex 0"), "found no vertices"),
     "vertices of another name": (TEXT.replace("element vertex 5", "element point 5"), "found no vertices"),
+    "no elements": ("ply\nformat ascii 1.0\nend_header\n", "no vertices: its header announces 'nothing'"),
     "no faces": (TEXT.replace("element face 3", "element face 0"), "no triangles (a point cloud alone has none)"),
     "no z": (TEXT.replace("double z", "double w"), "expected x, y and z of every vertex, found 'x, red, y, w'"),
     "lists in the vertices": (TEXT.replace("uchar red", "list uchar int red"), "has lists in its element 'vertex'"),
@@ -117,6 +121,15 @@ def test_a_bad_text_is_refused_with_its_line(tmp_path: Path, content: str, words
         read(content, tmp_path)
     assert str(caught.value).startswith(str(tmp_path / "any.ply"))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("length", ["4", "9999", "99999999999"])
+def test_no_room_is_made_for_a_list_longer_than_its_line(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(ply_lists, "parse_usual", lambda lines, form: made.append(len(form.types)))
+    with pytest.raises(PointsetError, match=f"line 7: expected .*{length}"):
+        ply_lists.parse_lists([f"{length} 0 1 2"], 7, [PlyProperty("corners", "i4", "u4")], 0, usual=True)
+    assert made == [5] * (length == "4")
 
 
 def flawed(polygons: list[list[int]], order: str, flaw: str) -> tuple[bytes, str]:

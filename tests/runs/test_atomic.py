@@ -1,0 +1,74 @@
+"""Files written at once: as UTF-8, in folders that are made, and for users with a sentence where they cannot be."""
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pointset.errors import PointsetError
+from pointset.runs import atomic
+from pointset.runs.atomic import read_json, sync_folder, write_atomically, write_for_user, write_json, write_text
+
+
+def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_removed(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    path, dead = tmp_path / "new" / "page[1].html", f"{ended.pid}.tmp"
+    path.parent.mkdir()
+    mine, others = (path.parent / f".{name}.{dead}" for name in (path.name, "page1.html"))
+    for left in (mine, others):
+        left.touch()
+    assert write_for_user(path, lambda temporary: temporary.write_bytes(b"page")) == path
+    assert path.read_bytes() == b"page"
+    assert set(path.parent.iterdir()) == {path, others}
+
+
+@pytest.mark.parametrize(("place", "why"), [("file/new/page.html", "Not a directory"), ("folder", "Is a directory")])
+def test_a_place_that_cannot_be_written_is_named(place, why, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(PointsetError) as caught:
+        write_for_user(tmp_path / place, lambda temporary: temporary.write_bytes(b"page"))
+    assert str(caught.value) == f"{tmp_path / place} cannot be written ({why}): choose another place"
+
+
+def test_an_error_that_has_no_words_of_the_system_is_told_in_its_own(tmp_path):
+    def fail(_: Path) -> None:
+        raise OSError("9 requested and 7 written")
+
+    with pytest.raises(PointsetError, match=r"a\.pt cannot be written \(9 requested and 7 written\): choose"):
+        write_for_user(tmp_path / "a.pt", fail)
+
+
+def test_text_is_utf8_and_json_is_read_back(tmp_path):
+    write_text(tmp_path / "a" / "b" / "names.txt", "Stühle\n")
+    assert (tmp_path / "a" / "b" / "names.txt").read_bytes() == b"St\xc3\xbchle\n"
+    write_json(tmp_path / "a.json", {"ü": [1, 2]})
+    assert (tmp_path / "a.json").read_bytes() == b'{\n  "\\u00fc": [\n    1,\n    2\n  ]\n}\n'
+    (tmp_path / "a.json").write_bytes(b'{"\xc3\xbc": 1}')
+    assert read_json(tmp_path / "a.json") == {"ü": 1}
+
+
+@pytest.mark.parametrize(("content", "why"), [(b"{", "line 1 column 2"), (b"\xff", "can't decode byte 0xff")])
+def test_json_that_is_damaged_is_named(content, why, tmp_path):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(
+        PointsetError, match=rf"a\.json is not valid JSON \(.*{why}.*\): restore it or delete its folder"
+    ):
+        read_json(tmp_path / "a.json")
+
+
+def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_them(tmp_path, monkeypatch):
+    flushed, path = [], tmp_path / "a.bin"
+    monkeypatch.setattr(os, "fsync", lambda number: flushed.append((os.fstat(number).st_ino, path.exists())))
+    write_atomically(path, lambda temporary: temporary.write_bytes(b"1"))
+    sync_folder(tmp_path)
+    file, folder = path.stat().st_ino, tmp_path.stat().st_ino
+    assert flushed == [(file, False), (file, True), (folder, True)]
+
+
+def test_where_asking_would_end_a_process_every_one_is_taken_to_live(monkeypatch):
+    monkeypatch.setattr(atomic, "os", SimpleNamespace(name="nt"))
+    assert atomic._lives(1)
