@@ -66,6 +66,8 @@ Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
+Coordinates = Literal["first", "every"]
+Outputs = Literal["last", "all"]
 
 
 class Checked:

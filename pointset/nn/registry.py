@@ -61,6 +61,8 @@ class Part:
     """`attention_maps` finds attention in it."""
     activation: type[nn.Module] = nn.ReLU
     """Of an encoder: the activation between the layers of the head."""
+    layered: bool = True
+    """Of an encoder: it may have several layers, which options connect."""
     statistic: Statistic = "max"
     """Of a pooling: what equivariant layers before it subtract from each row."""
     head: Head = "hidden"

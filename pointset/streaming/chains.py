@@ -7,7 +7,8 @@ from functools import singledispatch
 from torch import Tensor, nn
 
 from pointset.nn.context import DGCNN, PointNet
-from pointset.streaming.parts import Part, StreamingError, by_rows, encoder_part, gathered, pool_part
+from pointset.streaming.layers import encoder_parts
+from pointset.streaming.parts import Part, StreamingError, by_rows, gathered, pool_part
 from pointset.streaming.running import Rowwise
 
 
@@ -33,7 +34,7 @@ def chain_of(model: nn.Module) -> Chain:
 
 def chain_of_parts(encoder: Sequence[nn.Module], pool: nn.Module, head: Callable[[Tensor], Tensor]) -> Chain:
     """The chain of head(pool(encoder(rows))), whose parts are called `encoder.0`, ... and `pool`."""
-    layers = [encoder_part(module, f"encoder.{i}") for i, module in enumerate(encoder)]
+    layers = [part for i, module in enumerate(encoder) for part in encoder_parts(module, f"encoder.{i}")]
     return Chain(layers, pool_part(pool, "pool"), head)
 
 

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from pointset.nn.blocks import MAB
 from pointset.nn.dual_mlp import DualMLP
@@ -133,13 +133,15 @@ class RunningSoftmax(ABC):
 
     def __init__(self, heads: int, queries: int, layer: str, kind: Literal["reads", "pools"]) -> None:
         self.heads, self.queries, self.layer, self.kind = heads, queries, layer, kind
+        self.rows_of: Rowwise = nn.Identity()
+        """The rows that are attended to, of the blocks that pass by."""
         self._greatest: Tensor | float = -math.inf
         self._total: Tensor | float = 0.0
         self._weighted: Tensor | float = 0.0
 
     def add(self, rows: Rows) -> None:
         """Take another block into account."""
-        values, logits = self.look(rows)
+        values, logits = self.look(self.rows_of(rows))
         greatest = logits.amax(dim=1, keepdim=True).to(exact_type(rows.device))
         if isinstance(self._greatest, Tensor):
             greatest = torch.maximum(self._greatest, greatest)
@@ -158,7 +160,7 @@ class RunningSoftmax(ABC):
         """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""
         assert isinstance(self._greatest, Tensor), "a pass has at least one row"
         assert isinstance(self._total, Tensor)
-        _, logits = self.look(rows)
+        _, logits = self.look(self.rows_of(rows))
         return logits.sub_(self._greatest.to(logits.dtype)).sub_(self._total.log().to(logits.dtype))
 
     @abstractmethod

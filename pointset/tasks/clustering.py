@@ -32,6 +32,7 @@ from pointset.tasks.expectation_maximisation import em_step, fit_by_em
 from pointset.tasks.rows import ENCODER, fully_connected, parts_of, row_model, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.names import CONNECTIONS
 from pointset.zoo.options import ModelOptions
 
 LEAST_SIZE, MOST_SIZE = 100, 500
@@ -89,7 +90,7 @@ class Clustering(SetProblem):
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return {"dim", "layers", "dropout"}
-        return super().used_options(row) - ({"row_dropout"} if encoder == "rffp" else set())
+        return super().used_options(row) - ({"row_dropout", *CONNECTIONS} if encoder == "rffp" else set())
 
     def describe(self) -> dict[str, Any]:
         """What the sets are."""

@@ -18,14 +18,13 @@ from pointset.configuration import Count, check_seed
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.dropout import Dropout
-from pointset.nn.modes import in_evaluation_mode
-from pointset.nn.norms import VECTOR_NORMS, has_shift, is_norm
+from pointset.nn.norms import VECTOR_NORMS, has_shift
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
-from pointset.nn.rowwise import Masked
 from pointset.nn.weights import Weights
 from pointset.streaming.chains import check_streams
 from pointset.zoo.classifiers import PackedClassifier, SetClassifier
+from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 
@@ -144,16 +143,12 @@ def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Bo
     dim = options.dim
     known = _known(options, inputs=inputs, statistic=pooling.part.statistic, any_width=pooling.any_width)
     modules = encoder.make(known)
-    if encoder.part.user_defined and (shape := _shape(modules, inputs)) != [1, 1, dim]:
+    if encoder.part.user_defined and (shape := shape_of(modules, inputs)) != [1, 1, dim]:
         raise PointsetError(
             f"encoder {encoder.name!r} must give [B, n, dim], got {shape} for [1, 1, {inputs}] and dim={dim}"
         )
-    layers: list[nn.Module] = []
-    for module in modules:
-        layers.append(module)
-        if options.row_dropout and not is_norm(module):  # a norm is a part of the layer before it
-            layers.append(Masked(Dropout(options.row_dropout)))
-    width = _shape(modules, inputs)[-1] if pooling.any_width else dim
+    layers = put_together(encoder, modules, inputs, options)
+    width = shape_of(layers, inputs)[-1] if pooling.any_width else dim
     (pool,) = pooling.make({**known, "width": width})
     pools = pool.pools if isinstance(pool, JoinedPool) else [pool]
     return Body(layers, pool, sum(map(_pooled_width, pooling.members, pools, itertools.repeat(width))))
@@ -161,7 +156,7 @@ def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Bo
 
 def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
     """Width of the rows that a pooling gives for a set of rows [n, width], side by side."""
-    shape = _shape([pool], width)
+    shape = shape_of([pool], width)
     if len(shape) not in (2, 3) or shape[0] != 1:
         raise PointsetError(
             f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {shape} for [1, 1, {width}]"
@@ -172,15 +167,6 @@ def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
 def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
     attention = {"attention": options.attention(), "pool_attention": options.attention(pooling=True)}
     return {**vars(options), **attention, **beside}
-
-
-def _shape(modules: list[nn.Module], width: int) -> list[int]:
-    """The shape of what modules called in turn make of one row."""
-    rows = torch.zeros(1, 1, width)
-    for module in modules:
-        with torch.no_grad(), in_evaluation_mode(module):
-            rows = module(rows, None)
-    return list(rows.shape)
 
 
 def abilities(model: nn.Module) -> dict[str, bool]:

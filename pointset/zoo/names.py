@@ -30,6 +30,8 @@ POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} 
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
 HIDDEN = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
+CONNECTIONS = {"coordinates", "outputs"}
+"""Options of how the layers of an encoder are connected, whichever it is."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 
@@ -84,6 +86,7 @@ def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
     choices = parse_name(name)
     used = {"dim", "dropout", "pooled_dropout", "row_dropout"} if len(choices) > 1 else set[str]()
+    used |= CONNECTIONS if choices[0].part.kind == "encoder" and choices[0].part.layered else set()
     used |= HIDDEN if choices[-1].part.kind == "pooling" and choices[-1].part.head == "hidden" else set()
     for choice in choices:
         read = choice.reads

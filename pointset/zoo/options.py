@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from pointset.configuration import (
     AttentionOptions,
+    Coordinates,
     DecoderName,
     Depth,
     HeadNormName,
     InitialName,
+    Outputs,
     SeedSource,
     Share,
     Weighting,
@@ -36,6 +38,12 @@ class ModelOptions(AttentionOptions):
     the rate behind that layer."""
     row_dropout: Share = 0.0
     """Rate on the rows that leave each layer of the encoder."""
+    coordinates: Coordinates = "first"
+    """The "first" layer of the encoder gets the input coordinates, as published; or "every" layer gets them beside its
+    rows, through a linear map of its own (after PointNet++, arXiv 1706.02413, section 3.2)."""
+    outputs: Outputs = "last"
+    """The pooling gets the rows of the "last" layer, as published; or those of "all" layers, laid side by side and
+    brought back to `dim` by a linear layer, the encoder's norm and activation (after PCT, arXiv 2012.09688, eq. 1)."""
     seeds: SeedSource = "trained"
     """Where PMA takes its seeds: trained vectors, or computed from the set's "mean" ("pooled" is the same), "max", or
     "statistics" (mean, largest, smallest value and deviation, one for each seed in turn)."""

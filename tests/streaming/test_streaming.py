@@ -31,8 +31,8 @@ OPTIONS = [
     {"form": "paper", "prenorm": True},
     {"form": "paper", "norm": "batch"},
     {"norm": "layer"},
-    {"norm": "batch", "prenorm": True},
-    {"seeds": "pooled", "layers": 3},
+    {"norm": "batch", "prenorm": True, "outputs": "all"},
+    {"seeds": "pooled", "layers": 3, "coordinates": "every"},
     {"seeds": "statistics", "score": "bilinear", "trained_temperature": True},
 ]
 
@@ -134,7 +134,7 @@ MODEL = model_of("isab5-pma3", torch.float32)
         ("rffp-max", {}, 4),
         ("isab5-max", {}, 3),
         ("isab5-pma3", {"form": "paper"}, 3),
-        ("isab5-pma", {"layers": 4}, 5),
+        ("isab5-pma", {"layers": 4, "coordinates": "every", "outputs": "all"}, 5),
         ("isab5-pma", {"seeds": "pooled"}, 4),
         ("isab5-pma2+max+pma", {"seeds": "pooled"}, 4),
     ],

@@ -142,6 +142,7 @@ def test_every_parameter_gets_a_gradient(name, form):
         {"initial": "xavier"},
         {"head": "rff"},
         {"layers": 3},
+        {"coordinates": "every", "outputs": "all", "form": "paper"},
     ],
     ids=str,
 )
@@ -377,6 +378,8 @@ CHANGED = {
     "temperature": 2.0,
     "trained_temperature": True,
     "row_dropout": 0.3,
+    "coordinates": "every",
+    "outputs": "all",
     "attention_dropout": 0.3,
     "weights": "sparsemax",
     "pool_weights": "entmax15",

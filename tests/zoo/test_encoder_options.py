@@ -1,0 +1,164 @@
+"""Options of how the layers of an encoder are put together, before every encoder there is."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pointset
+from pointset.data.ragged import pad_sets
+from pointset.errors import PointsetError
+from pointset.nn import LayerNorm, registry
+from pointset.nn.fast import packing
+from pointset.nn.layers import ConnectedLayers
+from pointset.nn.norms import BatchNorm, NoNorm
+from pointset.nn.rowwise import Masked
+from pointset.streaming import stream_attention
+from pointset.zoo.models import abilities
+
+pointset.list_models()  # also enters the parts that POINTSET_PARTS names
+ENCODERS = [part.listed for part in registry.parts("encoder") if part.layered]
+EVERY, ALL = {"coordinates": "every"}, {"outputs": "all"}
+CONNECTED = [EVERY, ALL, {**EVERY, **ALL, "norm": "batch", "layers": 3}]
+SIZES = (9, 4, 0, 7, 1)
+
+
+def model_of(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=5, dim=16, dropout=0.0, **options).double()
+
+
+def clouds(*sizes: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(size, 3, generator=generator, dtype=torch.float64) for size in sizes]
+
+
+def learned(model: nn.Module, logits: Tensor) -> dict[str, Tensor]:
+    """Logits, gradients and batch statistics of a step; the key bias, whose gradient is zero, left out."""
+    logits.square().sum().backward()
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None and "key.bias" not in name}
+    return {"logits": logits.detach(), **gradients, **dict(model.named_buffers())}
+
+
+@pytest.mark.parametrize("options", [*CONNECTED, {"norm": "batch"}], ids=str)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_padding_has_no_influence_and_packed_sets_give_what_padding_gives(encoder, options, monkeypatch):
+    """In training: batch statistics and gradients too."""
+    monkeypatch.setattr(packing, "RUN", 0)  # sets of a few points would be padded, to save time
+    found, sets = [], clouds(*SIZES)
+    points, mask = pad_sets(sets)
+    for extra in (0, 6):
+        model = model_of(f"{encoder}-max", **options).train()
+        padding = torch.full((len(sets), extra, 3), torch.nan, dtype=torch.float64)
+        more = torch.cat([points.masked_fill(~mask[..., None], torch.nan), padding], dim=1)
+        found.append(learned(model, model(more, torch.cat([mask, padding[..., 0] == 0], dim=1))))
+    model = model_of(f"{encoder}-max", **options).train()
+    batch = torch.arange(len(sets)).repeat_interleave(torch.tensor(SIZES))
+    found.append(learned(model, model.packed(torch.cat(sets), batch, len(sets))))
+    assert any("running_mean" in name for name in found[0]) >= ("norm" in options)
+    for other in found[1:]:
+        assert other.keys() == found[0].keys()
+        for name, value in found[0].items():
+            torch.testing.assert_close(other[name], value, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_connected_encoders_are_functions_of_sets(encoder):
+    assert pointset.check_symmetry(model_of(f"{encoder}-max", **EVERY, **ALL)).worst < 1e-10
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_an_encoder_has_the_same_weights_with_and_without_connections(encoder):
+    usual, connected = (list(model_of(f"{encoder}-max", **one).encoder.state_dict().values()) for one in ({}, EVERY))
+    for mine, theirs in zip(connected, usual, strict=False):
+        assert torch.equal(mine, theirs)
+    assert [value.shape[1] for value in connected[len(usual) :]] == [3] * (len(connected) - len(usual))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_connected_encoders_are_one_layer_after_the_other(encoder):
+    model = model_of(f"{encoder}-max", **EVERY, **ALL, norm="layer", layers=3).eval()
+    (connected,) = model.encoder
+    assert isinstance(connected, ConnectedLayers)
+    assert len(connected.layers) >= 3
+    X = rows = clouds(8)[0][None]
+    outputs = []
+    for number, layer in enumerate(connected.layers):
+        rows = rows if not number else rows + X @ connected.coordinates[number - 1].weight.T
+        for module in layer:
+            rows = module(rows, None)
+        outputs.append(rows)
+    linear, norm, activation = connected.join
+    expected = activation(norm(linear(torch.cat(outputs, dim=2))))
+    assert isinstance(norm, LayerNorm)
+    torch.testing.assert_close(model.encode(X), expected)
+
+
+@pytest.mark.parametrize("options", CONNECTED, ids=str)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_connected_encoders_stream_if_the_encoder_does(encoder, options):
+    (cloud,) = clouds(50)
+    model = model_of(f"{encoder}-pma2", **options).eval()
+    assert abilities(model) == abilities(model_of(f"{encoder}-pma2"))
+    if abilities(model)["streams"]:
+        torch.testing.assert_close(model.stream(cloud.split(7)), model(cloud[None]))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "kind"),
+    [
+        ("dumlp3-max", {}, BatchNorm),
+        ("isab3-max", {"form": "paper"}, LayerNorm),
+        ("rff-max", {"form": "paper"}, NoNorm),
+    ],
+)
+def test_outputs_are_joined_with_the_norm_that_the_encoder_has(name, options, kind):
+    (connected,) = model_of(name, **ALL, **options).encoder
+    linear, norm, _ = connected.join
+    assert type(norm) is kind
+    assert (linear.rowwise[0].bias is None) == (kind is BatchNorm)
+
+
+def test_an_encoder_without_layers_has_nothing_to_connect():
+    assert not {"coordinates", "outputs"} & pointset.zoo.names.used_options("none-max")
+    assert str(model_of("none-max", **EVERY, **ALL)) == str(model_of("none-max"))
+
+
+@pytest.mark.parametrize("encoder", ["isab3", "dumlp3"])
+@pytest.mark.parametrize("options", CONNECTED, ids=str)
+def test_what_inducing_points_read_is_watched_where_they_read_it(encoder, options):
+    (cloud,) = clouds(50)
+    model = model_of(f"{encoder}-pma2", **options)
+    whole = [one for one in pointset.attention_maps(model, cloud) if one.kind in ("reads", "pools")]
+    streamed = stream_attention(model, cloud.split(7))
+    assert len(streamed) == options.get("layers", 2) + 1
+    for one, other in zip(streamed, whole, strict=True):
+        assert one.layer == other.layer
+        torch.testing.assert_close(one.weights, other.top(16)[1])
+
+
+def test_rows_are_dropped_after_each_connected_layer():
+    model = model_of("rff-max", **EVERY, **ALL, norm="layer", row_dropout=0.3)
+    (connected,) = model.encoder
+    assert [str(layer[-1].rowwise[0]) for layer in connected.layers] == ["Dropout(rate=0.3)"] * 4
+
+
+def test_encoders_of_ones_own_are_connected_too(as_it_was):
+    @pointset.register_encoder("mine")
+    def mine(inputs: int, dim: int) -> list[nn.Module]:
+        return [Masked(nn.Linear(inputs, 7)), Masked(nn.ReLU()), Masked(nn.Linear(7, dim))]
+
+    (connected,) = model_of("mine-max", **EVERY, **ALL).encoder
+    assert [one.weight.shape for one in connected.coordinates] == [(7, 3)]
+    assert connected.join[0].rowwise[0].in_features == 7 + 16
+    assert {"coordinates", "outputs"} <= pointset.zoo.names.used_options("mine-max")
+
+
+def test_an_encoder_of_one_layer_has_nothing_to_connect():
+    model = model_of("rff-max", **EVERY, **ALL, layers=1)
+    assert str(model) == str(model_of("rff-max", layers=1))
+
+
+@pytest.mark.parametrize(("option", "known"), [("coordinates", ("first", "every")), ("outputs", ("last", "all"))])
+def test_unknown_connections_are_refused(option, known):
+    with pytest.raises(PointsetError, match=f"{option} must be one of {known[0]!r}, {known[1]!r}, got 'none'"):
+        model_of("rff-max", **{option: "none"})
