@@ -23,6 +23,7 @@ from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoN
 from pointset.nn.pooling.aggregation import AggregationPool
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
+from pointset.nn.pooling.sorted import SortedPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
 from pointset.nn.rowwise import Masked
@@ -163,6 +164,14 @@ def _(module: DualMLP, name: str) -> Part[Tensor]:
 @pool_part.register
 def _(module: AttentionPool, name: str) -> Part[Tensor]:
     return _then(pool_part(module.pma, f"{name}.pma"), module.finish)
+
+
+@pool_part.register
+def _(module: SortedPool, name: str) -> Part[Tensor]:
+    raise StreamingError(
+        f"{name} sorts each feature over all points, so that it needs the whole cloud at once: "
+        "call the model on it, or pool by max, mean, sum, max+mean or pma"
+    )
 
 
 @pool_part.register

@@ -1,0 +1,41 @@
+"""Poolings that are weighted sums of sorted features, with weights that depend on the place among n."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pointset.nn.fast.sorting import ascending
+from pointset.nn.pooling.whole import WholePool
+
+
+class SortedPool(WholePool):
+    """y_f = sum_i w_f(i, n) x_f(i), where x_f(0) <= x_f(1) <= ... are the n values of feature f in a set.
+
+    A subclass gives the weights as products of `weights`, which are trained, and `basis`, which depends on n alone. So
+    they are computed once for a batch of equal sets, and sorting is most of the work.
+    """
+
+    def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:
+        """What is sorted of each row."""
+        return Z
+
+    def weights(self) -> Float[Tensor, "f k"]:
+        """The trained part of the weights of each feature."""
+        raise NotImplementedError
+
+    def basis(self, places: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
+        """What each trained weight counts for at each place from 0, in sets of these sizes, all at least 1."""
+        raise NotImplementedError
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 f"]:
+        """The weighted sums of each set."""
+        X = self.features(Z).transpose(1, 2)
+        if mask is not None:
+            X = X.masked_fill(~mask.unsqueeze(1), torch.inf)
+        X = X.gather(2, ascending(X))
+        places = torch.arange(X.shape[2], device=X.device)
+        sizes = places[-1:] + 1 if mask is None else mask.sum(dim=1).clamp(min=1)
+        weights = self.weights().to(X.dtype) @ self.basis(places, sizes[:, None, None]).to(X.dtype)
+        if mask is not None:
+            X = X.masked_fill(places >= mask.sum(dim=1)[:, None, None], 0.0)
+        return (X * weights).sum(dim=2).unsqueeze(1)

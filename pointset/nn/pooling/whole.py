@@ -1,0 +1,35 @@
+"""What poolings of whole sets share: padded and packed sets, mixed precision, and zeros for an empty set."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.masks import non_empty, zero_padding
+from pointset.nn.rows import check_mask
+
+
+class WholePool(nn.Module):
+    """Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
+
+    A subclass says in `pooled` what it makes of plain and of padded sets. It computes in float32 at least: sums over
+    bfloat16 rows would stop growing at 256 rows.
+    """
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
+        """Return one row per set; the mask is True at real rows."""
+        check_mask(Z, mask)
+        mixed = torch.is_autocast_enabled(Z.device.type)
+        with torch.autocast(Z.device.type, enabled=False):
+            rows = Z.to(torch.promote_types(Z.dtype, torch.float32))
+            if isinstance(mask, Packed):
+                pooled = mask.each_set(self.pooled, rows)
+            else:
+                pooled = self.pooled(zero_padding(rows, mask), mask)
+        if mask is not None:
+            pooled = pooled.masked_fill(~non_empty(mask, Z.device), 0.0)
+        return pooled if mixed else pooled.to(Z.dtype)
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
+        """The pooled row of each set; anything with finite gradients for an empty one."""
+        raise NotImplementedError

@@ -1,0 +1,107 @@
+"""Poolings that see a whole set at once, under the same demands: gradients, masks, empty and packed sets, precision."""
+
+import inspect
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pointset.nn import registry
+from pointset.nn.fast.packing import Packed
+from pointset.nn.pooling.whole import WholePool
+from pointset.zoo.models import _known
+from pointset.zoo.options import ModelOptions
+
+import pointset.zoo.names  # noqa: F401  isort: skip - enters all poolings
+
+DIM = 4
+LISTED = [
+    part.listed for part in registry.parts("pooling") if inspect.isclass(part.make) and issubclass(part.make, WholePool)
+]
+
+
+def pool_of(listed: str, dtype: torch.dtype = torch.float64) -> nn.Module:
+    """A pooling whose parameters are not those of its first day."""
+    torch.manual_seed(0)
+    (pool,) = registry.find("pooling", listed).make(_known(ModelOptions(dim=DIM)))
+    with torch.no_grad():
+        for parameter in pool.parameters():
+            parameter += 0.2 * torch.rand_like(parameter)
+    return pool.to(dtype)
+
+
+def rows_of(*shape: int) -> Tensor:
+    return torch.randn(*shape, DIM, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def padded(sizes: tuple[int, ...], longest: int) -> tuple[Tensor, Tensor]:
+    """Rows with NaN in the padding."""
+    mask = torch.arange(longest) < torch.tensor(sizes)[:, None]
+    return rows_of(len(sizes), longest).masked_fill(~mask[..., None], torch.nan), mask
+
+
+def test_some_are_found():
+    assert len(LISTED) >= 3
+
+
+@pytest.mark.parametrize("listed", LISTED)
+@pytest.mark.parametrize("sizes", [None, (5, 1, 3)])
+def test_gradients_are_exact(listed, sizes):
+    pool = pool_of(listed)
+    X = rows_of(2, 5) if sizes is None else padded(sizes, 5)[0].nan_to_num()
+    mask = None if sizes is None else padded(sizes, 5)[1]
+    names, parameters = zip(*[*pool.named_parameters(), ("X", X.requires_grad_())], strict=True)
+
+    def call(*values: Tensor) -> Tensor:
+        given = dict(zip(names, values, strict=True))
+        return torch.func.functional_call(pool, {name: given[name] for name in names[:-1]}, (given["X"], mask))
+
+    assert torch.autograd.gradcheck(call, parameters)
+
+
+@pytest.mark.parametrize("listed", LISTED)
+def test_neither_order_nor_padding_nor_a_neighbour_changes_a_set(listed):
+    pool, (X, mask) = pool_of(listed), padded((7, 1, 4), 9)
+    found = pool(X, mask)
+    assert found.shape[:2] == (3, 1)
+    for row, size in enumerate((7, 1, 4)):
+        alone = X[row : row + 1, :size]
+        torch.testing.assert_close(found[row : row + 1], pool(alone))
+        torch.testing.assert_close(pool(alone[:, torch.randperm(size)]), pool(alone))
+    packed = pool(X[mask], Packed((7, 1, 4)))
+    torch.testing.assert_close(packed, found)
+
+
+@pytest.mark.parametrize("listed", LISTED)
+def test_an_empty_set_pools_to_zeros_with_finite_gradients(listed):
+    pool, (X, mask) = pool_of(listed), padded((0, 3, 0), 4)
+    X.requires_grad_()
+    found = pool(X, mask)
+    assert (found[[0, 2]] == 0).all()
+    assert found[1].any()
+    found.square().sum().backward()
+    assert (X.grad[[0, 2]] == 0).all()
+    assert X.grad[1, :3].isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in pool.parameters())
+    assert torch.equal(pool(X[mask], Packed((0, 3, 0))) == 0, found == 0)
+
+
+@pytest.mark.parametrize("listed", LISTED)
+@pytest.mark.parametrize("value", [0.0, 1.0, -3e4, 3e4])
+def test_equal_rows_give_finite_numbers_and_gradients(listed, value):
+    pool, X = pool_of(listed, torch.float32), torch.full((2, 6, DIM), value, requires_grad=True)
+    found = pool(X)
+    found.sum().backward()
+    assert found.isfinite().all()
+    assert X.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in pool.parameters())
+
+
+@pytest.mark.parametrize("listed", LISTED)
+def test_mixed_precision_pools_in_float32(listed):
+    pool, X = pool_of(listed, torch.float32), rows_of(2, 700).float().bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = pool(X)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, pool(X.float()))
+    assert pool.bfloat16()(X).dtype == torch.bfloat16
