@@ -60,8 +60,18 @@ def test_any_flipped_bit_of_a_file_or_its_list_is_seen(tmp_path):
             lambda path: (path.parent / digests.SUMS).unlink(),
             [r"a\.json is not listed in the SHA256SUMS", REMEDY, r"sha256sum a\.json >> SHA256SUMS"],
         ),
-        (lambda path: (path.parent / digests.SUMS).write_text("0 a.json\n"), ["SHA256SUMS is damaged, line 1"]),
-        (lambda path: (path.parent / digests.SUMS).write_bytes(b"\xff\n"), ["SHA256SUMS is damaged"]),
+        (
+            lambda path: (path.parent / digests.SUMS).write_text("0 a.json\n"),
+            ["SHA256SUMS is damaged, line 1 is not a digest and a name: restore it from a copy, or delete its folder"],
+        ),
+        (
+            lambda path: (path.parent / digests.SUMS).write_bytes(b"\xff\n"),
+            ["SHA256SUMS is damaged, it is not text: restore it from a copy, or delete its folder"],
+        ),
+        (
+            lambda path: ((path.parent / digests.SUMS).unlink(), (path.parent / digests.SUMS).mkdir()),
+            [r"SHA256SUMS cannot be read \(.+\): restore it from a copy, or delete its folder"],
+        ),
     ],
 )
 def test_damage_is_one_sentence_with_the_file_and_what_to_do(damage, words, tmp_path):
@@ -76,11 +86,13 @@ def test_damage_is_one_sentence_with_the_file_and_what_to_do(damage, words, tmp_
 
 
 def test_a_file_that_is_listed_by_hand_as_the_message_says_is_read(tmp_path):
-    (tmp_path / "a.json").write_text("[1]")
+    path = tmp_path / "of two words" / "it's a.json"
+    path.parent.mkdir()
+    path.write_text("[1]")
     with pytest.raises(digests.DamagedError) as caught:
-        digests.read_json(tmp_path / "a.json", REMEDY)
+        digests.read_json(path, REMEDY)
     subprocess.run(re.search("`(.*)`", str(caught.value))[1], shell=True, check=True)
-    assert digests.read_json(tmp_path / "a.json", REMEDY) == [1]
+    assert digests.read_json(path, REMEDY) == [1]
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b""])
@@ -89,6 +101,16 @@ def test_a_whole_file_that_is_no_json_is_named(content, tmp_path):
     with pytest.raises(digests.DamagedError, match=r"a\.json does not hold JSON") as caught:
         digests.read_json(tmp_path / "a.json", REMEDY)
     assert len(str(caught.value)) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(("error", "words"), [(ValueError("three\nwords"), "three words"), (KeyError(), "KeyError")])
+def test_what_a_parser_raises_is_told_in_its_words_or_by_its_kind(error, words, tmp_path):
+    def parser(_):
+        raise error
+
+    digests.write(tmp_path / "a.bin", b"1")
+    with pytest.raises(digests.DamagedError, match=rf"a\.bin does not hold ones \({words}\): restore it .*{REMEDY}"):
+        digests.parse(tmp_path / "a.bin", parser, "ones", REMEDY)
 
 
 def test_text_is_read_back_and_what_is_not_utf8_is_named(tmp_path):

@@ -5,6 +5,7 @@ import io
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -111,26 +112,52 @@ def pickled(content: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "words"),
     [
-        ("optimizer.pt", pickled([1, 2])),
-        ("optimizer.pt", pickled({"state": {}})),
-        ("history.json", b"{}"),
-        ("history.json", b"[]"),
-        ("history.json", b"[3]"),
-        ("history.json", b'[{"epoch": 2, "loss": 1.0, "seconds": 1.0}]'),
-        ("history.json", b'[{"epoch": 1, "loss": "low", "seconds": 1.0}]'),
-        ("history.json", b'[{"epoch": 1}]'),
-        ("weights.safetensors", b"no weights"),
-        ("optimizer.pt", b"no optimizer"),
-        ("history.json", b"[" * 100_000),
+        ("optimizer.pt", pickled([1, 2]), "the state of an optimizer (it is a list)"),
+        ("optimizer.pt", pickled({"state": {}}), "the state of an optimizer (it is a dict)"),
+        ("history.json", b"{}", "the history of a run (it has no epoch)"),
+        ("history.json", b"[]", "it has no epoch"),
+        ("history.json", b"[3]", "row 1 is not that of epoch 1"),
+        ("history.json", b'[{"epoch": 2, "loss": 1.0, "seconds": 1.0}]', "row 1 is not that of epoch 1"),
+        ("history.json", b'[{"epoch": 1, "loss": "low", "seconds": 1.0}]', "row 1 has something else than numbers"),
+        ("history.json", b'[{"epoch": 1, "seconds": 1}]', "row 1 has something else than numbers, or lacks loss"),
+        ("history.json", b'[{"epoch": 1, "loss": 1}]', "or lacks loss or seconds"),
+        ("weights.safetensors", b"no weights", "weights"),
+        ("best.safetensors", b"no weights", "weights"),
+        ("optimizer.pt", b"no optimizer", "the state of an optimizer"),
+        ("history.json", b"[" * 100_000, "the history of a run"),
     ],
 )
-def test_a_whole_file_of_a_checkpoint_that_holds_something_else_is_named(name, content, tmp_path):
+def test_a_whole_file_of_a_checkpoint_that_holds_something_else_is_named(name, content, words, tmp_path):
     run = begun(tmp_path)
     digests.write(tmp_path / "checkpoint-0001" / name, content)
-    with pytest.raises(PointsetError, match=f"checkpoint-0001/{name} does not hold"):
+    with pytest.raises(PointsetError) as caught:
         run.load()
+    message = str(caught.value)
+    assert re.search(rf"checkpoint-0001/{re.escape(name)} does not hold .*{re.escape(words)}", message)
+    assert f"or delete {tmp_path / 'checkpoint-0001'} and start the same training again" in message
+
+
+@pytest.mark.parametrize("part", ["model", "data", "recipe", "seed"])
+def test_a_run_goes_on_with_its_own_model_data_recipe_and_seed_only(part, tmp_path):
+    run, same = begun(tmp_path), {"model": {}, "data": {}, "recipe": {}, "seed": 0}
+    run.claim(same | {"versions": "others"})
+    with pytest.raises(PointsetError, match=rf"holds another run \({part}\S* is .* there and .*1.* here\)"):
+        run.claim(same | {part: 1 if part == "seed" else {"size": 1}})
+
+
+def test_a_line_of_the_history_that_is_not_that_of_its_epoch_is_named(tmp_path):
+    run = begun(tmp_path, epochs=2)
+    assert [row["epoch"] for row in run.history()] == [1, 2]
+    first, _ = (tmp_path / "history.jsonl").read_text().splitlines()
+    digests.write_text(tmp_path / "history.jsonl", f"{first}\n{first}\n")
+    with pytest.raises(PointsetError) as caught:
+        run.history()
+    assert f"{tmp_path / 'history.jsonl'} does not hold the history of a run (row 2 is not that of epoch 2)" in str(
+        caught.value
+    )
+    assert f"or delete {tmp_path} and start the same training again" in str(caught.value)
 
 
 @pytest.mark.parametrize("other", [{"dim": 24}, {"heads": 2, "layers": 3}])
