@@ -87,7 +87,11 @@ class Checked:
         absent = [
             name
             for name, value in values.items()
-            if value == "none" and name in kinds and _fits(None, kinds[name]) and not _fits("none", kinds[name])
+            if isinstance(value, str)
+            and value == "none"
+            and name in kinds
+            and _fits(None, kinds[name])
+            and not _fits("none", kinds[name])
         ]
         return cls.from_dict({**values, **dict.fromkeys(absent)})
 

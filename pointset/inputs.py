@@ -23,6 +23,9 @@ WORDS = {
     "AttentionMap": "an attention map, as attention_maps gives them",
     "DrawnMap": "an attention map, as attention_maps gives them",
     "Mesh": "a mesh, as read_mesh reads one",
+    "Path": "a path",
+    "Mapping": "a table from names",
+    "Sequence": "a list",
     "str": "text",
     "int": "a whole number",
     "float": "a number",
@@ -73,10 +76,17 @@ def check_kind(name: str, value: Any, kind: Any) -> None:
         value: what was given.
         kind: a class, classes joined by |, a sequence of a class, or an annotated type of `pointset.configuration`.
     """
+    if type(value) is kind:  # nearly always, and the rest takes longer
+        return
+    parts = get_args(kind)
+    if value is None and NoneType in parts:
+        return
+    if get_origin(kind) is not Sequence:
+        kind = next((part for part in parts if get_origin(part) is Sequence), kind)
     if get_origin(kind) is Sequence:
         (part,) = get_args(kind)
         listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-        if not listed or not all(_is(one, part) for one in value):
+        if not listed or not all(type(one) is part or _is(one, part) for one in value):
             raise InputError(f"{name} must be a list, each {_words(part)}, got {_told(value)}")
     elif not isinstance(kind, type | UnionType):
         check(name, value, kind)
@@ -94,9 +104,9 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _words(kind: Any) -> str:
-    if kind == str | Path:
-        return "a path"
-    parts = get_args(kind) or (kind,)
+    parts = list(get_args(kind)) or [kind]
+    if {str, Path} <= set(parts):
+        parts = [part for part in parts if part is not str]
     return " or ".join(
         "None" if part is NoneType else WORDS.get(part.__name__, f"of type {part.__name__}") for part in parts
     )
@@ -104,6 +114,34 @@ def _words(kind: Any) -> str:
 
 def _told(value: Any) -> str:
     return quoted(value) if isinstance(value, str | int | float) else described(value)
+
+
+def check_clouds(points: Any, mask: Any = None) -> None:
+    """Refuse, with the types and the shapes, what is not a floating batch [B, n, 3] of clouds, or not its mask."""
+    if not isinstance(points, Tensor) or points.dim() != 3 or points.shape[2] != 3 or not points.is_floating_point():
+        alone = ": for one cloud give points[None]" if getattr(points, "ndim", 0) == 2 else ""
+        raise InputError(f"points must be a floating tensor [B, n, 3], got {described(points)}{alone}")
+    if mask is not None and not is_mask(mask, points):
+        raise mask_error(mask, points)
+
+
+def as_places(name: str, places: Any, count: int) -> Tensor:
+    """Places in a list of `count` as int64 [k]; those below 0 count from its end.
+
+    Raises:
+        InputError: they are not whole numbers [k], or one is beyond the end; the message has the name.
+    """
+    try:
+        found = torch.as_tensor(places)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise InputError(f"{name} must be whole numbers [k], got {_told(places)}") from error
+    whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
+    if found.dim() != 1 or not (whole or not len(found)):
+        raise InputError(f"{name} must be whole numbers [k], got {described(found)}")
+    if len(found) and not (-count <= int(found.min()) and int(found.max()) < count):
+        odd = next(place for place in found.tolist() if not -count <= place < count)
+        raise InputError(f"{name} has {odd}, and there are {count:,}, counted from 0")
+    return found.to(torch.int64)
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:

@@ -11,13 +11,15 @@ from torch import nn
 
 import pointset
 from pointset.configuration import Count
-from pointset.data.augment import augmentation_from_names
-from pointset.data.batches import batches, fixed_batches
+from pointset.data import load_card, open_scan, read_cloud, read_mesh
+from pointset.data.augment import Compose, Jitter, RotateAny, RotateUp, Scale, Shift, augmentation_from_names
+from pointset.data.batches import batches, collate, fixed_batches
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.ragged import pad_sets
 from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError
+from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import corrupt, list_corruptions
 from pointset.evaluation.robustness import accuracy_by_size, corrupted_sets, robustness
 from pointset.explain.critical_points import critical_points
@@ -25,7 +27,18 @@ from pointset.explain.occlusion import occlusion_influence
 from pointset.explain.rollout import rollout
 from pointset.explain.specialisation import specialisation
 from pointset.inputs import InputError, described, takes
-from pointset.viz import draw_map, export_cloud, make_page
+from pointset.streaming import stream_logits
+from pointset.tasks import create_task, task_recipe
+from pointset.viz import (
+    Camera,
+    draw_clouds,
+    draw_clusters,
+    draw_map,
+    draw_maps,
+    draw_predictions,
+    export_cloud,
+    make_page,
+)
 
 MODEL = pointset.create_model("rff-max", classes=3, dim=8)
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
@@ -33,6 +46,15 @@ SETS = PointSets(
     Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), DataOptions(points=4)
 )
 GENERATOR = torch.Generator()
+MAP = pointset.attention_maps(pointset.create_model("rff-pma", 3, dim=8, heads=2).eval(), CLOUD)[-1]
+EVALUATION = Evaluation(np.zeros((2, 3)), np.zeros(2, int), list("abc"))
+
+
+def pool(**changes: Any) -> Pool:
+    """A pool of three clouds, with something else in it."""
+    parts = {"points": np.ones((3, 5, 3)), "names": list("xyz"), "labels": np.arange(3), "classes": list("abc")}
+    return Pool(**{**parts, "sampler": "uniform", **changes})
+
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "evaluate, a name": (lambda: pointset.evaluate("rff-max", SETS), r"model .*torch module.*'rff-max'.*create_model"),
@@ -87,6 +109,69 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "symmetry": (lambda: pointset.check_symmetry(MODEL, sizes=5), "sizes must be a list.*got 5"),
     "a picture": (lambda: draw_map(CLOUD, CLOUD), "attention must be an attention map.*got float32"),
     "a page": (lambda: make_page([5], CLOUD), "maps must be a list, each an attention map"),
+    "clouds": (lambda: draw_clouds(None), "clouds must be a list or of type ndarray.*got None"),
+    "a cloud's name": (lambda: draw_clouds([CLOUD], names="x"), "names must be a list, each text, got 'x'"),
+    "heads": (lambda: draw_maps(MAP, CLOUD, heads=3), "heads must be a list, each a whole number, got 3"),
+    "a head": (lambda: draw_map(MAP, CLOUD, head="x"), "head must be a whole number, got 'x'"),
+    "a camera": (lambda: Camera(azimuth=None), "azimuth must be a number, got None"),
+    "said": (lambda: draw_predictions([1.0], {"a": ["x"]}), r"a must be numbers \[N\], one for each set, got list"),
+    "sets in the plane": (
+        lambda: draw_clusters(None, {}),
+        r"points must be a tensor or an array \[B, n, 2\], got None",
+    ),
+    "a comparison": (lambda: pointset.compare(None), "models must be of type Iterable, got None"),
+    "an experiment to run": (
+        lambda: pointset.run_experiment({}, "x"),
+        "experiment must be of type Experiment, got dict",
+    ),
+    "a task": (lambda: create_task([]), "name must be text, got list"),
+    "a task's recipe": (lambda: task_recipe(steps=np.zeros(2)), "steps must be a whole number .*got array"),
+    "a shape": (lambda: SETS.subset([99]), "indices has 99, and there are 3, counted from 0"),
+    "shapes": (lambda: SETS.subset(BATCH), r"indices must be whole numbers \[k\], got float32 \[2, 5, 3\]"),
+    "shapes by a mask": (lambda: SETS.subset(np.array([True, False, True])), r"indices must be whole .*got bool \[3\]"),
+    "rows": (lambda: PointSets(pool(), DataOptions(points=2), rows=["x"]), "rows must be whole numbers.*got list"),
+    "a draw": (lambda: SETS.draw([0], 5), "generator must be of type Generator, got 5"),
+    "an item": (lambda: SETS["x"], "index must be a whole number, got 'x'"),
+    "a cut": (lambda: SETS.split_validation(0.5, -1), r"seed must be .*got -1"),
+    "points of a pool": (
+        lambda: pool(points=BATCH),
+        r"points must be an array of floats \[3, P, 3\].*got float32 \[2, 5",
+    ),
+    "points of others": (lambda: pool(points=np.ones((2, 5, 3))), r"points .*\[3, P, 3\].*got float64 \[2, 5, 3\]"),
+    "labels": (lambda: pool(labels=np.arange(4)), r"labels must be .*integers \[3\].*got int64 \[4\]"),
+    "normals": (
+        lambda: pool(normals=np.ones((3, 4, 3))),
+        r"normals .*as the points, \[3, 5, 3\], got float64 \[3, 4, 3\]",
+    ),
+    "offsets": (
+        lambda: pool(points=np.ones((9, 3)), offsets=np.array([0, 4, 2, 9])),
+        "offsets must rise from 0 to the 9 points, got 0 to 9",
+    ),
+    "offsets of others": (lambda: pool(points=np.ones((9, 3)), offsets=np.arange(3)), r"offsets .*\[4\].*int64 \[3\]"),
+    "a pair": (lambda: collate([CLOUD]), "items must be a list, each of type tuple, got list"),
+    "a temperature": (lambda: EVALUATION.at_temperature("x"), "temperature must be a finite number above 0, got 'x'"),
+    "a card": (lambda: load_card(5), "name must be text, got 5"),
+    "a mesh's file": (lambda: read_mesh(None), "path must be a path, got None"),
+    "a cloud's file": (lambda: read_cloud([]), "path must be a path, got list"),
+    "a scan's piece": (lambda: open_scan("x.npy", piece=0), "piece must be .*at least 1, got 0"),
+    "a model to stream": (lambda: stream_logits("x", CLOUD), "model must be a torch module"),
+    "a run to write": (lambda: pointset.fit(MODEL, SETS, run=5), "run must be a path or None, got 5"),
+    **{
+        f"{type(augment).__name__}, {what}": (lambda augment=augment, given=given: augment(*given), words)
+        for augment in (Scale(), Jitter(), Shift(), RotateUp(), RotateAny(), Compose((Scale(),)))
+        for what, given, words in (
+            (
+                "an array",
+                (BATCH.numpy(), GENERATOR),
+                r"points must be a floating tensor \[B, n, 3\], got float32 \[2, 5, 3\]",
+            ),
+            ("one cloud", (CLOUD, GENERATOR), r"got float32 \[5, 3\]: for one cloud give points\[None\]"),
+            ("a seed", (BATCH, 5), "generator must be of type Generator, got 5"),
+            ("a wrong mask", (BATCH, GENERATOR, CLOUD), r"mask must be bool \[2, 5\].*got float32 \[5, 3\]"),
+        )
+    },
+    "a deviation": (lambda: Jitter(sigma=float("nan")), "sigma must be a finite number, at least 0, got nan"),
+    "steps": (lambda: Compose((5,)), "steps must be a list, each of type Callable"),
     "a 3D file": (lambda: export_cloud(None, CLOUD, "x.ply"), "attention must be an attention map.*got None"),
 }
 

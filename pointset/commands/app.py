@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from pointset.commands import attend, classify, comparing, data, export, tasks, training
+from pointset.commands.options import Flags
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line
 
@@ -13,6 +14,7 @@ app = App(
     help="Train, compare and look into set networks for 3D shapes. `pointset compare` is a good first command.",
     help_epilogue="Add --debug to any command to see the traceback of an error.",
     version_flags=["--version"],
+    group_parameters=Flags,
     help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
     default_parameter=Parameter(negative=(), consume_multiple=True),
 )

@@ -5,13 +5,14 @@ from typing import Literal
 
 from cyclopts import App
 
-from pointset.commands.options import Json
+from pointset.commands.options import Flags, Json
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.errors import PointsetError, escaped
 
 app = App(
     name="data",
     help_format="markdown",
+    group_parameters=Flags,
     help="Data sets: what there is, what is known about it, pools of points on disk.",
 )
 

@@ -14,12 +14,14 @@ from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 from pointset.runs.claims import owned
 from pointset.runs.workers import Workers
 from pointset.training.devices import find_device
 from pointset.training.distributed import world_size
 
 
+@takes(experiment=Experiment, out=str | Path)
 def run_experiment(
     experiment: Experiment,
     out: str | Path,

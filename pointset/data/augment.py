@@ -12,8 +12,9 @@ from typing import Literal, Protocol
 import torch
 from torch import Generator, Tensor
 
-from pointset.errors import PointsetError
-from pointset.inputs import takes
+from pointset.configuration import NonNegative, Positive, check
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import check_clouds, check_kind, takes
 
 Axis = Literal["y", "z"]
 
@@ -36,11 +37,14 @@ class Scale:
     """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.low <= self.high:
+        check("low", self.low, Positive)
+        check("high", self.high, Positive)
+        if self.low > self.high:
             raise PointsetError(f"Scale needs 0 < low <= high, got {self.low}, {self.high}")
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Scale [B, n, 3] about the origin."""
+        _check(points, generator, mask)
         factors = _uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
         return _zero_padding(points * factors, mask)
 
@@ -56,11 +60,12 @@ class Jitter:
     clip: float = 0.05
 
     def __post_init__(self) -> None:
-        if self.sigma < 0.0 or self.clip < 0.0:
-            raise PointsetError(f"Jitter needs sigma and clip of at least 0, got {self.sigma}, {self.clip}")
+        check("sigma", self.sigma, NonNegative)
+        check("clip", self.clip, NonNegative)
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Move every point of [B, n, 3] by up to `clip` along each axis."""
+        _check(points, generator, mask)
         noise = _normal(points.shape, points, generator) * self.sigma
         return _zero_padding(points + noise.clamp(-self.clip, self.clip), mask)
 
@@ -72,11 +77,11 @@ class Shift:
     limit: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.limit < 0.0:
-            raise PointsetError(f"Shift needs a limit of at least 0, got {self.limit}")
+        check("limit", self.limit, NonNegative)
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Shift [B, n, 3], one vector per cloud."""
+        _check(points, generator, mask)
         offsets = _uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
         return _zero_padding(points + offsets, mask)
 
@@ -89,11 +94,12 @@ class RotateUp:
     degrees: float = 180.0
 
     def __post_init__(self) -> None:
-        if self.up not in ("y", "z"):
-            raise PointsetError(f"up must be y or z, got {self.up!r}")
+        check("up", self.up, Axis)
+        check("degrees", self.degrees, NonNegative)
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Rotate [B, n, 3] about the origin; heights stay."""
+        _check(points, generator, mask)
         limit = math.radians(self.degrees)
         angles = _uniform((len(points), 1), -limit, limit, points, generator)
         # (z, x) turn about y as (x, y) turn about z: both pairs are right-handed.
@@ -112,6 +118,7 @@ class RotateAny:
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Rotate [B, n, 3] about the origin."""
+        _check(points, generator, mask)
         quaternions = _normal((len(points), 4), points, generator)
         return _zero_padding(points @ rotation_matrices(quaternions).transpose(1, 2), mask)
 
@@ -121,6 +128,9 @@ class Compose:
     """Several augmentations, one after the other."""
 
     steps: tuple[Augmentation, ...]
+
+    def __post_init__(self) -> None:
+        check_kind("steps", self.steps, Sequence[Callable])
 
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Apply the steps in order to [B, n, 3]."""
@@ -141,7 +151,7 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
 }
 
 
-@takes(names=Sequence[str])
+@takes(names=Sequence[str], up=Axis)
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     """Augmentations with their published defaults, such as ("scale", "jitter", "rotate-up"), in that order.
 
@@ -154,8 +164,13 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     """
     for name in names:
         if name not in AUGMENTATIONS:
-            raise PointsetError(f"augment must name any of {', '.join(AUGMENTATIONS)}, got {name!r}")
+            raise PointsetError(f"augment must name any of {', '.join(AUGMENTATIONS)}, got {quoted(name)}")
     return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
+
+
+def _check(points: Tensor, generator: Generator, mask: Tensor | None) -> None:
+    check_clouds(points, mask)
+    check_kind("generator", generator, Generator)
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from pointset.configuration import Count
 from pointset.data.augment import Augmentation
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
-from pointset.inputs import takes
+from pointset.inputs import InputError, check_kind, takes
 
 
 class Batch(NamedTuple):
@@ -79,7 +79,13 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+@takes(items=Sequence[tuple])
 def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
     """Items of `PointSets` side by side, padded where sizes differ: `DataLoader(sets, collate_fn=collate)`."""
+    odd = next((item for item in items if len(item) != 2), None)
+    if odd is not None:
+        raise InputError(f"items must be pairs of points and label, got one of {len(odd)}")
     points, mask = pad_sets([points for points, _ in items])
-    return Batch(points, mask, torch.tensor([label for _, label in items]))
+    labels = [label for _, label in items]
+    check_kind("labels", labels, Sequence[int])
+    return Batch(points, mask, torch.tensor(labels))

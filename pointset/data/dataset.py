@@ -62,6 +62,7 @@ def load_dataset(
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is wrong.
     """
     check_kind("split", split, str)
+    check_kind("normals", normals, bool)
     if classes is not None:
         check_kind("classes", classes, Sequence[str])
     chosen = DataOptions.from_dict({"points": points, "data_seed": seed, **options})

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pointset.configuration import Count
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
-from pointset.errors import PointsetError
-from pointset.inputs import InputError, described, is_mask, mask_error, takes
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import check_clouds, takes
 
 ROWS = 65_536
 """Points of a cloud in pieces that are normalised at a time."""
@@ -40,15 +41,11 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
         PointsetError: `how` is unknown (the known names are listed), or points or mask have another type or shape.
     """
     change = normalization(how)
-    if not isinstance(points, Tensor) or points.dim() != 3 or points.shape[2] != 3 or not points.is_floating_point():
-        alone = ": for one cloud give points[None]" if getattr(points, "ndim", 0) == 2 else ""
-        raise InputError(f"points must be a floating tensor [B, n, 3], got {described(points)}{alone}")
-    if mask is not None and not is_mask(mask, points):
-        raise mask_error(mask, points)
+    check_clouds(points, mask)
     return change(points, mask)
 
 
-@takes(how=str)
+@takes(how=str, rows=Count)
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
     """What `normalize_points` makes of a whole cloud, piece by piece.
 
@@ -80,7 +77,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
 def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:
     """The function behind a name; see `normalize_points`."""
     if how not in NORMALIZATIONS:
-        raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {how!r}")
+        raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
     return NORMALIZATIONS[how]
 
 

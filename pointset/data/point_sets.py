@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from pointset.configuration import Points, check
+from pointset.configuration import Points, check, check_seed
 from pointset.data.augment import Axis
 from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
@@ -20,7 +20,7 @@ from pointset.data.options import DataOptions
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.ragged import pad_rows
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import check_kind
+from pointset.inputs import as_places, check_kind
 
 __all__ = ["PointSets", "Pool"]
 
@@ -63,11 +63,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         check_kind("pool", pool, Pool)
         check_kind("options", options, DataOptions)
+        for what, text in (("name", name), ("source", source), ("split", split)):
+            check_kind(what, text, str)
         self.source_pool, self.options = pool, options
         self.name, self.source, self.split = name, source or name, split
         self.require(options.points, f"points={options.points}", "--points")
         self.classes = pool.classes
-        self._choose(torch.arange(len(pool)) if rows is None else rows)
+        self._choose(torch.arange(len(pool)) if rows is None else as_places("rows", rows, len(pool)))
 
     @property
     def size(self) -> int:
@@ -150,10 +152,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """The training view, and the mask bool [B, n] of its real points; None when all sets have one size."""
+        check_kind("generator", generator, torch.Generator)
         if size is not None:
             check("size", size, Points)
             self.require(size, f"size={size}")
-        rows = self.rows[torch.as_tensor(indices, dtype=torch.int64)].numpy()
+        rows = self.rows[as_places("indices", indices, len(self))].numpy()
         return self._take(*random_places(self.source_pool, rows, self.size if size is None else size, generator))
 
     def require(self, size: int, said: str, flag: str = "") -> None:
@@ -175,9 +178,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """The shapes at `indices`, in that order, as a data set of its own that shares the pool."""
+        check_kind("split", split, str | None)
         part = copy.copy(self)
         part.split = split or self.split
-        part._choose(self.rows[torch.as_tensor(indices, dtype=torch.int64)])
+        part._choose(self.rows[as_places("indices", indices, len(self))])
         return part
 
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
@@ -234,6 +238,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def _row(self, index: int) -> NDArray[np.int64]:
         """The pool's row of one shape, [1]; an index beyond raises IndexError, which ends iteration."""
+        check_kind("index", index, int)
         place = range(len(self))[index]
         return self.rows.numpy()[place : place + 1]
 
@@ -263,6 +268,7 @@ _AT_ONCE = 256
 
 def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
     check_kind("fraction", fraction, float)
+    check_seed(seed)
     if not 0.0 < fraction < 1.0:
         raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
     rng = np.random.default_rng((seed, _VALIDATION_STREAM))

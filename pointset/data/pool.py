@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.inputs import InputError, check_kind, described
+
 AS_RELEASED = "as released"
 """The sampler of clouds that came as clouds."""
 
@@ -42,10 +44,29 @@ class Pool:
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
 
     def __post_init__(self) -> None:
+        self._check()
         for name in ("points", "normals"):
             array = getattr(self, name)
             if array is not None and not array.flags.c_contiguous:  # else every draw copies it whole
                 object.__setattr__(self, name, np.ascontiguousarray(array))
+
+    def _check(self) -> None:
+        """Refuse arrays of shapes that do not fit each other; what they hold is not read."""
+        for name, kind in {"names": Sequence[str], "classes": Sequence[str], "sampler": str}.items():
+            check_kind(name, getattr(self, name), kind)
+        count, ragged = len(self.names), self.offsets is not None
+        shape = "[T, 3], with offsets" if ragged else f"[{count}, P, 3], one cloud for each name"
+        sides = getattr(self.points, "shape", ())
+        clouds = (*sides[:1], 3) if ragged else (count, *sides[1:2], 3)
+        _require("points", self.points, "f", clouds, shape)
+        _require("labels", self.labels, "iu", (count,), f"[{count}], one for each name")
+        if self.normals is not None:
+            _require("normals", self.normals, "f", clouds, f"as the points, {list(clouds)}")
+        if self.offsets is not None:
+            _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
+            first, last = int(self.offsets[0]), int(self.offsets[-1])
+            if (first, last) != (0, len(self.points)) or (np.diff(self.offsets) < 0).any():
+                raise InputError(f"offsets must rise from 0 to the {len(self.points)} points, got {first} to {last}")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -114,6 +135,12 @@ class _Mapped:
 
     def open(self) -> NDArray[np.float32]:
         return np.memmap(self.path, np.float32, "r", self.offset, self.shape)
+
+
+def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], told: str) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+        what = "floats" if kinds == "f" else "integers"
+        raise InputError(f"{name} must be an array of {what} {told}, got {described(array)}")
 
 
 def _is_mapped(array: Any) -> bool:

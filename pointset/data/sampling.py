@@ -16,7 +16,7 @@ from pointset.data.files.float32 import float32_fault
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes
 
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
@@ -31,7 +31,7 @@ def sample_points(
 def sample_points(
     mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: Literal[True]
 ) -> tuple[np.ndarray, np.ndarray]: ...
-@takes(mesh=Mesh, n=Count)
+@takes(mesh=Mesh, n=Count, seed=int, sampler=str, normals=bool)
 def sample_points(
     mesh: Mesh, n: int, *, seed: int, sampler: str = "uniform", normals: bool = False
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -56,7 +56,7 @@ def sample_points(
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
     if sampler not in SAMPLERS:
-        raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {sampler!r}")
+        raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {quoted(sampler)}")
     corners = _corners(mesh)
     fault = float32_fault(corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0))
     if fault:
@@ -75,7 +75,7 @@ def sample_points(
     return (points, _directions(crosses.T[faces]).astype(np.float32, order="C")) if normals else points
 
 
-@takes(points=np.ndarray, n=int)
+@takes(points=np.ndarray, n=int, seed=int, sampler=str)
 def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform") -> np.ndarray:
     """Choose n of the points [N, 3] of a cloud.
 
@@ -88,7 +88,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
     Returns:
         Indices int64 [n], all different.
     """
-    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+    if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind not in "fiu" or not np.isfinite(points).all():
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")
     if not 1 <= n <= len(points):
         raise PointsetError(f"n must be from 1 to {len(points)}, the points of the cloud, got {n}")
@@ -99,7 +99,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
         return generator.permutation(len(points))[:n]
     if sampler == "fps":
         return farthest_points(points, n, start=int(generator.integers(len(points))))
-    raise PointsetError(f"sampler must be uniform or fps for clouds, got {sampler!r}")
+    raise PointsetError(f"sampler must be uniform or fps for clouds, got {quoted(sampler)}")
 
 
 def seed_for(seed: int, name: str) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 OnError = Literal["raise", "skip"]
 NAMED = 3
@@ -41,7 +41,7 @@ class UnreadableShapesError(PointsetError, ValueError):
 def check_on_error(on_error: str) -> None:
     """Raise a PointsetError for anything but "raise" and "skip"."""
     if on_error not in get_args(OnError):
-        raise PointsetError(f"on_error must be raise or skip, got {on_error!r}")
+        raise PointsetError(f"on_error must be raise or skip, got {quoted(on_error)}")
 
 
 def refuse_or_leave_out(failures: Mapping[str, str], finished: int, on_error: str, what: str, remedy: str) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import nn
 
-from pointset.configuration import Count
+from pointset.configuration import Count, Positive, check
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.data.faults import first_fault
@@ -82,6 +82,7 @@ class Evaluation:
 
     def at_temperature(self, temperature: float) -> "Evaluation":
         """The same predictions with logits / temperature; the accuracy is the same."""
+        check("temperature", temperature, Positive)
         # In double precision two logits of single precision stay apart, however close they are.
         return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes)
 

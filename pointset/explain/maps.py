@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.inputs import InputError, as_mask, as_points, check_kind, described, takes
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
@@ -119,7 +119,7 @@ class AttentionMap:
             PointsetError: `how` is neither.
         """
         if how not in ("mean", "max"):
-            raise PointsetError(f"heads are combined by mean or max, got {how!r}")
+            raise PointsetError(f"heads are combined by mean or max, got {quoted(how)}")
         over = self.weights.mean if how == "mean" else self.weights.amax
         return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
 
@@ -177,7 +177,9 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
     """
     found = [one for one in maps if layer in (None, one.layer) and kind in (None, one.kind)]
     there = ", ".join(f"{one.layer} ({one.kind})" for one in maps)
-    asked = " and ".join(f"{name} {value!r}" for name, value in (("layer", layer), ("kind", kind)) if value is not None)
+    asked = " and ".join(
+        f"{name} {quoted(value)}" for name, value in (("layer", layer), ("kind", kind)) if value is not None
+    )
     if not found:
         raise PointsetError(f"no attention has {asked}: there are {there}")
     if len(found) > 1:

@@ -39,7 +39,9 @@ class Workers:
         if self.count is not None and self.count > MOST:
             raise PointsetError(f"workers must be at most {MOST:,}, got {quoted(self.count)}")
         if self.scheduler and self.backend == "loky":
-            raise PointsetError(f"scheduler={self.scheduler} is a cluster's address: name its backend, dask or ray")
+            raise PointsetError(
+                f"scheduler={quoted(self.scheduler)} is a cluster's address: name its backend, dask or ray"
+            )
 
     def at_once(self, jobs: int, threads: int = 1) -> int:
         """How many of `jobs` runs, with `threads` threads each, go side by side on the cores of this process."""
@@ -158,7 +160,7 @@ def _cluster(workers: Workers) -> Iterator[None]:
     try:
         client = library.Client(workers.scheduler) if workers.scheduler else _own_client(library)
     except (OSError, ValueError) as error:
-        raise PointsetError(f"no dask scheduler answers at {workers.scheduler}: {error}") from error
+        raise PointsetError(f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}") from error
     with client if workers.scheduler else contextlib.nullcontext():
         yield
 

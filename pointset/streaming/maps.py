@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pointset.configuration import Width
 from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
 from pointset.inputs import takes
@@ -53,7 +54,7 @@ class StreamedMap:
         return self.weights * self.points
 
 
-@takes(model=nn.Module, top=int, bins=int)
+@takes(model=nn.Module, top=int, bins=Width)
 def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: int = 34) -> list[StreamedMap]:
     """Go through a cloud of any size and say what its inducing points and seeds look at, in constant memory.
 

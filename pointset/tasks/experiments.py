@@ -1,6 +1,6 @@
 """Experiments by file or by arguments: the doors through which a notebook or a command comes in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import takes
+from pointset.inputs import check_kind, takes
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.tasks.registry import task_from_file
@@ -66,6 +66,8 @@ def compare(
             f"models must be a list of names, got {quoted(str(models))}; a file is run by "
             "pointset.run_experiment(pointset.read_experiment(file), out)"
         )
+    check_kind("models", models, Iterable)
+    check_kind("seeds", seeds, Iterable)
     data_options = data_options or DataOptions()
     experiment = Experiment(
         task=Classification(data=str(data), points=tuple(points) or (data_options.points,), sets=data_options),

@@ -9,6 +9,7 @@ from typing import Any
 from pointset.comparison.experiment import KEYS, unknown_key
 from pointset.comparison.task import Task
 from pointset.errors import PointsetError, quoted
+from pointset.inputs import takes
 
 TASKS = {
     "classification": "classification.task.Classification",
@@ -25,6 +26,7 @@ def list_tasks() -> list[str]:
     return list(TASKS)
 
 
+@takes(name=str)
 def create_task(name: str, **options: Any) -> Any:
     """Make a task.
 

@@ -3,6 +3,7 @@
 import difflib
 from pathlib import Path
 
+from pointset.configuration import check
 from pointset.errors import PointsetError, quoted
 
 PACKAGE = Path(__file__).parent
@@ -17,6 +18,7 @@ def shipped_experiment(name: str) -> Path:
     Raises:
         PointsetError: no shipped experiment has this name.
     """
+    check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}
     files.setdefault("quick", CHECKOUT / "quick.toml")
     if name not in files:

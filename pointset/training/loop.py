@@ -54,7 +54,7 @@ class Fitted:
         return float(sum(row["seconds"] for row in self.history))
 
 
-@takes(model=nn.Module, train=PointSets, recipe=Recipe | None)
+@takes(model=nn.Module, train=PointSets, recipe=Recipe | None, run=str | Path | None, progress=bool)
 def fit(
     model: nn.Module,
     train: PointSets,

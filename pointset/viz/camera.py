@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pointset.configuration import check
 from pointset.errors import PointsetError
 
 Up = Literal["y", "z"]
@@ -29,8 +30,9 @@ class Camera:
     """From the middle of the cloud, in radii of the cloud: the smaller, the stronger the perspective."""
 
     def __post_init__(self) -> None:
-        if self.up not in ("y", "z"):
-            raise PointsetError(f"up must be 'y' or 'z', got {self.up!r}")
+        check("up", self.up, Up)
+        for name in ("azimuth", "elevation", "distance"):
+            check(name, getattr(self, name), float)
         if not -90 <= self.elevation <= 90:
             raise PointsetError(f"elevation must be in [-90, 90] degrees, got {self.elevation}")
         if not self.distance >= 1.5:

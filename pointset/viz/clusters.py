@@ -13,8 +13,9 @@ from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.evaluation.mixtures import Mixture, assign, log_likelihood, responsibilities
+from pointset.inputs import as_mask, as_points, takes
 from pointset.viz.compare_panel import HEAD_COLORS as COLORS
 from pointset.viz.sheet import FAINT, MARGIN, Picture, Sheet
 
@@ -24,6 +25,7 @@ NEGLIGIBLE = 0.005
 """A component with a smaller proportion is drawn with a thin line."""
 
 
+@takes(mixtures=Mapping, title=str)
 def draw_clusters(
     X: Any, mixtures: Mapping[str, Mixture], *, mask: Any = None, title: str = "Sets and their mixtures"
 ) -> Picture:
@@ -44,8 +46,9 @@ def draw_clusters(
         PointsetError: the sets are not [B, n, 2], there is no mixture, or one is of other sets or has more components
             than there are colours.
     """
-    X = torch.as_tensor(X)
-    keep = torch.ones(X.shape[:2], dtype=torch.bool) if mask is None else torch.as_tensor(mask)
+    X = as_points(X, 2, None)
+    mask = as_mask(mask, X)
+    keep = torch.ones(X.shape[:-1], dtype=torch.bool) if mask is None else mask
     _check(X, mixtures)
     side = min((WIDTH - 2 * MARGIN - LABEL) / len(X) - GAP, LARGEST_PANEL)
     line = side + NOTE + GAP
@@ -75,7 +78,7 @@ def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
         sets, components, width = mixture.means.shape
         if sets != len(X) or width != 2 or components > len(COLORS):
             raise PointsetError(
-                f"mixture {name!r} has means {[sets, components, width]}: give one in the plane for each of the "
+                f"mixture {quoted(name)} has means {[sets, components, width]}: give one in the plane for each of the "
                 f"{len(X)} sets, of at most {len(COLORS)} components"
             )
 

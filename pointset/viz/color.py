@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import colormaps
 from numpy.typing import NDArray
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 LEAST, MOST = 2.0, 64.0
 """Bounds of a scale's reach, the largest factor over uniform that it shows."""
@@ -145,7 +145,7 @@ def ramp(name: str) -> NDArray[np.float64]:
         PointsetError: matplotlib has no colour map of this name.
     """
     if name not in colormaps:
-        raise PointsetError(f"no colour map is called {name!r}: try cividis, viridis, magma, inferno or plasma")
+        raise PointsetError(f"no colour map is called {quoted(name)}: try cividis, viridis, magma, inferno or plasma")
     whole = colormaps[name]
     first, last = (_lightness(whole(end)[:3]) for end in (0.0, 1.0))
     colors = np.asarray(whole(np.linspace(0.12 if first > 0.8 else 0.0, 0.92 if last > 0.8 else 1.0, 256)))[:, :3]

@@ -23,7 +23,7 @@ from pointset.viz.writing import checked_suffix
 SUFFIXES = (".ply", ".glb")
 
 
-@takes(attention=DrawnMap)
+@takes(attention=DrawnMap, path=str | Path, head=int, query=int, up=Up, colors=str | None)
 def export_cloud(
     attention: AttentionMap,
     points: Any,
@@ -59,7 +59,7 @@ def export_cloud(
     return _exported(trimesh.Scene([made]) if suffix == "glb" else made, path, suffix)
 
 
-@takes(attention=DrawnMap, mesh=Mesh)
+@takes(attention=DrawnMap, mesh=Mesh, path=str | Path, head=int, query=int, up=Up, colors=str | None)
 def export_surface(
     attention: AttentionMap,
     points: Any,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.explain.maps import AttentionMap
-from pointset.inputs import check_kind
+from pointset.inputs import check_kind, takes
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import HOLLOW, ramp, scale_for
@@ -79,6 +79,15 @@ def inline(page: str, height: int = 720) -> str:
     )
 
 
+@takes(
+    title=str,
+    prediction=str,
+    layer=str | None,
+    heads=Sequence[int] | None,
+    queries=Sequence[int] | None,
+    camera=Camera | None,
+    colors=str | None,
+)
 def make_page(
     maps: AttentionMap | Sequence[AttentionMap],
     points: Any,
@@ -209,7 +218,7 @@ def _first(shown: Sequence[AttentionMap], layer: str | None) -> int:
         readers = [i for i, attention in enumerate(shown) if attention.kind == "reads"]
         return readers[-1] if readers else len(names) - 1
     if layer not in names:
-        raise PointsetError(f"no map is of layer {layer!r}: choose among {', '.join(names)}")
+        raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")
     return names.index(layer)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
@@ -28,7 +29,11 @@ NUMBERS = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
-@takes(attention=DrawnMap)
+LOOK: dict[str, Any] = {"title": str | None, "camera": Camera | None, "colors": str | None}
+"""Arguments of every picture."""
+
+
+@takes(attention=DrawnMap, head=int, query=int, **LOOK)
 def draw_map(
     attention: AttentionMap,
     points: Any,
@@ -55,7 +60,14 @@ def draw_map(
     return sheet.picture
 
 
-@takes(attention=DrawnMap)
+@takes(
+    attention=DrawnMap,
+    heads=Sequence[int] | None,
+    queries=Sequence[int] | None,
+    title=str | None,
+    camera=Camera | None,
+    colors=str | None,
+)
 def draw_maps(
     attention: AttentionMap,
     points: Any,
@@ -115,7 +127,7 @@ def draw_maps(
     return sheet.picture
 
 
-@takes(reads=DrawnMap, writes=DrawnMap)
+@takes(reads=DrawnMap, writes=DrawnMap, **LOOK)
 def draw_reads_and_writes(
     reads: AttentionMap,
     writes: AttentionMap,
@@ -162,7 +174,16 @@ def draw_reads_and_writes(
     return sheet.picture
 
 
-@takes(maps=Sequence[DrawnMap])
+@takes(
+    maps=Sequence[DrawnMap],
+    clouds=Sequence | np.ndarray | Tensor,
+    head=int,
+    query=int,
+    names=Sequence[str] | None,
+    title=str | None,
+    camera=Camera | None,
+    colors=str | None,
+)
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any],

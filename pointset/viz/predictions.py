@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import InputError, described, takes
 from pointset.viz.compare_panel import HEAD_COLORS
 from pointset.viz.sheet import FAINT, INK, MARGIN, Sheet
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 WIDTH, LARGEST_PANEL, TOP, HEADER, LEFT, BELOW, GAP = 8.6, 2.4, 0.68, 0.2, 0.45, 0.42, 0.08
 
 
+@takes(said=Mapping, quantity=str, title=str)
 def draw_predictions(
     truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Said against true"
 ) -> Picture:
@@ -31,13 +34,13 @@ def draw_predictions(
     Raises:
         PointsetError: there is no model or no set, or a model does not have one number per set.
     """
-    true = np.asarray(truth, dtype=float).ravel()
-    models = {name: np.asarray(values, dtype=float).ravel() for name, values in said.items()}
+    true = _numbers("truth", truth)
+    models = {name: _numbers(name, values) for name, values in said.items()}
     if not models or not len(true):
         raise PointsetError(f"give at least one set and one model, got {len(true)} and {len(models)}")
     for name, values in models.items():
         if len(values) != len(true):
-            raise PointsetError(f"{name!r} has {len(values)} numbers for {len(true)} sets: give one per set")
+            raise PointsetError(f"{quoted(name)} has {len(values)} numbers for {len(true)} sets: give one per set")
     side = min((WIDTH - 2 * MARGIN - LEFT) / len(models) - GAP, LARGEST_PANEL)
     sheet = Sheet(2 * MARGIN + LEFT + len(models) * (side + GAP), TOP + HEADER + side + BELOW + MARGIN / 2)
     sheet.heading(title, f"a dot for each of {len(true):,} sets; line: said is true")
@@ -62,3 +65,10 @@ def draw_predictions(
         if place == 0:
             axes.set_ylabel(f"said {quantity}", fontsize=7.5, color=FAINT)
     return sheet.picture
+
+
+def _numbers(name: str, values: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=float).ravel()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers [N], one for each set, got {described(values)}") from error

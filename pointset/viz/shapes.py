@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import Scale
 from pointset.viz.grid import Grid, Line, Panel
@@ -42,6 +44,7 @@ class HeightScale(Scale):
         return [], []
 
 
+@takes(clouds=Sequence | np.ndarray | Tensor, names=Sequence[str] | None, camera=Camera | None, title=str)
 def draw_clouds(
     clouds: Sequence[Any], *, names: Sequence[str] | None = None, camera: Camera | None = None, title: str = ""
 ) -> Picture:

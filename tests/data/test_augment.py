@@ -163,7 +163,7 @@ def test_every_name_works(name: str) -> None:
         (lambda: Scale(0.0, 1.0), "low"),
         (lambda: Jitter(-1.0), "at least 0"),
         (lambda: Shift(-1.0), "at least 0"),
-        (lambda: RotateUp("x"), "y or z.*'x'"),  # type: ignore[arg-type]
+        (lambda: RotateUp("x"), "'y', 'z'.*'x'"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_options_say_what_is_expected(make, words: str) -> None:  # type: ignore[no-untyped-def]

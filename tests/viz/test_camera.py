@@ -49,7 +49,7 @@ def test_one_point_is_a_cloud_too() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"up": "x"}, "'y' or 'z', got 'x'"),
+        ({"up": "x"}, "'y', 'z', got 'x'"),
         ({"elevation": 91}, r"\[-90, 90\].* got 91"),
         ({"distance": 1.0}, "at least 1.5.* got 1.0"),
     ],

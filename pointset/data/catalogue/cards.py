@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from pointset.configuration import Checked, Count
+from pointset.configuration import Checked, Count, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
@@ -92,6 +92,7 @@ def load_card(name: str) -> Card:
     Raises:
         PointsetError: no card has that name, or its file is wrong.
     """
+    check("name", name, str)
     if name not in list_cards():
         raise PointsetError(f"no data set is called {quoted(name)}: did you mean {', '.join(nearest_cards(name))}?")
     return read_card(cards_folder() / f"{name}.toml")

@@ -36,7 +36,7 @@ def read_modelnet40c(
     """
     known = known or KnownFiles(folder)
     if split != "test":
-        raise PointsetError(f"ModelNet40-C has no split {split!r}: it is a test set, to train on ModelNet40")
+        raise PointsetError(f"ModelNet40-C has no split {quoted(split)}: it is a test set, to train on ModelNet40")
     there = sorted(path.stem.removeprefix("data_") for path in folder.glob("data_*.npy"))
     if variant not in there:
         raise PointsetError(f"{folder} {_missing(variant, there)}")

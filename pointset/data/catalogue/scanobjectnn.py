@@ -10,7 +10,7 @@ from pointset.data.catalogue.hdf5 import labels_in_file, read_hdf5_file
 from pointset.data.catalogue.intact import KnownFiles
 from pointset.data.catalogue.released_clouds import pool_of_clouds
 from pointset.data.pool import Pool
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 # Folder and ending of the file names of each variant, from the authors' README, section "h5 files". Those that end in
 # _nobg are without the background, as OBJ_ONLY is; the authors give them no other name than their folder's.
@@ -52,9 +52,9 @@ def read_scanobjectnn(
     known = known or KnownFiles(folder)
     variant = variant or USUAL
     if variant not in FILES:
-        raise PointsetError(f"ScanObjectNN has no variant {variant!r}: choose one of {', '.join(FILES)}")
+        raise PointsetError(f"ScanObjectNN has no variant {quoted(variant)}: choose one of {', '.join(FILES)}")
     if split not in PREFIXES:
-        raise PointsetError(f"ScanObjectNN has no split {split!r}: choose train or test")
+        raise PointsetError(f"ScanObjectNN has no split {quoted(split)}: choose train or test")
     if any(folder.glob(ANY_FILE)):
         raise PointsetError(f"{folder} is a part of ScanObjectNN: give the folder that has main_split in it")
     if (folder / "h5_files").is_dir():

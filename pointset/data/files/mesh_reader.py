@@ -10,8 +10,10 @@ from pointset.data.files.obj import parse_obj
 from pointset.data.files.off import parse_off
 from pointset.data.files.ply_meshes import parse_ply
 from pointset.data.files.stl import parse_stl
+from pointset.inputs import takes
 
 
+@takes(path=str | Path)
 def read_mesh(path: str | Path) -> Mesh:
     """Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
 

@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
+from pointset.configuration import Count
 from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES
 from pointset.data.files.free_text import FreeText
@@ -24,6 +25,7 @@ from pointset.data.files.pcd import pcd_layout
 from pointset.data.files.ply_clouds import ply_layout
 from pointset.data.files.typed_text import TypedText
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 
 PIECE = 65_536
 """Points, or lines of text, that are read at a time."""
@@ -97,6 +99,7 @@ class Scan:
         return np.frombuffer(content, record)
 
 
+@takes(path=str | Path, piece=Count)
 def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     """Open a file of points to be read in pieces; only its header is read now.
 
@@ -141,6 +144,7 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     return scan
 
 
+@takes(path=str | Path, normals=bool)
 def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
     """Read one point cloud as a whole; see `open_scan` for the kinds of files.
 
