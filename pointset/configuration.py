@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -73,6 +73,10 @@ Outputs = Literal["last", "all"]
 class Checked:
     """Base of the configurations: every field is checked when the object is made."""
 
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """Fields that a subclass did not always have: what is saved names them only where they are not at their defaults,
+    so that runs from before them go on."""
+
     def __post_init__(self) -> None:
         for name, kind in _kinds(type(self)).items():
             self._check(name, getattr(self, name), kind)
@@ -107,6 +111,9 @@ class Checked:
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON: lists for tuples."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
+        for name in self.LATER:
+            if fields[name] == getattr(type(self), name):
+                del fields[name]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 

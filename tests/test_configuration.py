@@ -8,6 +8,8 @@ import pytest
 
 from pointset.configuration import Checked, Count, NonNegative, Positive, Scale, Seed, Share, check_seed
 from pointset.errors import PointsetError
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,3 +95,16 @@ def test_seeds_by_themselves():
     check_seed(0)
     with pytest.raises(PointsetError, match=r"split_seed must be .* got -1"):
         check_seed(-1, "split_seed")
+
+
+@pytest.mark.parametrize("kind", [ModelOptions, Recipe])
+def test_what_is_saved_names_later_fields_only_where_they_are_used_so_that_earlier_runs_go_on(kind):
+    assert kind.LATER
+    assert not set(kind.LATER) & kind().as_dict().keys()
+    assert kind.from_dict(kind().as_dict()) == kind()
+
+
+def test_a_later_field_that_is_used_is_saved():
+    used = ModelOptions(head_norm="batch", head_dim=64)
+    assert ModelOptions.from_dict(used.as_dict()) == used
+    assert used.as_dict()["head_norm"] == "batch"

@@ -7,9 +7,6 @@ from pointset.configuration import Batch, Checked, Decay, Length, NonNegative, P
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
-LATER = ("points", "last_points", "average")
-"""Fields that recipes did not always have: where they are None, what is saved does not name them, and runs from before
-them go on."""
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -17,6 +14,8 @@ Precision = Literal["float32", "bfloat16"]
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Checked):
     """How a model is trained. Every row of a comparison shares one recipe."""
+
+    LATER = ("points", "last_points", "average")
 
     epochs: Length = 50
     """Passes over the training shapes."""
@@ -117,6 +116,5 @@ class Recipe(Checked):
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON: numbers where None stands for one, and nothing of what is not used."""
         fields = super().as_dict() | {"weight_decay": self.decay, "momentum": self.inertia}
-        unused = [name for name in LATER if fields[name] is None]
-        unused += [] if self.optimizer == "sgd" else ["momentum", "nesterov"]
+        unused = () if self.optimizer == "sgd" else ("momentum", "nesterov")
         return {name: value for name, value in fields.items() if name not in unused}

@@ -27,6 +27,8 @@ class ModelOptions(AttentionOptions):
     Defaults are the Set Transformer authors', all but `initial`.
     """
 
+    LATER = ("pooled_dropout", "head_dim", "head_norm", "coordinates", "outputs")
+
     dim: Width = 256
     """Width d of every layer."""
     layers: Depth | None = None
