@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Generator, Tensor
 
-from pointset.configuration import NonNegative, Positive, check
+from pointset.configuration import NonNegative, Positive, Share, check
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, check_kind, takes
 
@@ -124,6 +124,27 @@ class RotateAny:
 
 
 @dataclass(frozen=True)
+class Drop:
+    """Move points onto the first one of their cloud, a share of them uniform on [0, most]: PointNet++'s random dropout.
+
+    Its released code has a `most` of 0.875, and repeats the first point so that clouds keep their size. A set network
+    that takes means sees the repeated point so many times; sets that are smaller in truth are a recipe's `points`.
+    """
+
+    most: float = 0.875
+
+    def __post_init__(self) -> None:
+        check("most", self.most, Share)
+
+    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
+        """Drop some points of [B, n, 3] at random; the first one stays."""
+        _check(points, generator, mask)
+        share = _uniform((len(points), 1, 1), 0.0, self.most, points, generator)
+        dropped = _uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
+        return _zero_padding(torch.where(dropped, points[:, :1], points), mask)
+
+
+@dataclass(frozen=True)
 class Compose:
     """Several augmentations, one after the other."""
 
@@ -146,6 +167,10 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "turn": lambda up: RotateUp(up, 18.0),
     "jitter": lambda up: Jitter(0.01, 0.05),
     "shift": lambda up: Shift(0.1),
+    # DGCNN's released code (Wang et al., arXiv 1801.07829): one factor per axis and a shift, both wider.
+    "stretch-wide": lambda up: Scale(2 / 3, 3 / 2, anisotropic=True),
+    "shift-wide": lambda up: Shift(0.2),
+    "drop": lambda up: Drop(0.875),
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
 }

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pointset.configuration import Count
 from pointset.data.augment import Augmentation
+from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.inputs import InputError, check_kind, takes
@@ -26,6 +27,21 @@ class Batch(NamedTuple):
     """int64 [B]."""
 
 
+class MixedBatch(NamedTuple):
+    """Some sets of which each may hold points of a second shape; see `pointset.data.mixing`."""
+
+    points: Tensor
+    """[B, n, 3] float32."""
+    mask: Tensor | None
+    """bool [B, n], as in `Batch`."""
+    labels: Tensor
+    """int64 [B], of each set's own shape."""
+    others: Tensor
+    """int64 [B], of the shape that it has points of."""
+    shares: Tensor
+    """float32 [B], of these points in all."""
+
+
 @takes(dataset=PointSets, batch_size=Count)
 def batches(
     dataset: PointSets,
@@ -35,12 +51,14 @@ def batches(
     epoch: int,
     augment: Augmentation | None = None,
     size: Callable[[int], int] | None = None,
-) -> Iterator[Batch]:
+    mix: CutMix | None = None,
+) -> Iterator[Batch | MixedBatch]:
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be run again
     to the last bit. The last batch may be shorter. Sets of several sizes are padded to the largest of their batch.
-    `size` says how many points the sets of batch i, from 0, have; those of the data set when None.
+    `size` says how many points the sets of batch i, from 0, have; those of the data set when None. `mix` comes after
+    the augmentation, and the batches are of its kind.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
@@ -48,7 +66,12 @@ def batches(
             points, mask = dataset.draw_masked(rows, generator, size and size(index))
             if augment is not None:
                 points = augment(points, generator, mask)
-        yield Batch(points, mask, dataset.labels[rows])
+            labels = dataset.labels[rows]
+            mixed = None if mix is None else mix(points, generator, mask)
+        if mixed is None:
+            yield Batch(points, mask, labels)
+        else:
+            yield MixedBatch(mixed.points, mask, labels, labels[mixed.partners], mixed.shares)
 
 
 @takes(dataset=PointSets, batch_size=Count)

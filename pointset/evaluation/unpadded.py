@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from pointset.data.batches import Batch
+from pointset.data.batches import Batch, MixedBatch
 
 
-def logits_of(model: nn.Module, batch: Batch, device: torch.device) -> Tensor:
+def logits_of(model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Tensor:
     """What `model(points, mask)` gives on a device, float32 [B, classes].
 
     On a CPU a padded batch goes through `model.packed`, where the model has it: equal to rounding, except for the

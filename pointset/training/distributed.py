@@ -31,10 +31,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pointset.data.batches import Batch
+from pointset.data.batches import Batch, MixedBatch
 from pointset.errors import PointsetError
 
 T = TypeVar("T")
+AnyBatch = TypeVar("AnyBatch", Batch, MixedBatch)
 
 
 class OneProcess:
@@ -53,7 +54,7 @@ class OneProcess:
         """Whether this process is the one that reads and writes the run's folder."""
         return self.rank == 0
 
-    def share(self, batch: Batch) -> Batch:
+    def share(self, batch: AnyBatch) -> AnyBatch:
         """This process's rows of a batch, perhaps none."""
         return batch
 
@@ -84,10 +85,11 @@ class SeveralProcesses(OneProcess):
         self.rank = accelerator.process_index
         self.world = accelerator.num_processes
 
-    def share(self, batch: Batch) -> Batch:
+    def share(self, batch: AnyBatch) -> AnyBatch:
         """Rows rank, rank + world, ... of a batch; none of a batch that is too short."""
         rows = slice(self.rank, None, self.world)
-        return Batch(batch.points[rows], None if batch.mask is None else batch.mask[rows], batch.labels[rows])
+        kind: Any = type(batch)
+        return kind(*(None if part is None else part[rows] for part in batch))
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Add up the gradients of all processes in one piece.

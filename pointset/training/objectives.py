@@ -10,15 +10,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.data.augment import augmentation_from_names
-from pointset.data.batches import Batch, batches
+from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.faults import first_fault
+from pointset.data.mixing import recipe_augmentations
 from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import described
-from pointset.training.distributed import OneProcess
+from pointset.training.distributed import AnyBatch, OneProcess
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import bounds, drawn_size, require_sizes
 
@@ -82,39 +82,53 @@ class Classification:
         self.train = train
         self.recipe = recipe
         self.seed = seed
-        self.augment = augmentation_from_names(recipe.augment, train.up)
+        self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
 
-    def batches(self, epoch: int) -> Iterator[Batch]:
+    def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
         """Every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
-        between = bounds(
-            recipe, epoch, math.ceil(recipe.steps / self.steps_per_epoch) if recipe.steps else recipe.epochs
-        )
+        epochs = math.ceil(recipe.steps / self.steps_per_epoch) if recipe.steps else recipe.epochs
+        between = bounds(recipe, epoch, epochs)
         size = None if between is None else partial(drawn_size, between, seed, epoch)
-        return batches(self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size)
+        return batches(
+            self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size, mix=self.mix
+        )
 
-    def size(self, batch: Batch) -> int:
+    def size(self, batch: Batch | MixedBatch) -> int:
         """Shapes in a batch."""
         return len(batch.labels)
 
-    def share(self, batch: Batch, processes: OneProcess) -> Batch:
+    def share(self, batch: AnyBatch, processes: OneProcess) -> AnyBatch:
         """This process's rows of a batch, perhaps none."""
         return processes.share(batch)
 
-    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B classes"]:
+    def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B classes"]:
         """Logits; sets of several sizes go through `model.packed` where that is faster."""
         return logits_of(model, batch, device)
 
-    def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
-        """Cross entropy with label smoothing, and how many are right."""
+    def loss(self, output: Float[Tensor, "B classes"], batch: Batch | MixedBatch) -> Loss:
+        """Cross entropy with label smoothing, and how many are right.
+
+        A set that holds two shapes has the cross entropies of both classes, by their shares of the points, and is
+        right where the model says the class of the larger share.
+        """
         labels = batch.labels.to(output.device)
         if output.dim() != 2 or output.shape[1] != len(self.train.classes):
             raise PointsetError(
                 f"the model gives {described(output)} for {len(labels)} sets of {len(self.train.classes)} classes: "
                 f"create it with classes={len(self.train.classes)}"
             )
-        mean = F.cross_entropy(output, labels, label_smoothing=self.recipe.label_smoothing)
+        smoothing = self.recipe.label_smoothing
+        if isinstance(batch, Batch):
+            mean = F.cross_entropy(output, labels, label_smoothing=smoothing)
+        else:
+            others, shares = batch.others.to(output.device), batch.shares.to(output.device)
+            own, theirs = (
+                F.cross_entropy(output, one, label_smoothing=smoothing, reduction="none") for one in (labels, others)
+            )
+            mean = torch.lerp(own, theirs, shares).mean()
+            labels = torch.where(shares > 0.5, others, labels)
         return Loss(mean, [(output.detach().argmax(dim=1) == labels).sum()])
 
     def watch(self, model: nn.Module) -> Mapping[str, float]:

@@ -59,7 +59,10 @@ class Recipe(Checked):
     are only in checkpoints; loss and accuracy of a line of history are those of training. It is ahead in mid-training,
     and level after a rate that has gone to zero. None keeps no average."""
     augment: tuple[str, ...] = ("scale", "jitter")
-    """Augmentations in order, by name."""
+    """Augmentations in order, by name: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
+    degrees), rotate-up, rotate-any, stretch-wide and shift-wide (DGCNN's), and drop (up to 7 of 8 points move onto the
+    first). After them may come cutmix-r or cutmix-k (PointCutMix, arXiv 2101.01461), which puts points of another shape
+    in place of random or of neighbouring ones; training accuracy is then on the class that has more of the points."""
     validation: Share = 0.0
     """Share of the training shapes, class by class, held out to watch and to stop on."""
     patience: Length | None = None

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 from pointset.data.augment import (
     AUGMENTATIONS,
     Augmentation,
+    Drop,
     Jitter,
     RotateAny,
     RotateUp,
@@ -20,7 +21,7 @@ from pointset.data.augment import (
 )
 from pointset.errors import PointsetError
 
-ALL = [Scale(), Scale(anisotropic=True), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny()]
+ALL = [Scale(), Scale(anisotropic=True), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny(), Drop()]
 
 
 def seeded(seed: int = 0) -> Generator:
@@ -90,6 +91,18 @@ def test_shift_moves_each_cloud_as_a_whole() -> None:
     torch.testing.assert_close(offsets, offsets[:, :1].expand_as(offsets), rtol=0, atol=1e-6)
     assert 0.28 < offsets.max() <= 0.3 + 1e-6
     assert -0.3 - 1e-6 <= offsets.min() < -0.28
+
+
+def test_drop_moves_a_uniform_share_of_the_points_onto_the_first() -> None:
+    points = clouds(sets=2000, points=65)
+    result = Drop(0.875)(points, seeded())
+    dropped = (result == points[:, :1]).all(dim=2)[:, 1:]
+    assert torch.equal(result[:, 1:][~dropped], points[:, 1:][~dropped])
+    shares = dropped.float().mean(dim=1)
+    assert abs(shares.mean() - 0.875 / 2) < 0.02
+    assert abs((shares < 0.875 / 4).float().mean() - 1 / 4) < 0.04
+    assert shares.max() < 0.99
+    assert torch.equal(Drop(0.0)(points, seeded()), points)
 
 
 @pytest.mark.parametrize(("up", "axis"), [("y", 1), ("z", 2)])
@@ -163,6 +176,7 @@ def test_every_name_works(name: str) -> None:
         (lambda: Scale(0.0, 1.0), "low"),
         (lambda: Jitter(-1.0), "at least 0"),
         (lambda: Shift(-1.0), "at least 0"),
+        (lambda: Drop(1.5), r"most must be in \[0, 1\), got 1.5"),
         (lambda: RotateUp("x"), "'y', 'z'.*'x'"),  # type: ignore[arg-type]
     ],
 )

@@ -33,7 +33,15 @@ SHAPES = 120
 # 120 = 7 * 17 + 1: shares of 9 and 8 rows, and a last batch of which the second process has none.
 ODD = Recipe(epochs=2, batch_size=17, learning_rate=1e-3, device="cpu")
 WATCHED = Recipe(
-    epochs=5, batch_size=32, learning_rate=2e-2, validation=0.2, patience=2, points=(8, 64), average=0.7, device="cpu"
+    epochs=5,
+    batch_size=32,
+    learning_rate=2e-2,
+    validation=0.2,
+    patience=2,
+    points=(8, 64),
+    average=0.7,
+    augment=("scale", "cutmix-r"),
+    device="cpu",
 )
 
 

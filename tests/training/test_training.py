@@ -74,6 +74,7 @@ RECIPE = ["--epochs", "10", "--batch-size", "2", "--validation", "0.2", "--seed"
 
 
 FURTHER = ["--train-points", "8", "24", "--last-points", "48", "64", "--average", "0.9"]
+FURTHER += ["--augment", "stretch-wide", "drop", "cutmix-k"]
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Metric, Size, Task
 from pointset.configuration import Points, Seed, check
-from pointset.data.augment import augmentation_from_names
 from pointset.data.dataset import load_sets, load_split
+from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
@@ -147,7 +147,7 @@ class Classification(Task):
         """Robustness seeds and augmentations must be known."""
         if unknown := set(self.robustness_seeds) - set(seeds):
             raise PointsetError(f"robustness_seeds must be of the seeds {list(seeds)}, got {sorted(unknown)}")
-        augmentation_from_names(recipe.augment)
+        recipe_augmentations(recipe.augment)
 
     def with_seeds(self, seeds: Sequence[int]) -> Self:
         """Robustness is asked for of these seeds alone."""
