@@ -1,11 +1,12 @@
 """The command line: a thin face over the library. Nothing heavy is imported until a command needs it."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
 
 from pointset.commands.interruptions import Interruptions
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 LONGEST = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
@@ -50,11 +51,22 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     if isinstance(error, PointsetError | OSError):
-        print(f"pointset: {one_line(error, LONGEST)}", file=sys.stderr)
+        said = _of_the_system(error) if isinstance(error, OSError) and error.strerror else error
+        print(f"pointset: {one_line(said, LONGEST)}", file=sys.stderr)
         return 2
     said = one_line(error, REPEATED)
     print(f"pointset: unexpected {type(error).__name__}: {said} (--debug shows more)", file=sys.stderr)
     return 1
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the system refused: a folder that may not be written, a name that is too long."""
+    if error.filename is None:
+        return str(error)
+    name = str(error.filename)
+    return (
+        f"{quoted(name) if error.errno == errno.ENAMETOOLONG else name} cannot be used ({error.strerror}): give another"
+    )
 
 
 if __name__ == "__main__":

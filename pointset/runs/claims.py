@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
-from pointset.runs.atomic import full_disk_told, sweep
+from pointset.runs.atomic import FULL, full_disk_told, sweep
 
 LOCK = ".lock"
 
@@ -26,15 +26,20 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         wait: seconds to wait for another process.
 
     Raises:
-        PointsetError: another process owns it, or its disk is full.
+        PointsetError: another process owns it, it cannot be made or written to, or its disk is full.
     """
     held = FileLock(folder / lock, timeout=wait)
     with full_disk_told(folder / lock):
-        folder.mkdir(parents=True, exist_ok=True)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             held.acquire()
         except Timeout as error:
             raise PointsetError(busy) from error
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            reason = error.strerror or error
+            raise PointsetError(f"{folder} cannot be written to ({reason}): choose another folder") from error
     try:
         sweep(folder)
         yield

@@ -144,6 +144,26 @@ def test_a_hostile_experiment_gives_one_short_line(content, words, capsys, tmp_p
     assert len(said) < 700
 
 
+@pytest.mark.parametrize("place", ["taken", "taken/run"])
+@pytest.mark.parametrize(
+    "command", [["task", "max-regression", "--workers", "1", "--out"], ["train", "rff-max", "--run"]]
+)
+def test_a_file_where_a_folder_is_expected_is_named(command, place, capsys, clouds_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("mine")
+    data = ["--data", str(clouds_folder), "--points", "24"] if command[0] == "train" else []
+    said = fail(capsys, *command, str(tmp_path / place), *data)
+    assert f"{tmp_path / place} cannot be written to (" in said
+    assert "choose another folder" in said
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_what_the_system_refuses_is_said_in_a_sentence(capsys):
+    said = fail(capsys, "train", "rff-max", "--data", "./" + "x" * 5000)
+    assert "xxx' cannot be used (File name too long): give another" in said
+    assert len(said) < 300
+
+
 @pytest.mark.parametrize("data", ["no-such-set", "./no/such/folder", "modelnet40"])
 def test_data_that_is_not_there_is_named(data, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
