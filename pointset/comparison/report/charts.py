@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.tables import Summary
+from pointset.comparison.tables import Row, Summary
 from pointset.comparison.task import Metric
-from pointset.viz.charts import label_axes, line_style, log_axis, make_panels, with_legend
+from pointset.viz.charts import COLORS, label_axes, line_style, make_panels, with_legend
+from pointset.viz.frontier import Dot, draw_frontier, name_frontier, pair_legend, pair_styles
 from pointset.viz.sheet import FAINT
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PUBLISHED = "dash: published"
+MULTIPLY_ADDS = "M multiply-adds of a set"
+SECONDS = "training seconds"
 START = 0.2
 """The share of a training that may lie outside a panel: early values are far from all later ones."""
 
@@ -112,29 +115,46 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure:
 
 
 def pareto(evidence: Evidence) -> Figure | None:
-    """The first metric against multiply-adds and against training time; the line joins what nothing beats on both."""
-    metric, scale = evidence.metric, _scale(evidence.metric)
+    """The first metric against multiply-adds and against training time, with the frontier drawn and named."""
+    metric = evidence.metric
     rows = [row for row in evidence.rows.values() if row.cost]
     if len(rows) < 2:
         return None
-    figure, panels = make_panels(2, 2, 2.8, sharey=True)
+    styles, entries = _styles(evidence, [row.model for row in rows])
+    figure, panels = make_panels(2, 1 if len(rows) > len(COLORS) else 2, 3.2)
     costs: tuple[tuple[str, list[float]], ...] = (
-        ("M multiply-adds of a set", [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
-        ("training seconds", [row.seconds for row in rows]),
+        (MULTIPLY_ADDS, [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
+        (SECONDS, [row.seconds for row in rows]),
     )
-    summaries = [row.metrics[metric.name] for row in rows]
-    heights = [scale * one.mean for one in summaries]
-    sign = 1 if metric.higher_is_better else -1
+    drawn = []
     for axes, (label, cost) in zip(panels, costs, strict=True):
-        for row, one, x, y in zip(rows, summaries, cost, heights, strict=True):
-            reach = np.transpose([_reach(one, scale)])
-            axes.errorbar([x], [y], reach, capsize=2, lw=1, ls="", **style(evidence, row.model))
-        places = list(zip(cost, heights, strict=True))
-        front = sorted((x, y) for x, y in places if not _beaten(x, y, places, sign))
-        axes.step(*zip(*front, strict=True), where="post", color="#bbbbbb", lw=1, zorder=0)
-        log_axis(axes)
-        label_axes(axes, label, metric.title if axes is panels[0] else "")
-    return legend(figure, evidence, [row.model for row in rows])
+        dots = [_dot(row, metric, x, styles[row.model]) for row, x in zip(rows, cost, strict=True)]
+        draw_frontier(axes, dots, metric.higher_is_better)
+        label_axes(axes, label, metric.title)
+        drawn.append((axes, dots))
+    with_legend(figure, entries)
+    for axes, dots in drawn:
+        name_frontier(axes, dots, metric.higher_is_better)
+    return figure
+
+
+def _styles(evidence: Evidence, labels: Sequence[str]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Styles of rows and what a legend says of them: a style for each, or of many one for each encoder and pooling."""
+    if len(labels) <= len(COLORS):
+        styles = {label: style(evidence, label) for label in labels}
+        return styles, styles
+    experiment = evidence.comparison.experiment
+    names = [experiment.task.zoo_name(experiment.entry(label).name) for label in labels]
+    parts = [(name.partition("-")[0], name.partition("-")[2]) for name in names]
+    pairs = pair_styles(parts)
+    return {label: pairs[part] for label, part in zip(labels, parts, strict=True)}, pair_legend(pairs)
+
+
+def _dot(row: Row, metric: Metric, cost: float, style: Mapping[str, Any]) -> Dot:
+    scale, found = _scale(metric), row.metrics[metric.name]
+    down, up = _reach(found, scale)
+    mean = scale * found.mean
+    return Dot(row.model, cost, mean, mean - down, mean + up, style)
 
 
 def _scale(metric: Metric) -> float:
@@ -146,7 +166,3 @@ def _reach(found: Summary, scale: float) -> tuple[float, float]:
     if found.interval is None:
         return 0.0, 0.0
     return scale * (found.mean - found.interval.low), scale * (found.interval.high - found.mean)
-
-
-def _beaten(x: float, y: float, places: Iterable[tuple[float, float]], sign: int) -> bool:
-    return any((a <= x and sign * b >= sign * y) and (a, b) != (x, y) for a, b in places)
