@@ -11,6 +11,7 @@ GOOD = {
     "tabs and blanks": b"\t1\t2  3 \n4 5\t6\n",
     "commas": b"1,2,3\n 4,5,6 \n",
     "commas and blanks": b"1, 2 ,\t3\n4 , 5, 6\n",
+    "blanks before commas": b"1.0 ,2.0 ,3\n4 ,5.0 ,6\n",
     "semicolons": b"1;2;3\n4;5;6",
     "semicolons and blanks": b"1; 2; 3\n4; 5; 6",
     "CR": b"1 2 3\r4 5 6\r",

@@ -59,6 +59,13 @@ def test_a_plain_file_gives_its_arrays(tmp_path: Path) -> None:
     np.testing.assert_array_equal(mesh.faces, np.reshape(CORNERS, (-1, 3)))
 
 
+@pytest.mark.parametrize("chunk", [b"", b"more"], ids=["empty", "of four bytes"])
+def test_chunks_of_other_types_may_follow(tmp_path: Path, chunk: bytes) -> None:
+    content = packed(PLAIN) + struct.pack("<I4s", len(chunk), b"MINE") + chunk
+    content = content[:8] + struct.pack("<I", len(content)) + content[12:]
+    np.testing.assert_array_equal(read(content, tmp_path).vertices, VERTICES)
+
+
 def test_buffers_may_lie_beside_a_gltf_file_or_inside(tmp_path: Path) -> None:
     (tmp_path / "a b.bin").write_bytes(BINARY)
     for uri in ("a%20b.bin", "data:application/octet-stream;base64," + base64.b64encode(BINARY).decode()):

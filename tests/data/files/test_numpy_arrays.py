@@ -52,6 +52,15 @@ def test_what_has_one_meaning_is_read(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read_both(tmp_path / "a.npz", npz(anything=GOOD[name])), POINTS)
 
 
+@pytest.mark.parametrize("length", [1, 65535])
+def test_an_archive_may_have_the_longest_comment(tmp_path: Path, length: int) -> None:
+    content = npz(points=POINTS)
+    content = content[:-2] + struct.pack("<H", length) + b"x" * length
+    np.testing.assert_array_equal(read_both(tmp_path / "a.npz", content), POINTS)
+    for wrong in (content[:-1], content + b"x"):
+        assert "holds no archive of arrays that can be read" in refusal(tmp_path / "a.npz", wrong)
+
+
 HEADERS = [
     PLAIN[:-1],
     PLAIN.replace("(4", "(4L"),

@@ -154,6 +154,13 @@ def test_lists_beside_the_points_are_whole(tmp_path: Path, line: str, words: str
     assert words in message
 
 
+@pytest.mark.parametrize("kind", ["list uchar int", "uchar"])
+def test_entries_that_are_missing_beside_the_points_are_told(tmp_path: Path, kind: str) -> None:
+    content = text(*HEAD, *AXES, "element seen 3", f"property {kind} points", "end_header", "0 1 2", "3 4 5", "0", "0")
+    words = "expected 3 entries of its element 'seen', as its header says, found 2: it may be cut off"
+    assert refusal(tmp_path / "a.ply", content) == f": {words}"
+
+
 def test_normals_that_are_not_finite_matter_to_those_who_ask_for_them(tmp_path: Path) -> None:
     path = tmp_path / "a.ply"
     normals = ["property float nx", "property float ny", "property float nz", "end_header"]
