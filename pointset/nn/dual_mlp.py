@@ -81,8 +81,8 @@ class DualMLP(nn.Module):
         self, logits: Float[Tensor, "B n k"], V: Float[Tensor, "B n e"], mask: Tensor | None
     ) -> Float[Tensor, "B k e"]:
         with torch.autocast(V.device.type, enabled=False):
-            keep = None if mask is None else mask[:, None, :]
-            A = softmax(single_or_double(logits).transpose(1, 2), keep)
+            keep = None if mask is None else mask[:, :, None]
+            A = softmax(single_or_double(logits), keep, dim=1).mT
             if self.record is not None:
                 self.record(A.unsqueeze(1))
             return A @ single_or_double(V)

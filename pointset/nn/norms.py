@@ -103,8 +103,10 @@ class BatchNorm(nn.BatchNorm1d):
             return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:
             return zero_padding(self.of_rows(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
-        normalised = self.of_rows(X[mask]).to(X.dtype)
-        return torch.zeros_like(X).masked_scatter(mask.unsqueeze(-1), normalised)
+        # By the numbers of the real rows: with truth values a training step takes half as long again.
+        real, rows = mask.flatten().nonzero().squeeze(1), X.flatten(0, 1)
+        normalised = self.of_rows(rows.index_select(0, real)).to(X.dtype)
+        return torch.zeros_like(rows).index_copy_(0, real, normalised).view_as(X)
 
     def of_rows(self, X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
         """Return the normalised rows, all of them real; while training, a single one as it is: it has no variance."""
