@@ -11,7 +11,7 @@ from pointset import create_model, list_models
 from pointset.data.ragged import pad_sets
 from pointset.nn.fast import packing
 from pointset.nn.fast.packing import Packed, lengths_of, sort_sets
-from pointset.nn.masks import masked_max, masked_mean, masked_sum
+from pointset.nn.masks import STATISTICS, masked_max, masked_mean, masked_sum
 from pointset.zoo.classifiers import checked_packed
 
 LENGTHS = (5, 0, 7, 23, 7, 1, 0)
@@ -304,3 +304,15 @@ def test_statistics_of_packed_rows_by_hand():
     assert masked_max(X, sets).tolist() == [[[4.0, -2.0]], [[0.0, 0.0]], [[-3.0, 7.0]]]
     assert masked_sum(X, sets).tolist() == [[[5.0, -7.0]], [[0.0, 0.0]], [[-3.0, 7.0]]]
     assert masked_mean(X, sets).tolist() == [[[2.5, -3.5]], [[0.0, 0.0]], [[-3.0, 7.0]]]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_every_statistic_of_packed_and_padded_sets_is_that_of_each_set_alone(name):
+    """A set of one row, whose mean is the row, and an empty one among them."""
+    X, sets = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), Packed((4, 1, 0, 2))
+    statistic, (points, mask) = STATISTICS[name], sets.padded(X)
+    found, padded = statistic(X, sets), statistic(points, mask)
+    for index, rows in enumerate(X.split(sets.lengths)):
+        if len(rows):
+            torch.testing.assert_close(found[index], statistic(rows[None], None)[0])
+    torch.testing.assert_close(padded, found)

@@ -40,8 +40,6 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
     clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES and suffix != ".txt"]
     if not meshes and ".ply" in first and has_faces(first[".ply"]):
         meshes = [first[".ply"]]
-    elif ".ply" in first and not meshes:
-        clouds.append(first[".ply"])
     if meshes and clouds:
         raise PointsetError(
             f"{folder} mixes meshes and point clouds: found {_inside(meshes[0], folder)} beside "
