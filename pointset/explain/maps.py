@@ -22,6 +22,7 @@ from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.dual_mlp import DualMLP
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.modes import in_evaluation_mode
+from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.nn.pooling.dumlp import DualMLPPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.registry import attending
@@ -222,7 +223,9 @@ def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
 
 
 @contextmanager
-def _recording(attentions: dict[str, Multihead | DualMLP]) -> Iterator[list[tuple[str, Tensor]]]:
+def _recording(
+    attentions: dict[str, Multihead | DualMLP | AttentiveStatisticsPool],
+) -> Iterator[list[tuple[str, Tensor]]]:
     """Record the weights of every attention inside this block, on the CPU and in float32 at least."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in attentions.items()}
@@ -237,9 +240,9 @@ def _recording(attentions: dict[str, Multihead | DualMLP]) -> Iterator[list[tupl
             attention.record = before[name]
 
 
-def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP]]:
+def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP | AttentiveStatisticsPool]]:
     for name, module in model.named_modules():
-        if isinstance(module, Multihead | DualMLP):
+        if isinstance(module, Multihead | DualMLP | AttentiveStatisticsPool):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
@@ -254,7 +257,7 @@ def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
             kinds[f"{prefix}mab"] = ("pools", "keys")
         elif isinstance(module, InteractionLayer):
             kinds[f"{prefix}reads"] = ("reads", "keys")
-        elif isinstance(module, DualMLPPool):
+        elif isinstance(module, DualMLPPool | AttentiveStatisticsPool):
             kinds[name] = ("pools", "keys")
         elif isinstance(module, AttentionPool):
             kinds[f"{prefix}sab.mab"] = ("self", "neither")

@@ -6,6 +6,7 @@ from functools import singledispatch
 
 from torch import Tensor, nn
 
+import pointset.streaming.poolings  # noqa: F401 - teaches `pool_part` its poolings
 from pointset.nn.context import DGCNN, PointNet
 from pointset.streaming.layers import encoder_parts
 from pointset.streaming.parts import Part, StreamingError, by_rows, gathered, pool_part

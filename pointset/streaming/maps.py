@@ -19,6 +19,7 @@ from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.dual_mlp import DualMLP
+from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.streaming.chains import chain_of
 from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
 from pointset.streaming.running import RunningSoftmax, exact_type
@@ -74,10 +75,10 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
     """
     if top < 1 or bins < 3:
         raise PointsetError(f"top={top} and bins={bins} leave nothing to see: give at least top=1 and bins=3")
-    if not any(isinstance(module, ISAB | PMA | DualMLP) for module in model.modules()):
+    if not any(isinstance(module, ISAB | PMA | DualMLP | AttentiveStatisticsPool) for module in model.modules()):
         raise PointsetError(
             f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds to "
-            "look at: models whose name begins with isab or dumlp, or ends in pma or dumlp32, do"
+            "look at: models whose name begins with isab or dumlp, or ends in pma, asp or dumlp32, do"
         )
     with streaming(model):
         chain, passes = chain_of(model), Passes(chunks, model)

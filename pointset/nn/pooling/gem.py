@@ -1,0 +1,55 @@
+"""Pooling by a generalised mean with a trained exponent (Radenovic, Tolias and Chum, arXiv 1711.02512, eq. 3)."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.nn.pooling.whole import WholePool
+from pointset.nn.registry import register
+
+LEAST = 1e-6
+"""What numbers that are smaller count as."""
+EXPONENTS = (1e-2, 1e3)
+"""Bounds of p: nearly the geometric mean, nearly the maximum."""
+NOTHING = -1e9
+"""In place of the logarithm of a padded number: its power is 0, and unlike minus infinity it has a slope."""
+
+
+@register("pooling", "gem", packed=True, export=True)
+class GeneralisedMeanPool(WholePool):
+    """y_f = ((1/n) sum_i x_fi^p)^(1/p), p trained from 3: the mean for p = 1, towards the maximum for large p.
+
+    As released, one p serves all features, and numbers below 10^-6 count as 10^-6: it is a mean of positive numbers, as
+    they come out of a ReLU. Computed with logarithms, so that no power overflows; log p is what is trained, so that p
+    stays positive.
+    """
+
+    def __init__(self, exponent: float = 3.0) -> None:
+        super().__init__()
+        self.log_exponent = nn.Parameter(torch.tensor(math.log(exponent)))
+
+    @property
+    def exponent(self) -> Float[Tensor, ""]:
+        """The exponent p."""
+        low, high = map(math.log, EXPONENTS)
+        return self.log_exponent.clamp(low, high).exp()
+
+    def logarithms(self, Z: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:
+        """Logarithms of the powers x^p."""
+        return Z.clamp(min=LEAST).log() * self.exponent.to(Z.dtype)
+
+    def of_mean(self, log_mean: Float[Tensor, "B 1 d"]) -> Float[Tensor, "B 1 d"]:
+        """y, from the logarithm of the mean of x^p."""
+        return (log_mean / self.exponent.to(log_mean.dtype)).exp()
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """The generalised mean of each feature."""
+        logarithms = self.logarithms(Z)
+        if mask is None:
+            count = torch.ones_like(logarithms[:1, :, :1]).sum(dim=1, keepdim=True)
+        else:
+            count = mask.sum(dim=1).clamp(min=1).to(Z.dtype)[:, None, None]
+            logarithms = logarithms.masked_fill(~mask.unsqueeze(-1), NOTHING)
+        return self.of_mean(logarithms.logsumexp(dim=1, keepdim=True) - count.log())

@@ -1,0 +1,39 @@
+"""ApproxRepSet (Skianis et al., arXiv 1904.01962): how well a set can be matched with trained sets, nearly."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.nn.masks import masked_sum
+from pointset.nn.pooling.whole import WholePool
+from pointset.nn.registry import register
+
+
+@register("pooling", "repset<k>", listed="repset5", packed=True, export=True)
+class ApproxRepSetPool(WholePool):
+    """y_f = sum_i max_j ReLU(x_i . u_fj): against hidden set f of k trained elements u_f1, ..., u_fk.
+
+    Each row x_i takes the element that suits it best; in RepSet, of which this is the released relaxation, no two rows
+    may take the same. As many hidden sets as features, as Kothapalli et al. (arXiv 2306.05553) have it for clouds,
+    with k = 5; for words the authors take 10 of 20 elements. A sum, which grows with n; elements are drawn from
+    [-1, 1], as released.
+
+    Args:
+        k: elements of each hidden set.
+        dim: width d of the rows, and hidden sets.
+    """
+
+    def __init__(self, k: int, dim: int) -> None:
+        super().__init__()
+        self.elements = nn.Parameter(torch.empty(k, dim, dim).uniform_(-1, 1))
+        """u, [k, hidden sets, d]."""
+
+    def matches(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
+        """The best match of each row in each hidden set."""
+        # Element by element, so that the maximum goes over the first axis: a training step takes half the time.
+        products = Z.flatten(0, 1).expand(len(self.elements), -1, -1) @ self.elements.to(Z.dtype).transpose(1, 2)
+        return products.amax(dim=0).relu().unflatten(0, Z.shape[:2])
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """The sum of the matches."""
+        return masked_sum(self.matches(Z), mask)

@@ -1,0 +1,31 @@
+"""Pooling by the mean of the k largest values (Durand, Thome and Cord, WELDON, CVPR 2016, section 3)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pointset.nn.pooling.whole import WholePool
+from pointset.nn.registry import register
+
+
+@register("pooling", "top<k>", listed="top8", packed=True, export=True)
+class TopPool(WholePool):
+    """Mean of the k largest values of each feature, of all of them in smaller sets: the maximum for k = 1."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """The mean of the largest values."""
+        X = Z.transpose(1, 2)
+        sizes = torch.ones_like(X[:1, :1]).sum(dim=2, keepdim=True)
+        if mask is not None:
+            X, sizes = X.masked_fill(~mask.unsqueeze(1), -torch.inf), mask.sum(dim=1).clamp(min=1)[:, None, None]
+        # So many columns more that there are k to choose from in a set of any size.
+        largest = F.pad(X, (0, self.k - 1), value=-torch.inf).topk(self.k, dim=2, sorted=True).values
+        found = torch.arange(self.k, device=X.device) < sizes
+        return (largest.masked_fill(~found, 0.0).sum(dim=2, keepdim=True) / found.sum(dim=2, keepdim=True)).transpose(
+            1, 2
+        )
