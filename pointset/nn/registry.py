@@ -33,7 +33,7 @@ Head = Literal["hidden", "linear"]
 T = TypeVar("T", bound=Callable[..., Any])
 
 MOST_ROWS = 4096
-"""The most inducing points or seeds of one part."""
+"""The most inducing points, seeds, ... of one part."""
 JOIN = "<one>+<other>"
 """What the part is called that joins poolings."""
 
@@ -174,7 +174,7 @@ def find(kind: Kind, name: str) -> Choice | None:
     """The part with this name, or None; poolings joined by `+` are one part.
 
     Raises:
-        PointsetError: the name asks for more than `MOST_ROWS` inducing points or seeds.
+        PointsetError: the number in the name is above `MOST_ROWS`.
     """
     if kind == "pooling" and "+" in name:
         return _join(name)
@@ -183,7 +183,7 @@ def find(kind: Kind, name: str) -> Choice | None:
             said = match.groupdict(default="1")
             argument = {key: value if key == "name" else int(value) for key, value in said.items()}
             if any(isinstance(value, int) and value > MOST_ROWS for value in argument.values()):
-                raise PointsetError(f"{name} asks for too many inducing points or seeds: give at most {MOST_ROWS}")
+                raise PointsetError(f"the number in {name} must be at most {MOST_ROWS}")
             return Choice(part, name, argument)
     return None
 

@@ -235,6 +235,8 @@ def test_the_defaults_are_the_authors_widths():
         ("isab16-max+aggr.lstm", "aggr.lstm does not pool sets"),
         ("isab16-aggr.sofmax", "no aggregation 'sofmax': did you mean softmax"),
         ("isab16-aggr.", "did you mean"),
+        ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
+        ("isab16-pswe", "did you mean isab16-f?pswe64"),
         ("isab16-aggr.lstm", "aggr.lstm does not pool sets: it reads its rows in order"),
         ("softmax-aggr.max", "did you mean"),
     ],

@@ -5,12 +5,23 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from pointset.errors import PointsetError
 from pointset.nn.masks import masked_mean, zero_padding
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
+MOST = 256
+"""The greatest reduced width: 32,896 numbers."""
 
-@register("pooling", "cov<r>", listed="cov32", packed=True, export=True)
+
+def reads(r: int) -> set[str]:
+    """What the pooling is built from; raises a PointsetError for a width whose square is too large."""
+    if r > MOST:
+        raise PointsetError(f"cov{r} gives {r * (r + 1) // 2:,} numbers for each set: give at most cov{MOST}")
+    return {"dim"}
+
+
+@register("pooling", "cov<r>", listed="cov32", reads=reads, packed=True, export=True)
 class CovariancePool(WholePool):
     """The upper triangle, r (r + 1) / 2 numbers, of C^(1/2), C the covariance [r, r] of the rows ReLU(W x + b).
 
