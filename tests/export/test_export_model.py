@@ -64,6 +64,8 @@ def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int
         ("isab16-pma", {"dim": 64, "head": "rff"}, ".pt2", True),  # wide enough for the absorbed order
         ("sab-max", {"heads": 2, "form": "paper"}, ".pt2", False),
         ("rff-pma", {"heads": 2, "weights": ("csoftmax", "sparsemax"), "norm": "group"}, ".onnx", True),
+        ("none-dumlp8", {"head_norm": "batch", "head_dim": 24}, ".onnx", True),
+        ("dumlp4-dumlp8", {"norm": "layer", "head_norm": "layer"}, ".pt2", True),
     ],
 )
 def test_logits_are_the_models_for_sizes_that_nothing_was_recorded_with(name, options, suffix, mask, tmp_path):

@@ -120,7 +120,9 @@ def test_gradients_are_exact(module):
         named = dict(zip(dict(module.named_parameters()), parameters, strict=True))
         return torch.func.functional_call(module, named, (X, mask[[0, 3, 2]]))
 
-    assert torch.autograd.gradcheck(call, (X, *(one.detach().requires_grad_() for one in module.parameters())))
+    assert torch.autograd.gradcheck(
+        call, (X, *(one.detach().requires_grad_() for one in module.parameters())), fast_mode=True
+    )
 
 
 def test_the_published_network_to_the_last_number():
@@ -135,6 +137,13 @@ def test_other_poolings_behind_no_encoder_get_rows_of_width_dim():
     assert not list(raw.encoder.parameters())
     assert raw.pool.logits.weight.shape == (4, 5)
     assert embedded.encode(torch.zeros(1, 7, 5)).shape == (1, 7, 16)
+
+
+@pytest.mark.parametrize("name", ["none-dumlp2", "dumlp2-max"])
+def test_a_model_of_several_poolings_embeds_its_points_once(name):
+    """Joined with a pooling that needs rows of width dim, both get them."""
+    model = pointset.create_model(f"{name}+max", dim=16)
+    assert model.encode(torch.zeros(1, 7, 3)).shape == (1, 7, 16)
 
 
 @pytest.mark.parametrize("name", ["none-dumlp1", "dumlp1-dumlp1"])

@@ -122,7 +122,7 @@ def test_dropout_after_the_pooling_draws_what_it_draws_with_padding():
     torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["isab3-pma", "rffp-mean", "isab3-aggr.softmax"])
+@pytest.mark.parametrize("name", ["isab3-pma", "rffp-mean", "isab3-aggr.softmax", "dumlp3-dumlp5"])
 def test_mixed_precision_stays_near(name):
     model, sets = model_of(name).float().eval(), [one.float() for one in clouds()]
     exact = model.packed(torch.cat(sets), numbering(), len(LENGTHS))

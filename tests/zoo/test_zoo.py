@@ -434,3 +434,27 @@ def test_used_options_are_those_that_change_the_model(name):
 def test_too_many_rows_are_refused_before_memory_is_asked_for(name):
     with pytest.raises(PointsetError, match="at most 4096"):
         pointset.create_model(name)
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
+    options = {"head_dim": 24, "head_norm": norm, "pooled_dropout": 0.0, "dropout": 0.25}
+    head = model_of("rff-max", **options).head
+    linear = [one for one in head if isinstance(one, nn.Linear)]
+    assert [(one.in_features, one.out_features) for one in linear] == [(16, 24), (24, CLASSES)]
+    assert (linear[0].bias is None) == (norm == "batch")  # which would take it away again
+    assert [one.rate for one in head if isinstance(one, Dropout)] == [0.0, 0.25]
+    names = [type(one).__name__ for one in head]
+    assert ("LayerNorm" in names, "VectorBatchNorm" in names) == (norm == "layer", norm == "batch")
+
+
+def test_batch_norm_in_the_head_is_torch_s_and_a_single_set_trains():
+    model = model_of("rff-max", head_norm="batch", dropout=0.0).train()
+    flat, rate, linear, norm = model.head[:4]
+    pooled = clouds(5, 1, 16)
+    expected = nn.BatchNorm1d(16).double()(linear(pooled[:, 0]))
+    torch.testing.assert_close(norm(linear(rate(flat(pooled)))), expected)
+    one = model(clouds(1, 9, 3))
+    one.sum().backward()
+    assert one.isfinite().all()
+    assert linear.weight.grad.abs().sum() > 0
