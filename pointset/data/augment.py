@@ -66,8 +66,8 @@ class Jitter:
     def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
         """Move every point of [B, n, 3] by up to `clip` along each axis."""
         _check(points, generator, mask)
-        noise = _normal(points.shape, points, generator) * self.sigma
-        return _zero_padding(points + noise.clamp(-self.clip, self.clip), mask)
+        noise = _normal(points.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
+        return _zero_padding(noise.add_(points), mask)
 
 
 @dataclass(frozen=True)

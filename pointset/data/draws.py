@@ -75,8 +75,9 @@ def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.b
     """Where a number stands for the first time in its row [sets, draws]."""
     sets, draws = drawn.shape
     cell = drawn + np.arange(sets)[:, None] * available
-    place = np.broadcast_to(np.arange(draws), drawn.shape)
-    first = np.empty(sets * available, dtype=np.int64)
+    kind = np.min_scalar_type(draws)  # a small table stays in the processor's cache
+    place = np.broadcast_to(np.arange(draws, dtype=kind), drawn.shape)
+    first = np.empty(sets * available, dtype=kind)
     # Written from the last place to the first: of several that share a cell, the first place stays.
     first[cell[:, ::-1].ravel()] = place[:, ::-1].ravel()
     return first[cell] == place

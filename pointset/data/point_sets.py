@@ -15,7 +15,7 @@ from pointset.configuration import Points, check, check_seed
 from pointset.data.augment import Axis
 from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
-from pointset.data.normalize import normalize_points
+from pointset.data.normalize import normalization
 from pointset.data.options import DataOptions
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.ragged import pad_rows
@@ -255,7 +255,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
         """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, 3], and their mask."""
         points, mask = pad_rows(self.source_pool.take(where), sizes)
-        return normalize_points(points, self.options.normalize, mask), mask
+        return normalization(self.options.normalize)(points, mask), mask
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and worker processes get no cached property."""

@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
 from pointset.configuration import check_seed
@@ -32,7 +31,7 @@ from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
 from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
-from pointset.training.optimization import learning_rate, make_optimizer, moving_average
+from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 
 
@@ -172,7 +171,7 @@ class Training:
         self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
         self.history: list[dict[str, Any]] = []
         self.best: Weights | None = None
-        self.average: AveragedModel | None = None
+        self.average: MovingAverage | None = None
 
     @property
     def kept(self) -> nn.Module:
@@ -219,7 +218,7 @@ class Training:
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, model = self.recipe, self.model.train()
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
-        rate = 0.0
+        rate, parameters = 0.0, list(model.parameters())  # found once: it takes a while
         steps = range(epoch * self.steps_per_epoch, self.steps)
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
@@ -232,10 +231,10 @@ class Training:
                     totals += self._backward(share, self.objective.size(batch))
                 self.processes.sum_gradients(model)
                 if recipe.clip_norm is not None:
-                    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+                    nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
                 self.optimizer.step()
                 if self.average is not None:
-                    self.average.update_parameters(model)
+                    self.average.update()
                 bar.update()
                 if not bar.disable:
                     told = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
@@ -282,9 +281,10 @@ class Training:
         else:
             checkpoint.restore(self.model, self.optimizer)
             self.history, self.best = checkpoint.history, checkpoint.best
-        self.average = moving_average(self.model, self.recipe, len(self.history) * self.steps_per_epoch)
-        if self.average is not None and checkpoint is not None:
-            load_weights(self.average.module, checkpoint.average or {}, "the checkpoint")
+        if self.recipe.average is not None:
+            self.average = MovingAverage(self.model, self.recipe.average)
+            if checkpoint is not None:
+                self.average.load(checkpoint.average or {})
 
 
 def _fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:

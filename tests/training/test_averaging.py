@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import pointset
 from pointset.data.dataset import PointSets
@@ -10,7 +11,7 @@ from pointset.errors import PointsetError
 from pointset.tasks import create_task
 from pointset.training.checkpoints import RunFolder, load_run
 from pointset.training.loop import Training, best_epoch
-from pointset.training.optimization import moving_average
+from pointset.training.optimization import MovingAverage
 from pointset.training.recipe import Recipe
 
 AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)
@@ -113,8 +114,27 @@ def test_a_training_without_an_average_is_what_it_was(train, monkeypatch):
     followed = Followed(monkeypatch)
     fitted = followed.fit(train, Recipe(epochs=1, batch_size=24))
     assert all(torch.equal(value, followed.steps[-1][name]) for name, value in fitted.model.state_dict().items())
-    assert moving_average(small(), Recipe(), 0) is None
     assert "average" not in Recipe().as_dict()
+
+
+def test_the_numbers_are_those_of_torchs_averaged_model():
+    model = small()
+    own, theirs = (
+        MovingAverage(model, 0.9),
+        AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True),
+    )
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        for tensor in model.state_dict().values():
+            if tensor.is_floating_point():
+                tensor.copy_(torch.randn(tensor.shape, generator=generator))
+            else:
+                tensor.add_(1)
+        own.update()
+        theirs.update_parameters(model)
+    for name, tensor in own.module.state_dict().items():
+        expected = theirs.module.state_dict()[name] if tensor.is_floating_point() else model.state_dict()[name]
+        assert torch.equal(tensor, expected)
 
 
 @pytest.mark.parametrize("average", [0.0, 1.0, -0.5, 1.5])
