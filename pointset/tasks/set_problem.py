@@ -28,6 +28,7 @@ from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
 from pointset.training.recipe import Recipe
 from pointset.zoo.carried import source_digests
+from pointset.zoo.names import CLASSIFIER
 from pointset.zoo.options import ModelOptions
 
 TRAINING = (
@@ -140,6 +141,10 @@ class SetProblem(Task):
     def zoo_name(self, row: str) -> str:
         """The zoo's name of a row's encoder and pooling."""
         return "-".join(parts_of(row))
+
+    def used_options(self, row: str) -> set[str]:
+        """Options that a row's encoder and pooling are built from, and the rate between pooling and head."""
+        return super().used_options(row) - CLASSIFIER
 
     def recipe(self, **changes: Any) -> Recipe:
         """See `task_recipe`."""

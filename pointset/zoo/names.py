@@ -30,6 +30,8 @@ POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} 
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
 HIDDEN = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
+CLASSIFIER = HIDDEN | {"pooled_dropout"}
+"""Options of a classifier's head: other tasks have heads of their own."""
 CONNECTIONS = {"coordinates", "outputs"}
 """Options of how the layers of an encoder are connected, whichever it is."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")

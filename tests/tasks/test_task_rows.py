@@ -71,8 +71,18 @@ def test_options_without_use_are_known():
     assert {"heads", "weights", "score", "seeds"} <= create_task("max-regression").used_options("SAB + PMA")
 
 
+def test_options_of_a_classifier_s_head_are_none_of_a_task_that_has_its_own():
+    options = {"head_dim": 5, "head_norm": "batch", "pooled_dropout": 0.3}
+    for name in list_tasks()[1:]:
+        task = create_task(name)
+        assert not options.keys() & task.used_options("rff-max")
+        assert str(task.model("rff-max", ModelOptions(dim=8, **options), 0)) == str(
+            task.model("rff-max", ModelOptions(dim=8), 0)
+        )
+
+
 @pytest.mark.parametrize(
-    "row", ["rFF + PMA", "SAB + max", "isab4-pma2", "ISAB4 + max+mean", "rffp-pma", "rff-aggr.softmax"]
+    "row", ["rFF + PMA", "SAB + max", "isab4-pma2", "ISAB4 + max+mean", "rffp-pma", "rff-aggr.softmax", "none-dumlp3"]
 )
 @pytest.mark.parametrize("name", list_tasks()[1:])
 def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
