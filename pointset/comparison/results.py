@@ -55,6 +55,18 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
     return found
 
 
+def commit_of(origin: Mapping[str, Any]) -> str:
+    """The commit of one of the `origins` in words; the version where no commit is known."""
+    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
+
+
+def machine_of(origin: Mapping[str, Any]) -> str:
+    """The machine of one of the `origins` in words."""
+    if (machine := origin["machine"]) is None:
+        return "an unrecorded machine"
+    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
+
+
 def _results(comparison: Comparison) -> list[dict[str, Any]]:
     task = comparison.experiment.task
     return [

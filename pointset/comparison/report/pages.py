@@ -10,7 +10,7 @@ from pointset.comparison.gathering import Comparison
 from pointset.comparison.markdown import in_markdown, in_table
 from pointset.comparison.report.content import main_tables, sections, verdicts
 from pointset.comparison.report.section import Section, Table
-from pointset.comparison.results import origins
+from pointset.comparison.results import commit_of, machine_of, origins
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -34,7 +34,7 @@ def write_report(comparison: Comparison) -> None:
 def describe(comparison: Comparison) -> dict[str, Any]:
     """What was run, where and with what, and how to repeat and cite it."""
     experiment, found = comparison.experiment, origins(comparison)
-    commits = _each_once(_commit(one) for one in found)
+    commits = _each_once(commit_of(one) for one in found)
     return {
         "verdicts": verdicts(comparison),
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
@@ -42,22 +42,12 @@ def describe(comparison: Comparison) -> dict[str, Any]:
         "commit": commits,
         "metric": experiment.task.measured[0].name,
         "seeds": ", ".join(map(str, experiment.seeds)),
-        "machine": f"{_each_once(_machine(one) for one in found)}, "
+        "machine": f"{_each_once(machine_of(one) for one in found)}, "
         f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
         "versions": _each_once(_versions(one) for one in found),
         "configuration": json.dumps(experiment.as_dict(), indent=2),
         "cite": f"pointset ({commits}), seeds {', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
     }
-
-
-def _commit(origin: Mapping[str, Any]) -> str:
-    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
-
-
-def _machine(origin: Mapping[str, Any]) -> str:
-    if (machine := origin["machine"]) is None:
-        return "an unrecorded machine"
-    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
 
 
 def _versions(origin: Mapping[str, Any]) -> str:

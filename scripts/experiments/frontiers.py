@@ -1,0 +1,96 @@
+"""The figures of the page: accuracy against a cost, for each number of points, with the frontier."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from PIL import Image
+from saved import Saved, SavedRow
+from tabulate import tabulate
+
+from pointset.viz.charts import label_axes, make_panels, with_legend
+from pointset.viz.frontier import Dot, draw_frontier, frontier, name_frontier, pair_legend, pair_styles
+
+SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
+"""The panels of a figure, and the sizes of set that each shows."""
+DATA = "modelnet40_ply_hdf5_1024"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One cost of the rows."""
+
+    title: str
+    axis: str
+    cost: Callable[[SavedRow], float]
+
+    def dots(self, found: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
+        """The rows of these sizes, one dot each."""
+        rows = [row for row in all_rows(found) if row.points in sizes]
+        labels = Counter(row.label for row in rows)
+        styles = pair_styles([row.parts for row in all_rows(found)])
+        return [
+            Dot(
+                row.label if labels[row.label] == 1 else f"{row.label} ({row.experiment})",
+                self.cost(row),
+                *(100 * share for share in (row.mean, row.low, row.high)),
+                styles[row.parts],
+            )
+            for row in rows
+        ]
+
+    def digest(self, found: Mapping[str, Saved]) -> str:
+        """Of everything that the figure shows."""
+        shown = {title: [asdict(dot) for dot in self.dots(found, sizes)] for title, sizes in SIZES.items()}
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+FIGURES = {
+    "figures/multiply-adds.png": Figure(
+        "Accuracy against multiply-adds", "M multiply-adds of a set", lambda row: row.multiply_adds / 1e6
+    ),
+    "figures/training-seconds.png": Figure(
+        "Accuracy against training time", "training seconds on one core", lambda row: row.seconds
+    ),
+}
+
+
+def all_rows(found: Mapping[str, Saved]) -> list[SavedRow]:
+    """The rows on ModelNet40 of all saved results."""
+    return [row for one in found.values() if one.about["data"] == DATA for row in one.rows]
+
+
+def draw(name: str, found: Mapping[str, Saved], file: Path) -> None:
+    """Write a figure as PNG; what it shows stands in it as a digest."""
+    figure = FIGURES[name]
+    panels = {title: dots for title, sizes in SIZES.items() if (dots := figure.dots(found, sizes))}
+    picture, axes = make_panels(len(panels), 1, 3.6)
+    for one, (title, dots) in zip(axes, panels.items(), strict=True):
+        draw_frontier(one, dots)
+        one.set_title(title, fontsize=9, loc="left")
+        label_axes(one, figure.axis, "accuracy %")
+    with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(found)])))
+    for one, dots in zip(axes, panels.values(), strict=True):
+        name_frontier(one, dots)
+    picture.savefig(file, format="png", dpi=160, metadata={"Description": figure.digest(found)})
+
+
+def written_digest(file: Path) -> str:
+    """What a figure says that it shows; empty if it is not there."""
+    if not file.exists():
+        return ""
+    with Image.open(file) as picture:
+        return picture.info.get("Description", "")
+
+
+def front_table(figure: Figure, found: Mapping[str, Saved]) -> Iterator[str]:
+    """The rows of each frontier, cheapest first."""
+    for title, sizes in SIZES.items():
+        front = frontier(figure.dots(found, sizes))
+        lines = [(dot.name, f"{dot.cost:,.1f}", f"{dot.mean:.1f}") for dot in front]
+        align = ("left", "right", "right")
+        yield f"At {title} no other row is as accurate for as little as these:"
+        yield tabulate(lines, ("model", figure.axis, "accuracy %"), "pipe", colalign=align, disable_numparse=True)

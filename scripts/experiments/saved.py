@@ -1,0 +1,166 @@
+"""Saved results of comparisons: what of a comparison's folder is kept in results/, and read again for the page.
+
+results/NAME has table.md and results.csv as the comparison wrote them, robustness.csv where there is one, and
+about.json: where they come from, and for each row what the page needs.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pointset.comparison.results import commit_of, machine_of
+from pointset.errors import PointsetError
+from pointset.runs.atomic import write_json
+
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results"
+PRIVATE = ("--out", "--workers")
+"""Options of a command that change no result."""
+KEPT = ("table.md", "results.csv", "robustness.csv")
+
+
+@dataclass(frozen=True)
+class SavedRow:
+    """One row of a saved comparison of classifiers."""
+
+    experiment: str
+    label: str
+    name: str
+    """The zoo's."""
+    points: int
+    seeds: int
+    mean: float
+    """Of the accuracy over seeds, 0 to 1."""
+    deviation: float | None
+    low: float
+    """Where the 95 % interval begins; the mean of a single seed."""
+    high: float
+    parameters: int
+    multiply_adds: int
+    latency_ms: float
+    step_memory_mb: float
+    seconds: float
+    level: tuple[str, ...]
+    """Labels of the rows of this size that cannot be told apart from it."""
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """Encoder and pooling; a whole model has no pooling."""
+        encoder, _, pooling = self.name.partition("-")
+        return encoder, pooling
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The saved results of one comparison."""
+
+    name: str
+    folder: Path
+    about: Mapping[str, Any]
+
+    @property
+    def rows(self) -> list[SavedRow]:
+        """Its rows, in their order; none of a task other than classification."""
+        given = ({**row, "level": tuple(row["level"])} for row in self.about["rows"])
+        return [SavedRow(experiment=self.name, **row) for row in given]
+
+    @property
+    def table(self) -> str:
+        """Its table, as Markdown."""
+        return (self.folder / "table.md").read_text(encoding="utf-8").strip()
+
+
+def read_all(results: Path = RESULTS) -> dict[str, Saved]:
+    """All saved results, by name."""
+    found = {}
+    for file in sorted(results.glob("*/about.json")):
+        about = json.loads(file.read_text(encoding="utf-8"))
+        found[file.parent.name] = Saved(file.parent.name, file.parent, about)
+    return found
+
+
+def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS) -> Path:
+    """Keep what the page needs of a comparison's folder in results/NAME, and return that folder.
+
+    Raises:
+        PointsetError: there is no finished comparison in the folder, or it has runs that failed.
+    """
+    file = comparison / "results.json"
+    if not file.exists():
+        raise PointsetError(f"{comparison} has no results.json: give the folder of a finished comparison")
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if failed := found["failures"]:
+        raise PointsetError(
+            f"{comparison} has {len(failed)} runs that failed, {failed[0]['model']} first: start its command again"
+        )
+    kept = results / name
+    kept.mkdir(parents=True, exist_ok=True)
+    for one in KEPT:
+        (kept / one).unlink(missing_ok=True)
+        if (comparison / one).exists():
+            shutil.copyfile(comparison / one, kept / one)
+    date = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
+    write_json(kept / "about.json", {**about(found), "date": date, "notes": list(notes)})
+    return kept
+
+
+def about(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the results of a results.json come from, and its rows."""
+    configuration = found["configuration"]
+    names = {model["label"]: model["name"] for model in configuration["models"]}
+    classifies = configuration["task"] == "classification"
+    return {
+        "title": configuration["title"],
+        "data": Path(configuration.get("data", "")).name,
+        "command": repeated(found["command"]),
+        "commit": "; ".join(dict.fromkeys(map(commit_of, found["origins"]))),
+        "machine": "; ".join(dict.fromkeys(map(machine_of, found["origins"]))),
+        "threads": configuration["threads"],
+        "rows": [_row(row, names[row["model"]], found["pairs"]) for row in found["rows"]] if classifies else [],
+    }
+
+
+def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[str, Any]:
+    accuracy, label = row["metrics"]["accuracy"], row["model"]
+    interval = accuracy["interval"] or {"low": accuracy["mean"], "high": accuracy["mean"]}
+    level = [
+        pair["second"] if pair["first"] == label else pair["first"]
+        for pair in pairs.get(str(row["points"]), ())
+        if label in (pair["first"], pair["second"]) and not pair["distinguishable"]
+    ]
+    return {
+        "label": label,
+        "name": name,
+        "points": row["points"],
+        "seeds": row["seeds"],
+        "mean": accuracy["mean"],
+        "deviation": accuracy["deviation"],
+        "low": interval["low"],
+        "high": interval["high"],
+        "parameters": row["parameters"],
+        **row["cost"],
+        "seconds": round(row["seconds"], 1),
+        "level": level,
+    }
+
+
+def repeated(command: str) -> str:
+    """A command as others can repeat it: without the place of its output, and with a data folder of their own."""
+    words, kept = shlex.split(command), []
+    for before, word in zip(["", *words], words, strict=False):
+        if before in PRIVATE or word.partition("=")[0] in PRIVATE:
+            continue
+        if before == "--data" and os.sep in word:
+            word = f"path/to/{re.sub(r'_1024$', '', Path(word).name)}"
+        if word.endswith(".toml"):
+            inside = [*FOLDER.rglob(Path(word).name)]
+            word = inside[0].relative_to(FOLDER.parent.parent).as_posix() if inside else Path(word).name
+        kept.append(word)
+    return shlex.join(kept)

@@ -1,0 +1,174 @@
+"""The sections of the page, and the tables that are not a comparison's own."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from saved import Saved, SavedRow
+from tabulate import tabulate
+
+from pointset.evaluation.robustness import Robustness
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, and the experiments under it."""
+
+    title: str
+    names: tuple[str, ...] = ()
+    """Of files scripts/experiments/NAME.toml, and of folders in results/."""
+    text: str = ""
+    grid: bool = False
+    """Poolings in lines and encoders in columns, in place of one row after the other."""
+    figures: bool = False
+    robust: bool = False
+    numbered: bool = True
+
+
+SECTIONS = (
+    Section("Encoder x pooling at 100 points", ("encoder_pooling_100",), grid=True),
+    Section(
+        "The frontier",
+        ("frontier",),
+        "For each budget the best model that was found. The figures have the rows of all tables on ModelNet40; bars "
+        "are 95 % intervals over seeds.",
+        figures=True,
+    ),
+    Section("The most accurate", ("accurate_100", "accurate_1000")),
+    Section(
+        "Minutes",
+        ("minutes_100", "minutes_1000"),
+        "The shortest recipes of one CPU core, timed from the start of the process to the last test set.",
+    ),
+    Section(
+        "Robustness",
+        text="The corruptions of ModelNet40-C that need no renderer, and points left out at random or in patches, five "
+        "severities each, and fewer points at test time. mCE: mean corruption error relative to the first row of the "
+        "table, below 100 is more robust than it. Mean over the seeds that were tested so.",
+        robust=True,
+    ),
+    Section(
+        "Earlier results",
+        (
+            "modern",
+            "modern_1000",
+            "set_transformer_table4_100",
+            "attention_weights",
+            "pooling",
+            "max_regression",
+            "max_regression_decay",
+            "clustering_short",
+        ),
+        numbered=False,
+    ),
+)
+
+
+def grid(one: Saved) -> Iterator[str]:
+    """Accuracies with a line for each pooling and a column for each encoder, what they cost, and who is level."""
+    rows = one.rows
+    encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*(row.parts for row in rows), strict=True))
+    at = {row.parts: row for row in rows}
+    best = {encoder: max((r for r in rows if r.parts[0] == encoder), key=lambda r: r.mean) for encoder in encoders}
+    lines = [
+        [f"-{pooling}", *(_cell(at.get((encoder, pooling)), best[encoder]) for encoder in encoders)]
+        for pooling in poolings
+    ]
+    yield _table(lines, ["accuracy %", *(f"{encoder}-" for encoder in encoders)])
+    yield (
+        "Bold: the best of its column. =: not distinguishable from the best of its column (paired over seeds and test "
+        "shapes, Holm's correction over all pairs of the table)."
+    )
+    over_all = max(rows, key=lambda row: row.mean)
+    level = ", ".join(over_all.level) or "none"
+    yield f"Best of all: {over_all.label}, {100 * over_all.mean:.1f} %. Not distinguishable from it: {level}."
+    costs = [[f"-{p}", *(_cost(at.get((e, p))) for e in encoders)] for p in poolings]
+    yield _table(costs, ["M mult-adds / train s / ms a set", *(f"{encoder}-" for encoder in encoders)])
+    yield one.table.rpartition("\n\n")[2]
+
+
+def _cell(row: SavedRow | None, best: SavedRow) -> str:
+    if row is None:
+        return ""
+    text = f"{100 * row.mean:.1f}" + (f" ± {100 * row.deviation:.1f}" if row.deviation is not None else "")
+    if row is best:
+        return f"**{text}**"
+    return f"{text} =" if best.label in row.level else text
+
+
+def _cost(row: SavedRow | None) -> str:
+    if row is None:
+        return ""
+    return f"{row.multiply_adds / 1e6:.1f} / {row.seconds:,.0f} / {row.latency_ms:.1f}"
+
+
+def robustness(found: Mapping[str, Saved]) -> Iterator[str]:
+    """A table for each saved result that was tested on changed sets."""
+    tested = [one for one in found.values() if (one.folder / "robustness.csv").exists()]
+    for one in tested:
+        yield f"### {one.about['title']} (`{one.name}`)"
+        yield _robustness_table(one)
+        yield f"Every error: [`robustness.csv`](results/{one.name}/robustness.csv)."
+    for name in ("frontier",):
+        if name not in [one.name for one in tested]:
+            yield f"### {name}\n\nOpen: `{name}.toml` with `robustness_seeds`, see above."
+
+
+def _robustness_table(one: Saved) -> str:
+    with (one.folder / "robustness.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    runs: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
+    for line in lines:
+        runs.setdefault((line["model"], line["points"]), {}).setdefault(line["seed"], []).append(line)
+    sizes = sorted({int(line["level"]) for line in lines if line["test"] == "points"})
+    first = {seed: _robustness(own) for seed, own in next(iter(runs.values())).items()}
+    several = len({points for _, points in runs}) > 1
+    table = [
+        [f"{model}, {int(points):,} points" if several else model, *_robust_cells(by_seed, first, sizes)]
+        for (model, points), by_seed in runs.items()
+    ]
+    heads = ["model", "clean error %", "mean error %", "mCE %", *(f"accuracy % at {size}" for size in sizes), "seeds"]
+    return _table(table, heads)
+
+
+def _robust_cells(
+    by_seed: Mapping[str, list[dict[str, str]]], first: Mapping[str, Robustness], sizes: list[int]
+) -> list[str]:
+    read = {seed: _robustness(own) for seed, own in by_seed.items()}
+    relative = [one.mean_corruption_error(first[seed]) for seed, one in read.items() if seed in first]
+    shares = [fmean(one.clean_error for one in read.values()), fmean(one.mean_error for one in read.values())]
+    return [
+        *map(_percent, shares),
+        _percent(fmean(relative)) if relative else "",
+        *(_mean_accuracy(by_seed, size) for size in sizes),
+        str(len(read)),
+    ]
+
+
+def _robustness(lines: list[dict[str, str]]) -> Robustness:
+    errors: dict[str, dict[int, float]] = {}
+    for line in lines:
+        if line["test"] not in ("clean", "points"):
+            errors.setdefault(line["test"], {})[int(line["level"])] = float(line["error"])
+    clean = next(float(line["error"]) for line in lines if line["test"] == "clean")
+    return Robustness(clean, errors, seed=0)
+
+
+def _mean_accuracy(by_seed: Mapping[str, list[dict[str, str]]], size: int) -> str:
+    errors = [
+        float(line["error"])
+        for own in by_seed.values()
+        for line in own
+        if (line["test"], line["level"]) == ("points", str(size))
+    ]
+    return _percent(1 - fmean(errors)) if errors else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _table(lines: list[list[str]], heads: list[str]) -> str:
+    align = ["left", *["right"] * (len(heads) - 1)]
+    return tabulate(lines, heads, "pipe", colalign=align, disable_numparse=True)
