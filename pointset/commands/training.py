@@ -93,17 +93,19 @@ def evaluate(
     *,
     data: str | None = None,
     split: str = "test",
+    points: int | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     calibrate: bool = False,
     objective: Literal["log-loss", "ece"] = "log-loss",
     as_json: Json = False,
 ) -> None:
-    """Test a trained model on sets made like those it was trained on.
+    """Test a trained model on sets made like those of its run.
 
     Args:
         run: the folder that `pointset train` wrote.
         data: a card's name or a folder; the data set of the run when not given.
         split: "test" or "train".
+        points: of each set; those of the run when not given, whatever it was trained on.
         on_error: "skip" to do without shapes that cannot be used; as in training when not given.
         calibrate: also fit a temperature on the run's validation split; it changes probabilities, not the accuracy.
         objective: what --calibrate makes smallest, the log loss or the expected calibration error.
@@ -115,7 +117,7 @@ def evaluate(
     from pointset.training.devices import find_device
 
     network, description = load_run(run)
-    sets = load_like(description["data"], split, data, on_error)
+    sets = load_like(description["data"], split, data, on_error, points)
     evaluation = evaluate_model(network.to(find_device("auto")), sets)
     result = evaluation.summary()
     if left_out := sets.describe().get("left_out"):

@@ -24,7 +24,11 @@ from pointset.errors import REPEATED, PointsetError, one_line
 
 
 def load_like(
-    description: dict[str, Any], split: str, data: str | Path | None = None, on_error: OnError | None = None
+    description: dict[str, Any],
+    split: str,
+    data: str | Path | None = None,
+    on_error: OnError | None = None,
+    points: int | None = None,
 ) -> PointSets:
     """Another split, or another data set, made into sets like those that `PointSets.describe` tells of.
 
@@ -33,6 +37,7 @@ def load_like(
         split: "train" or "test".
         data: a card's name or a folder; the description's when None.
         on_error: see `DataOptions`; None takes "skip" where the description lacks shapes already, else "raise".
+        points: per set; those of the description when None.
 
     Raises:
         PointsetError: the data is not there, or its classes are not those of the description.
@@ -40,10 +45,12 @@ def load_like(
     options = DataOptions.of(description)
     if on_error is not None:
         options = dataclasses.replace(options, on_error=on_error)
+    if points is not None:
+        options = dataclasses.replace(options, points=points)
     try:
         sets = load_split(data or description["source"], split, options)
     except PointsetError as error:
-        if data is None and not isinstance(error, UnreadableShapesError):
+        if data is None and points is None and not isinstance(error, UnreadableShapesError):
             raise PointsetError(f"{error}; if the data of the run has moved, say where it is with --data") from error
         raise
     if sets.classes != description["classes"]:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import pointset
 from pointset.cli import main
 from pointset.zoo.names import list_models
 
@@ -206,6 +207,15 @@ def test_a_run_is_not_evaluated_on_other_classes(trained, capsys):
     assert "has other classes than the model was trained on (rod, stick)" in fail(capsys, "evaluate", run)
     (data / "shape_names.txt").write_text("box\nball\nrod\n")
     assert "(their order)" in fail(capsys, "evaluate", run, "--data", str(data))
+
+
+def test_a_run_is_evaluated_on_sets_of_another_size(trained, capsys):
+    data, run = trained
+    found = json.loads(succeed(capsys, "evaluate", run, "--points", "64", "--json"))
+    sets = pointset.load_dataset(data, "test", 64)
+    assert found["loss"] == pytest.approx(pointset.evaluate(pointset.load_run(run)[0], sets).loss, rel=1e-6)
+    assert found["loss"] != json.loads(succeed(capsys, "evaluate", run, "--json"))["loss"]
+    assert "points=65 is more than the 64 that data holds" in fail(capsys, "evaluate", run, "--points", "65")
 
 
 def test_data_that_has_moved_is_given_again(trained, capsys):
