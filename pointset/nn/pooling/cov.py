@@ -57,8 +57,9 @@ class CovariancePool(WholePool):
 
     def of_covariance(self, C: Float[Tensor, "B r r"]) -> Float[Tensor, "B 1 e"]:
         """The upper triangle of the root of C; zeros, with slopes, for C = 0."""
-        trace = C.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None] + 1e-12
         eye = torch.eye(C.shape[1], dtype=C.dtype, device=C.device)
+        # Not `+ 1e-12`: what writes ONNX takes that for 0, and leaves it out.
+        trace = C.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None].clamp(min=1e-12)
         Y, Z = C / trace, eye.expand_as(C)
         for _ in range(self.steps):
             T = 1.5 * eye - 0.5 * (Z @ Y)
