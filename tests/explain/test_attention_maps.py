@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from covering import covering_models
 from torch import nn
 
 import pointset
@@ -12,7 +13,7 @@ from pointset.nn.attention import Multihead
 from pointset.nn.blocks import MAB, SAB
 from pointset.zoo.names import parse_name
 
-ATTENDING = [name for name in pointset.list_models() if any(choice.part.maps for choice in parse_name(name))]
+ATTENDING = [name for name in covering_models() if any(choice.part.maps for choice in parse_name(name))]
 ATTENDING += ["sab-pma2", "isab3-pma4", "rff-max+pma+pma2"]
 HEADS, INDUCING, N = 2, 5, 11
 

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from covering import covering_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pointset import create_model, list_models
+from pointset import create_model
 from pointset.data.ragged import pad_sets
 from pointset.nn.fast import packing
 from pointset.nn.fast.packing import Packed, lengths_of, sort_sets
@@ -18,7 +19,7 @@ LENGTHS = (5, 0, 7, 23, 7, 1, 0)
 CLASSES = 4
 ATTENDING = ("isab3-pma", "sab-pma2")
 OTHERS = (
-    *list_models(),
+    *covering_models(),
     "isab3-max+pma2",
     "rff-mean+aggr.softmax",
     "rff-aggr.quantile",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from covering import covering_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ POINTS = 1037
 CLOUD = torch.randn(POINTS, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 CLASSES = 7
 
-NAMES = [*pointset.list_models(), "isab5-pma3", "rffp-pma3", "isab5-max+pma3", "rff-max+aggr.softmax"]
+NAMES = [*covering_models(), "isab5-pma3", "rffp-pma3", "isab5-max+pma3", "rff-max+aggr.softmax"]
 OPTIONS = [
     {},
     {"form": "paper"},
