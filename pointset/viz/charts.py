@@ -17,6 +17,10 @@ from pointset.viz.sheet import FAINT, INK, Picture
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
+ACROSS = 5
+"""Names in a line of a legend."""
+LINE = 0.16
+"""Inches of such a line."""
 WIDTH = 7.2
 """Inches: as wide as the page's text."""
 
@@ -66,5 +70,7 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
     """The figure with a legend under it: a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
     names = [plain(name) for name in styles]
-    figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize=7.5, frameon=False)
+    lines = -(-len(names) // ACROSS)
+    figure.set_figheight(figure.get_figheight() + LINE * max(0, lines - 2))  # `make_panels` has room for two
+    figure.legend(handles, names, loc="outside lower center", ncols=ACROSS, fontsize=7.5, frameon=False)
     return figure

@@ -165,5 +165,6 @@ def pair_legend(styles: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str
     markers = {
         second: {"color": FAINT, "marker": style["marker"], "ls": "", "markersize": 4}
         for (_, second), style in styles.items()
+        if second  # a whole model has none
     }
     return {**{f"{name}-": style for name, style in colors.items()}, **{f"-{n}": s for n, s in markers.items()}}

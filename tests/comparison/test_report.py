@@ -415,3 +415,25 @@ def test_errors_on_changed_sets_are_a_table_of_their_own(reported):
     assert {size: 1.0 - own.pop(("points", int(size))) for size in kept["by_size"]} == pytest.approx(kept["by_size"])
     assert own == {(name, int(level)): error for name, by in kept["errors"].items() for level, error in by.items()}
     assert {row["seed"] for row in rows} == {"0"}, "seed 3 was not asked for"
+
+
+def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(evidence):
+    base, poolings = evidence.rows["rff-max"], ["max", "mean", "sum", "pma", "pma2", "gem"]
+    names = [f"{encoder}-{pooling}" for encoder in ("rff", "isab4") for pooling in poolings]
+    experiment = replace(evidence.comparison.experiment, models=tuple(map(Entry, names)), published={})
+    many = Evidence(replace(evidence.comparison, experiment=experiment), 24)
+    many.rows = {
+        name: replace(base, model=name, cost=replace(base.cost, multiply_adds=10**6 * (i + 1)), seconds=60.0 + i)
+        for i, name in enumerate(names)
+    }
+    figure = charts.pareto(many)
+    styles = {name: charts.style(many, name) for name in names}
+    assert len({(one["color"], one["marker"]) for one in styles.values()}) == len(names)
+    assert styles["rff-gem"]["color"] == styles["rff-max"]["color"] != styles["isab4-max"]["color"]
+    assert styles["rff-gem"]["marker"] == styles["isab4-gem"]["marker"]
+    (shown,) = figure.legends
+    named = [text.get_text() for text in shown.get_texts()]
+    assert named == ["rff-", "isab4-", *(f"-{pooling}" for pooling in poolings)]
+    for axes in axes_of(figure):
+        drawn = {bar.lines[0].get_color() for bar in axes.containers}
+        assert drawn == {styles["rff-max"]["color"], styles["isab4-max"]["color"]}

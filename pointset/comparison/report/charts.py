@@ -26,13 +26,22 @@ START = 0.2
 
 
 def style(evidence: Evidence, label: str) -> dict[str, Any]:
-    """How a row is drawn on every chart of the report."""
-    return line_style(evidence.comparison.experiment.labels.index(label))
+    """How a row is drawn on every chart of the report; many rows share colours by encoder and markers by pooling."""
+    if not _are_many(evidence):
+        return line_style(evidence.comparison.experiment.labels.index(label))
+    return {"markersize": 4, **pair_styles([*evidence.parts.values()])[evidence.parts[label]]}
+
+
+def _are_many(evidence: Evidence) -> bool:
+    return len(evidence.comparison.experiment.labels) > len(COLORS)
 
 
 def legend(figure: Figure, evidence: Evidence, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:
     """The figure with a legend of these rows under it, and of what else is on it."""
-    return with_legend(figure, {**{label: style(evidence, label) for label in labels}, **(more or {})})
+    styles = {label: style(evidence, label) for label in labels}
+    if _are_many(evidence):
+        styles = pair_legend({evidence.parts[label]: one for label, one in styles.items()})
+    return with_legend(figure, {**styles, **(more or {})})
 
 
 def learning_curves(
@@ -120,34 +129,21 @@ def pareto(evidence: Evidence) -> Figure | None:
     rows = [row for row in evidence.rows.values() if row.cost]
     if len(rows) < 2:
         return None
-    styles, entries = _styles(evidence, [row.model for row in rows])
-    figure, panels = make_panels(2, 1 if len(rows) > len(COLORS) else 2, 3.2)
+    figure, panels = make_panels(2, 1 if _are_many(evidence) else 2, 3.2)
     costs: tuple[tuple[str, list[float]], ...] = (
         (MULTIPLY_ADDS, [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
         (SECONDS, [row.seconds for row in rows]),
     )
     drawn = []
     for axes, (label, cost) in zip(panels, costs, strict=True):
-        dots = [_dot(row, metric, x, styles[row.model]) for row, x in zip(rows, cost, strict=True)]
+        dots = [_dot(row, metric, x, style(evidence, row.model)) for row, x in zip(rows, cost, strict=True)]
         draw_frontier(axes, dots, metric.higher_is_better)
         label_axes(axes, label, metric.title)
         drawn.append((axes, dots))
-    with_legend(figure, entries)
+    legend(figure, evidence, [row.model for row in rows])
     for axes, dots in drawn:
         name_frontier(axes, dots, metric.higher_is_better)
     return figure
-
-
-def _styles(evidence: Evidence, labels: Sequence[str]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Styles of rows and what a legend says of them: a style for each, or of many one for each encoder and pooling."""
-    if len(labels) <= len(COLORS):
-        styles = {label: style(evidence, label) for label in labels}
-        return styles, styles
-    experiment = evidence.comparison.experiment
-    names = [experiment.task.zoo_name(experiment.entry(label).name) for label in labels]
-    parts = [(name.partition("-")[0], name.partition("-")[2]) for name in names]
-    pairs = pair_styles(parts)
-    return {label: pairs[part] for label, part in zip(labels, parts, strict=True)}, pair_legend(pairs)
 
 
 def _dot(row: Row, metric: Metric, cost: float, style: Mapping[str, Any]) -> Dot:

@@ -1,6 +1,7 @@
 """The run folders of one size of a comparison, read when a section needs them."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 
@@ -28,6 +29,13 @@ class Evidence:
     def metric(self) -> Metric:
         """The one that ranks the rows."""
         return self.comparison.experiment.task.measured[0]
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[str, str]]:
+        """Encoder and pooling of every row of the experiment, by label; a whole model has no pooling."""
+        experiment = self.comparison.experiment
+        names = {entry.label: experiment.task.zoo_name(entry.name).partition("-") for entry in experiment.models}
+        return {label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()}
 
     def runs(self, label: str) -> list[Finished]:
         """Of one row, in the order of the seeds."""
