@@ -116,8 +116,7 @@ def fit_objective(
             lambda: None if folder is None else _enter(folder, description(processes.world), held)
         )
         if finished is None:
-            with kept_memory() if processes.device.type == "cpu" else nullcontext():
-                return training.run(progress)
+            return training.run(progress)
         load_weights(model, finished[0], f"the run in {run}")
         return _fitted(model, finished[1], recipe)
 
@@ -190,7 +189,9 @@ class Training:
             disable=None if progress and self.processes.is_main else True,  # None: only where the output is a terminal
         ) as bar:
             while len(self.history) * self.steps_per_epoch < self.steps and not self._stalled():
-                self._epoch(len(self.history), bar)
+                # Not around all epochs: sets of random sizes leave holes of many sizes in what is kept.
+                with kept_memory() if self.device.type == "cpu" else nullcontext():
+                    self._epoch(len(self.history), bar)
         if self.best is not None or self.average is not None:
             self.model.load_state_dict(self.best or self.kept.state_dict())
         self.processes.from_main(self._finish)
