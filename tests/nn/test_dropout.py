@@ -8,10 +8,12 @@ import torch
 from pointset.nn.dropout import Dropout, random_words
 
 
+@pytest.mark.parametrize("mixed", [False, True], ids=["tile by tile", "whole, as in mixed precision"])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.83])
-def test_it_drops_the_share_and_keeps_the_mean(rate):
+def test_it_drops_the_share_and_keeps_the_mean(rate, mixed):
     torch.manual_seed(0)
-    kept = Dropout(rate)(torch.ones(7, 101, 503))
+    with torch.autocast("cpu", enabled=mixed):
+        kept = Dropout(rate)(torch.ones(7, 101, 503))
     count = kept.numel()
     assert abs((kept == 0).float().mean() - rate) < 5 * math.sqrt(rate * (1 - rate) / count) + 2**-16
     assert kept[kept > 0].unique() == pytest.approx(1 / (1 - rate), rel=1e-4)
