@@ -7,7 +7,7 @@ from pathlib import Path
 import page
 import pytest
 from frontiers import FIGURES, written_digest
-from saved import FOLDER, KEPT, read_all, repeated
+from saved import FOLDER, KEPT, read_all, repeated, short
 from sections import SECTIONS, grid
 
 from pointset.runs.atomic import write_json
@@ -111,3 +111,7 @@ def test_a_grid_has_encoders_beside_each_other():
     assert "19.8 / 430 / 0.4" in costs
     assert "3 seeds" in caption
     assert "Holm" in legend
+
+
+def test_costs_below_one_keep_two_digits():
+    assert [short(cost) for cost in (0.0637, 0.5, 10.04, 1234.56)] == ["0.064", "0.5", "10.0", "1,234.6"]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from PIL import Image
-from saved import Saved, SavedRow
+from saved import Saved, SavedRow, short
 from tabulate import tabulate
 
 from pointset.viz.charts import label_axes, make_panels, with_legend
@@ -90,7 +90,7 @@ def front_table(figure: Figure, found: Mapping[str, Saved]) -> Iterator[str]:
     """The rows of each frontier, cheapest first."""
     for title, sizes in SIZES.items():
         front = frontier(figure.dots(found, sizes))
-        lines = [(dot.name, f"{dot.cost:,.1f}", f"{dot.mean:.1f}") for dot in front]
+        lines = [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]
         align = ("left", "right", "right")
         yield f"At {title} no other row is as accurate for as little as these:"
         yield tabulate(lines, ("model", figure.axis, "accuracy %"), "pipe", colalign=align, disable_numparse=True)

@@ -151,6 +151,11 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
     }
 
 
+def short(cost: float) -> str:
+    """A number with one digit behind the point; below 1, with two significant ones."""
+    return f"{cost:,.1f}" if cost >= 1 else f"{cost:.2g}"
+
+
 def repeated(command: str) -> str:
     """A command as others can repeat it: without the place of its output, and with a data folder of their own."""
     words, kept = shlex.split(command), []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from saved import Saved, SavedRow
+from saved import Saved, SavedRow, short
 from tabulate import tabulate
 
 from pointset.evaluation.robustness import Robustness
@@ -101,7 +101,7 @@ def _cell(row: SavedRow | None, best: SavedRow) -> str:
 def _cost(row: SavedRow | None) -> str:
     if row is None:
         return ""
-    return f"{row.multiply_adds / 1e6:.1f} / {row.seconds:,.0f} / {row.latency_ms:.1f}"
+    return f"{short(row.multiply_adds / 1e6)} / {row.seconds:,.0f} / {row.latency_ms:.1f}"
 
 
 def robustness(found: Mapping[str, Saved]) -> Iterator[str]:
