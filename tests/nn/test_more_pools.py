@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pointset.nn.fast import matching
 from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.nn.pooling.cov import CovariancePool
 from pointset.nn.pooling.gem import GeneralisedMeanPool
@@ -116,17 +115,3 @@ def test_repset_sums_the_best_matches():
         ]
         assert pooled(pool, X) == pytest.approx(expected)
     assert float(ApproxRepSetPool(5, 64).elements.detach().abs().max()) <= 1.0
-
-
-def test_repset_keeps_one_byte_of_each_maximum_and_derives_as_if_it_kept_all(monkeypatch):
-    X, U = torch.randn(2, 5, DIM).double(), torch.randn(3, 6, DIM).double()
-    rows, elements = X.flatten(0, 1).requires_grad_(), U.requires_grad_()
-    assert torch.autograd.gradcheck(matching.best_products, (rows, elements))
-    assert torch.autograd.gradgradcheck(matching.best_products, (rows, elements))
-    found = matching.best_products(rows, elements)
-    gradients = torch.autograd.grad(found.square().sum(), (rows, elements))
-    monkeypatch.setattr(matching, "is_watched", lambda: True)
-    plain = matching.best_products(rows, elements)
-    torch.testing.assert_close(found, plain)
-    torch.testing.assert_close(gradients, torch.autograd.grad(plain.square().sum(), (rows, elements)))
-    assert (found == 0).any()

@@ -4,7 +4,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.fast.matching import best_products
 from pointset.nn.masks import masked_sum
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
@@ -31,7 +30,9 @@ class ApproxRepSetPool(WholePool):
 
     def matches(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
         """The best match of each row in each hidden set."""
-        return best_products(Z.flatten(0, 1), self.elements.to(Z.dtype)).unflatten(0, Z.shape[:2])
+        # Element by element, so that the maximum goes over the first axis.
+        products = Z.flatten(0, 1).expand(len(self.elements), -1, -1) @ self.elements.to(Z.dtype).transpose(1, 2)
+        return products.amax(dim=0).relu().unflatten(0, Z.shape[:2])
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
         """The sum of the matches."""
