@@ -19,10 +19,10 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     Heads are averaged, and half of each row passes through the residual: A' = 0.5 I + 0.5 A, with A = writes reads for
     an ISAB and A itself for a SAB. The pooled row is multiplied through from the last block to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the real share of the residual, and the rows of early layers
-    that a model with `outputs="all"` pools beside the last. It shows where attention
-    could have taken a pooled vector's content from, not what the prediction depends on: see
-    `pointset.explain.occlusion`.
+    Rollout ignores values, feed-forward layers, norms, the real share of the residual, coordinates that enter later
+    layers, the rows of early layers that a model with `outputs="all"` pools beside the last, and what the other
+    poolings of a join such as max+pma take. It shows where attention could have taken a pooled vector's content from,
+    not what the prediction depends on: see `pointset.explain.occlusion`.
 
     Args:
         maps: all maps of a model on one cloud, in order, as `attention_maps` gives them.
