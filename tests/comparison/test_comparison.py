@@ -172,7 +172,7 @@ def test_a_recipe_that_no_run_can_follow_leaves_the_folder_free(change, words, c
         ({"workers": -5}, "got -5"),
         ({"threads": 0}, "threads must be .* from 1 to .*got 0"),
         ({"backend": "slurm"}, "backend must be one of loky, dask, ray, got 'slurm'"),
-        ({"scheduler": "tcp://host:1"}, "scheduler=tcp://host:1 is a cluster's address: name its backend"),
+        ({"scheduler": "tcp://host:1"}, "scheduler='tcp://host:1' is a cluster's address: name its backend"),
     ],
 )
 def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path):

@@ -46,7 +46,10 @@ def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         begun.append(subprocess.Popen([*START, *arguments], env=env, start_new_session=True, **options))
         return begun[-1]
 
+    # A shell has its background jobs ignore Ctrl-C, and what they start inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield start
+    signal.signal(signal.SIGINT, before)
     for process in begun:
         if session(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
