@@ -1,4 +1,4 @@
-"""Attentive statistics pooling (Okabe, Koshinaka and Shinoda, arXiv 1803.10963, eq. 3 to 6)."""
+"""Attentive statistics pooling (Okabe, Koshinaka and Shinoda, arXiv 1803.10963)."""
 
 from collections.abc import Callable
 

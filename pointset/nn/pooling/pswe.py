@@ -1,4 +1,4 @@
-"""Pooling by sliced-Wasserstein embedding (Naderializadeh et al., NeurIPS 2021, section 3).
+"""Pooling by sliced-Wasserstein embedding (Naderializadeh et al., NeurIPS 2021).
 
 Its authors call the pooling PSWE; Kothapalli et al. (arXiv 2306.05553) call the same LPSWE, with L for learned, and one
 whose reference and slices stay as they are FPSWE.

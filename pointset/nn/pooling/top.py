@@ -1,4 +1,4 @@
-"""Pooling by the mean of the k largest values (Durand, Thome and Cord, WELDON, CVPR 2016, section 3)."""
+"""Pooling by the mean of the k largest values (Durand, Thome and Cord, WELDON, CVPR 2016)."""
 
 import torch
 import torch.nn.functional as F
