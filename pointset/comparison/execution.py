@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 
 from pointset.comparison.runs import Failure, Finished, Run
 from pointset.errors import REPEATED, PointsetError, escaped, one_line
+from pointset.runs import digests
 from pointset.runs.threads import torch_threads
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
@@ -19,7 +20,7 @@ def run_one(run: Run) -> Finished | Failure:
     """Do a run, or read its result; an error becomes a `Failure`."""
     try:
         with run.locked(), torch_threads(run.threads):
-            run.failure.unlink(missing_ok=True)
+            digests.remove(run.failure)
             return run.perform()
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)

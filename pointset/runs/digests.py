@@ -62,6 +62,18 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, as_json(value))
 
 
+def remove(path: Path) -> None:
+    """Remove a file, and then its line from the list, which may be left of a kill in between.
+
+    Raises:
+        DamagedError: the list of the folder is damaged.
+    """
+    path.unlink(missing_ok=True)
+    listed = read_list(path.parent)
+    if listed.pop(path.name, None) is not None:
+        _write_list(path.parent, listed)
+
+
 def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files and their list into a new folder that is not in its place yet.
 

@@ -228,3 +228,13 @@ def test_a_folder_has_one_owner(tmp_path):
             pass
     with owned(tmp_path / "new", "in use"):
         pass
+
+
+def test_a_removed_file_is_not_listed_any_more(tmp_path):
+    for name in ("gone.txt", "kept.txt"):
+        digests.write_text(tmp_path / name, name)
+    (tmp_path / "gone.txt").unlink()  # as a kill leaves it
+    digests.remove(tmp_path / "gone.txt")
+    digests.remove(tmp_path / "never.txt")
+    assert set(digests.read_list(tmp_path)) == {"kept.txt"}
+    assert digests.read_text(tmp_path / "kept.txt", "") == "kept.txt"
