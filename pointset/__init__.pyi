@@ -1,5 +1,6 @@
 from .comparison.comparing import run_experiment as run_experiment
 from .comparison.gathering import Comparison as Comparison
+from .data.arrays import from_arrays as from_arrays
 from .data.dataset import PointSets as PointSets
 from .data.dataset import load_dataset as load_dataset
 from .data.options import DataOptions as DataOptions

@@ -1,3 +1,4 @@
+from .arrays import from_arrays as from_arrays
 from .augment import Compose as Compose
 from .augment import Jitter as Jitter
 from .augment import RotateAny as RotateAny

@@ -1,21 +1,19 @@
 """To torch-geometric and back: sets as `Data`, and any data set of `Data` with positions as sets."""
 
 import functools
-import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from pointset.data.files.clouds import CloudError, extent_fault, require_cloud
+from pointset.data.files.clouds import Cloud
 from pointset.data.files.meshes import Mesh
+from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
 from pointset.data.options import DataOptions
-from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.pool import Pool
 from pointset.data.sampling import sample_points, seed_for
-from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
-from pointset.errors import PointsetError, one_line, quoted
+from pointset.errors import PointsetError, quoted
 
 
 class GeometricSets(Dataset[Any]):
@@ -75,40 +73,24 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     if not are_meshes[0] and options.sampler != "uniform":
         raise PointsetError(f"the torch-geometric data set holds clouds: leave sampler={options.sampler!r} out")
     make = functools.partial(_sample, options=options) if are_meshes[0] else functools.partial(_cloud, normals=normals)
-    made, failures = _try_all(items, make)
-    refuse_or_leave_out(failures, len(made), options.on_error, "items", "correct them")
-    if failures:
-        left_out = f"{len(failures)} of {len(items)} items of the torch-geometric data set are left out"
-        warnings.warn(f"{left_out}: {one_line('; '.join(failures.values()), MOST_SAID)}", stacklevel=4)
-    labels = np.array([label for label, _ in made.values()], np.int64)
-    points = [found for _, (found, _) in made.values()]
-    directions: Any = [found for _, (_, found) in made.values()]
-    names, known, skipped = list(made), _classes(dataset, labels), tuple(failures)
-    if are_meshes[0]:
-        kept = np.stack(directions) if normals else None
-        return Pool(np.stack(points), names, labels, known, options.sampler, normals=kept, skipped=skipped)
-    offsets = np.cumsum([0, *(len(one) for one in points)])
-    kept = np.concatenate(directions) if normals else None
-    whole = np.concatenate(points)
-    return Pool(whole, names, labels, known, AS_RELEASED, normals=kept, skipped=skipped, offsets=offsets)
-
-
-Arrays = tuple[np.ndarray, np.ndarray | None]
-"""Points and normals of one item."""
-
-
-def _try_all(
-    items: Sequence[Any], make: Callable[[Any, int, str], Arrays]
-) -> tuple[dict[str, tuple[int, Arrays]], dict[str, str]]:
-    """Labels and arrays of the items that can be used, and why the others cannot, by name."""
-    made, failures = dict[str, tuple[int, Arrays]](), dict[str, str]()
-    for index, item in enumerate(items):
-        name = f"{index:06}"
-        try:
-            made[name] = _label(item, index), make(item, index, name)
-        except PointsetError as error:
-            failures[name] = str(error)
-    return made, failures
+    names = [f"{index:06}" for index in range(len(items))]
+    made, skipped = try_all(
+        names,
+        lambda index, name: (_label(items[index], index), make(items[index], index, name)),
+        options.on_error,
+        "items",
+        "the torch-geometric data set",
+        stacklevel=5,  # the caller of load_dataset
+    )
+    labels, clouds = [label for label, _ in made.values()], {name: cloud for name, (_, cloud) in made.items()}
+    known = _classes(dataset, max(labels) + 1)
+    if not are_meshes[0]:
+        return ragged_pool(clouds, labels, known, skipped)
+    points = np.stack([cloud.points for cloud in clouds.values()])
+    directions: Any = np.stack([cloud.normals for cloud in clouds.values()]) if normals else None  # type: ignore[misc]
+    return Pool(
+        points, list(clouds), np.array(labels, np.int64), known, options.sampler, normals=directions, skipped=skipped
+    )
 
 
 def _label(item: Any, index: int) -> int:
@@ -125,8 +107,7 @@ def _label(item: Any, index: int) -> int:
     return int(label)
 
 
-def _classes(dataset: Any, labels: np.ndarray) -> list[str]:
-    needed = int(labels.max()) + 1
+def _classes(dataset: Any, needed: int) -> list[str]:
     found = getattr(dataset, "classes", None)
     known = [str(label) for label in range(needed)] if found is None else [str(name) for name in found]
     if len(known) < needed:
@@ -134,28 +115,21 @@ def _classes(dataset: Any, labels: np.ndarray) -> list[str]:
     return known
 
 
-def _sample(item: Any, index: int, name: str, options: DataOptions) -> Arrays:
+def _sample(item: Any, index: int, name: str, options: DataOptions) -> Cloud:
     seed = seed_for(options.data_seed, name)
     try:
-        mesh = Mesh(_array(item.pos), _array(item.face).T)
-        return sample_points(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=True)
+        mesh = Mesh(as_array(item.pos), as_array(item.face).T)
+        return Cloud(*sample_points(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=True))
     except PointsetError as error:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be sampled: {error}") from error
 
 
-def _cloud(item: Any, index: int, name: str, normals: bool) -> Arrays:
+def _cloud(item: Any, index: int, name: str, normals: bool) -> Cloud:
     try:
-        columns = _array(item.pos)
+        columns = as_array(item.pos)
         normal = getattr(item, "normal", None)
         if normals and normal is not None:
-            columns = np.hstack([columns, _array(normal)])
-        cloud = require_cloud(columns, normals)
-        if fault := extent_fault([cloud.points]):
-            raise CloudError(f"the cloud {fault}")
+            columns = np.hstack([columns, as_array(normal)])
+        return usable_cloud(columns, normals)
     except (PointsetError, ValueError) as error:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be used: {error}") from error
-    return cloud.points, cloud.normals
-
-
-def _array(values: Any) -> np.ndarray:
-    return values.numpy(force=True) if isinstance(values, torch.Tensor) else np.asarray(values)

@@ -1,0 +1,155 @@
+"""From arrays of points and labels, as other libraries have them, to point sets."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from pointset.data.augment import Axis
+from pointset.data.files.clouds import Cloud
+from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
+from pointset.data.options import DataOptions
+from pointset.data.point_sets import PointSets
+from pointset.data.pool import Pool
+from pointset.data.unusable import OnError
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import check_kind, described
+
+NAME = "arrays"
+"""What a data set in memory is called."""
+
+
+def from_arrays(
+    X: Any,
+    y: Any,
+    classes: Sequence[str | int] | None = None,
+    *,
+    points: int | None = None,
+    normalize: str = "unit-sphere",
+    names: Sequence[str] | None = None,
+    split: str = "train",
+    seed: int = 0,
+    up: Axis = "z",
+    on_error: OnError = "raise",
+) -> PointSets:
+    """Make point sets of clouds that are in memory: what `load_dataset` makes of files.
+
+    Args:
+        X: points [N, n, 3] as an array or a tensor of any floating type or of whole numbers, or a list of N such clouds
+            [n_i, 3] of several sizes.
+        y: N labels, whole numbers or names of classes.
+        classes: names of the classes in the order of the labels, such as `train.classes` for test data. Whole numbers
+            in y are then places in this list, unless the classes are numbers themselves and are called by them. None
+            takes the values that are in y, sorted.
+        points: points per set; those with fewer give all they have, and None takes all of every cloud.
+        normalize: see `DataOptions`.
+        names: unique, of the shapes; they seed the fixed subsets. Numbers when None.
+        split: what the sets are: "train", "test", ...
+        seed: of the fixed subsets; `DataOptions.data_seed`.
+        up: the axis that points up.
+        on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
+
+    Raises:
+        UnreadableShapesError: clouds are empty, are not [n, 3], are not finite, or have all points at one place; all
+            were tried, and `failures` names them.
+        PointsetError: there are not as many labels or names as clouds, a label is not a class, or names are given
+            twice.
+    """
+    clouds = _clouds(X)
+    check_kind("split", split, str)
+    labels, known = _labels(y, len(clouds), classes)
+    chosen = _names(names, len(clouds))
+    made, skipped = try_all(
+        chosen, lambda index, name: _cloud(clouds[index], index), on_error, "clouds", "X", stacklevel=3
+    )
+    kept = [label for label, name in zip(labels, chosen, strict=True) if name in made]
+    pool = _pool(made, kept, known, skipped)
+    most = int(pool.sizes.max()) if points is None else points
+    options = DataOptions.from_dict(
+        {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error}
+    )
+    return PointSets(pool, options, name=NAME, split=split)
+
+
+def _clouds(given: Any) -> Sequence[Any]:
+    """N clouds, which are looked at later."""
+    if isinstance(given, np.ndarray | torch.Tensor):
+        if given.ndim != 3 and not _is_list(given):
+            alone = ": for one cloud give X[None]" if given.ndim == 2 else ""
+            raise PointsetError(f"X must be [N, n, 3], or a list of clouds [n, 3], got {described(given)}{alone}")
+    elif not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise PointsetError(f"X must be an array [N, n, 3], or a list of clouds [n, 3], got {described(given)}")
+    if not len(given):
+        raise PointsetError("X holds no cloud: give at least one")
+    whole = as_array(given) if isinstance(given, torch.Tensor) else given
+    return list(whole)
+
+
+def _is_list(given: Any) -> bool:
+    """Whether an array holds clouds as objects."""
+    return isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind == "O"
+
+
+def _cloud(given: Any, index: int) -> Cloud:
+    try:
+        columns = as_array(given)
+        if columns.ndim != 2 or columns.shape[1] != 3 or columns.dtype.kind not in "fiu":
+            raise PointsetError(f"expected numbers [n, 3], found {described(columns)}")
+        return usable_cloud(columns)
+    except (PointsetError, ValueError) as error:
+        raise PointsetError(f"cloud {index} of X cannot be used: {error}") from error
+
+
+def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
+    """The label of every cloud, and the names of the classes."""
+    values = as_array(given)
+    if values.ndim != 1 or values.dtype.kind not in "iubUO":
+        raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")
+    if len(values) != count:
+        raise PointsetError(f"y has {len(values):,} labels, and X has {count:,} clouds: give one for each")
+    found: list[Any] = values.tolist()
+    numbers = values.dtype.kind in "iub"
+    if not numbers:
+        check_kind("y", found, Sequence[str])
+    if classes is None:
+        distinct = sorted(set(found))
+        return [distinct.index(value) for value in found], [str(value) for value in distinct]
+    check_kind("classes", classes, Sequence[str | int])
+    known = [str(name) for name in classes]
+    _require_once("classes", known)
+    by_place = numbers and not all(name.isdecimal() for name in known)
+    places = {place if by_place else name: place for place, name in enumerate(known)}
+    wanted = [value if by_place or not numbers else str(value) for value in found]
+    odd = next((index for index, value in enumerate(wanted) if value not in places), None)
+    if odd is not None:
+        there = f"{len(known)} classes, counted from 0" if by_place else f"classes {quoted(', '.join(known))}"
+        raise PointsetError(f"y has {quoted(found[odd])} for cloud {odd}, and there are {there}")
+    return [places[value] for value in wanted], known
+
+
+def _names(given: Sequence[str] | None, count: int) -> list[str]:
+    if given is None:
+        return [f"{index:06}" for index in range(count)]
+    check_kind("names", given, Sequence[str])
+    names = [str(name) for name in given]
+    if len(names) != count:
+        raise PointsetError(f"names are {len(names):,}, and X has {count:,} clouds: give one for each")
+    _require_once("names", names)
+    return names
+
+
+def _require_once(what: str, names: Sequence[str]) -> None:
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if first.setdefault(name, index) != index:
+            raise PointsetError(f"{what} has {quoted(name)} twice, at {first[name]} and {index}: give each its own")
+
+
+def _pool(made: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...]) -> Pool:
+    pool = ragged_pool(made, labels, classes, skipped)
+    size = int(pool.sizes[0])
+    if (pool.sizes != size).any():
+        return pool
+    return dataclasses.replace(pool, points=pool.points.reshape(-1, size, 3), offsets=None)

@@ -1,0 +1,137 @@
+"""Clouds in memory as point sets: what `load_dataset` makes of files."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.data.unusable import UnreadableShapesError
+from pointset.errors import PointsetError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 7, 3))
+Y = ["b", "a", "b", "a", "c", "c"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        X,
+        X.astype(np.float32),
+        torch.tensor(X, requires_grad=True),
+        list(X),
+        [torch.tensor(one) for one in X],
+        X.tolist(),
+        np.array([*X, None], dtype=object)[:-1],
+        np.asfortranarray(X),
+        X.astype(">f8"),
+    ],
+)
+def test_arrays_and_tensors_give_the_same_sets(given: Any) -> None:
+    sets = pointset.from_arrays(given, Y, normalize="none")
+    assert (sets.classes, sets.labels.tolist(), sets.size) == (["a", "b", "c"], [1, 0, 1, 0, 2, 2], 7)
+    expected = {tuple(point) for point in X[3].astype(np.float32).tolist()}
+    assert {tuple(point) for point in sets[3][0].tolist()} == expected
+    assert sets.fingerprint == pointset.from_arrays(X, Y).fingerprint
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.int32])
+def test_other_types_of_numbers_are_taken(kind: torch.dtype) -> None:
+    whole = torch.randint(-9, 9, (3, 5, 3), generator=torch.Generator().manual_seed(0))
+    sets = pointset.from_arrays(whole.to(kind), [0, 1, 0], normalize="none")
+    assert sorted(sets[1][0].tolist()) == sorted(whole[1].tolist())
+
+
+def test_clouds_of_several_sizes_are_padded() -> None:
+    sets = pointset.from_arrays([X[0], X[1, :4], X[2, :2]], [0, 1, 0], points=5)
+    assert sets.sizes.tolist() == [5, 4, 2]
+    assert sets.mask is not None
+    assert pointset.from_arrays([X[0], X[1, :4]], [0, 1]).sizes.tolist() == [7, 4]
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "labels", "known"),
+    [
+        ([10, 9, 10], None, [1, 0, 1], ["9", "10"]),
+        (np.array([1, 0, 1], np.uint8), ["cup", "jug", "pot"], [1, 0, 1], ["cup", "jug", "pot"]),
+        (["jug", "cup", "jug"], ["pot", "jug", "cup"], [1, 2, 1], ["pot", "jug", "cup"]),
+        ([10, 9, 10], ["9", "10"], [1, 0, 1], ["9", "10"]),
+        ([10, 9, 10], [10, 9], [0, 1, 0], ["10", "9"]),
+        (torch.tensor([2, 0, 2]), None, [1, 0, 1], ["0", "2"]),
+    ],
+)
+def test_labels_are_places_or_names(y: Any, classes: Any, labels: list[int], known: list[str]) -> None:
+    sets = pointset.from_arrays(X[:3], y, classes)
+    assert (sets.labels.tolist(), sets.classes) == (labels, known)
+
+
+def test_classes_of_numbers_found_in_training_name_those_of_a_test() -> None:
+    train = pointset.from_arrays(X[:4], [1, 2, 1, 2])
+    assert pointset.from_arrays(X[:1], [1], train.classes, split="test").labels.tolist() == [0]
+
+
+def test_a_run_on_arrays_goes_on_and_is_evaluated(tmp_path: Path) -> None:
+    model = pointset.create_model("rff-max", classes=3, dim=8, heads=1)
+    sets = pointset.from_arrays([*X[:5], X[5, :4]], Y, points=6, names=list("abcdef"))
+    recipe = pointset.Recipe(epochs=1, batch_size=3)
+    fitted = pointset.fit(model, sets, recipe, run=tmp_path / "run", progress=False)
+    again = pointset.from_arrays([*X[:5], X[5, :4]], Y, points=6, names=list("abcdef"))
+    assert (
+        pointset.fit(model, pickle.loads(pickle.dumps(again)), recipe, run=tmp_path / "run").history == fitted.history
+    )
+    _, description = pointset.load_run(tmp_path / "run")
+    assert description["data"] == sets.describe()
+    assert pointset.evaluate(model, sets).logits.shape == (6, 3)
+    moved = pointset.from_arrays([*X[:5], X[4, :4]], Y, points=6, names=list("abcdef"))
+    with pytest.raises(PointsetError, match="another"):
+        pointset.fit(model, moved, recipe, run=tmp_path / "run", progress=False)
+
+
+NAN = X.copy()
+NAN[4, 2, 1] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("given", "y", "options", "said"),
+    [
+        (X, Y[:5], {}, ["5 labels", "6 clouds"]),
+        (NAN, Y, {}, ["cloud 4", "not finite"]),
+        (X[..., :2], Y, {}, ["cloud 0", "[n, 3]", "[7, 2]"]),
+        ([X[0], X[1, :0]], [0, 1], {}, ["cloud 1", "no point"]),
+        ([X[0], X[1] * 0 + 2], [0, 1], {}, ["cloud 1", "no extent"]),
+        ([X[0], X[1] * 1e39], [0, 1], {}, ["cloud 1", "float32"]),
+        ([X[0], [[0, 1], [2]]], [0, 1], {}, ["cloud 1"]),
+        (X[:2], [0, 3], {"classes": ["a", "b"]}, ["3", "cloud 1", "2 classes"]),
+        (X[:2], ["a", "z"], {"classes": ["a", "b"]}, ["'z'", "cloud 1", "'a, b'"]),
+        (X[:2], [0, -1], {"classes": ["a", "b"]}, ["-1", "cloud 1"]),
+        (X[:2], [0.5, 1.0], {}, ["whole numbers or", "names"]),
+        (X[:2], [None, "a"], {}, ["y"]),
+        (X[:2], [0, 1], {"classes": ["a", "a"]}, ["'a' twice"]),
+        (X[:2], [0, 1], {"names": ["a", "a"]}, ["names", "'a' twice"]),
+        (X[:2], [0, 1], {"names": ["a"]}, ["names", "2 clouds"]),
+        (X[0], [0], {}, ["X[None]"]),
+        ([], [], {}, ["no cloud"]),
+        ("chairs", [0], {}, ["X must be", "str"]),
+        (X[:2], [0, 1], {"points": 8}, ["points=8", "7"]),
+        (X[:2], [0, 1], {"normalize": "unit"}, ["normalize", "'unit'"]),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_sentence(given: Any, y: Any, options: Any, said: list[str]) -> None:
+    with pytest.raises(PointsetError) as raised:
+        pointset.from_arrays(given, y, **options)
+    assert all(word in str(raised.value) for word in said), raised.value
+    assert "\n" not in str(raised.value)
+
+
+def test_all_bad_clouds_are_named_and_may_be_left_out() -> None:
+    with pytest.raises(UnreadableShapesError) as raised:
+        pointset.from_arrays([X[0], NAN[4], X[1, :0]], [0, 1, 0])
+    assert list(raised.value.failures) == ["000001", "000002"]
+    with pytest.warns(UserWarning, match="1 of 3 clouds") as warned:
+        sets = pointset.from_arrays([X[0], NAN[4], X[1]], ["a", "b", "c"], on_error="skip")
+    assert warned[0].filename == __file__
+    assert (sets.labels.tolist(), sets.describe()["left_out"]) == ([0, 2], ["000001"])
