@@ -9,10 +9,13 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from pointset.training.contents import Weights, load_weights
+from pointset.training.muon import Muon
 from pointset.training.recipe import Recipe
 
 # These are trained as data, not as linear maps: there is no reason to pull them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
+FEWEST_HIDDEN = 8
+"""Rows and columns of a matrix that Muon moves: it is meant for those between hidden layers."""
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
@@ -26,6 +29,8 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
         case "sgd":
             momentum, nesterov = recipe.inertia, recipe.nesterov
             return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=momentum, nesterov=nesterov, fused=True)
+        case "muon":
+            return Muon(_with_hidden(groups), lr=recipe.learning_rate, precision=getattr(torch, recipe.precision))
 
 
 def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
@@ -35,6 +40,16 @@ def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
         matrix = parameter.dim() >= 2 and name.rsplit(".", 1)[-1] not in UNDECAYED
         (decayed if matrix else rest).append(parameter)
     return [{"params": decayed, "weight_decay": decay}, {"params": rest, "weight_decay": 0.0}]
+
+
+def _with_hidden(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The groups with the hidden matrices apart: all but the last, and those that read a point's few numbers."""
+    matrices, rest = groups
+    *inner, last = matrices["params"]
+    hidden = [matrix for matrix in inner if matrix.dim() == 2 and min(matrix.shape) >= FEWEST_HIDDEN]
+    chosen = set(map(id, hidden))
+    others = [matrix for matrix in inner if id(matrix) not in chosen]
+    return [{**matrices, "params": hidden, "hidden": True}, {**matrices, "params": [*others, last]}, rest]
 
 
 class MovingAverage:

@@ -30,13 +30,16 @@ class Recipe(Checked):
     last_points: SizeRange | None = None
     """The two numbers in the last epoch: from `points` in the first they grow, or shrink, by the same factor each
     epoch. None leaves them as they are."""
-    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
-    """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), or stochastic gradient descent with momentum."""
+    optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
+    """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
+    2502.16982), which moves hidden matrices along orthogonal ones and all else as AdamW does; its learning rate may be
+    two to four times AdamW's."""
     learning_rate: Positive = 1e-3
     """Peak learning rate."""
     weight_decay: NonNegative | None = None
-    """On matrices only: norms, biases, inducing points and seeds are left alone. AdamW shrinks the weights themselves;
-    with Adam and SGD it is an L2 penalty, added to the gradients. None is 0.01 for AdamW, and none for the others."""
+    """On matrices only: norms, biases, inducing points and seeds are left alone. AdamW and Muon shrink the weights
+    themselves; with Adam and SGD it is an L2 penalty, added to the gradients. None is 0.01 for AdamW and Muon, and none
+    for the others."""
     momentum: Share | None = None
     """Of SGD alone; None is 0.9."""
     nesterov: bool = False
@@ -109,7 +112,7 @@ class Recipe(Checked):
         """The weight decay: as asked, or the optimizer's own."""
         if self.weight_decay is not None:
             return self.weight_decay
-        return 0.01 if self.optimizer == "adamw" else 0.0
+        return 0.01 if self.optimizer in ("adamw", "muon") else 0.0
 
     @property
     def inertia(self) -> float:

@@ -56,6 +56,7 @@ def one_step(gradient: float, **changes) -> tuple[float, float]:
         ({"optimizer": "adamw", "weight_decay": 5.0}, 1 - 0.5 + 0.1, 1 + 0.1),
         ({"optimizer": "adam", "weight_decay": 5.0}, 1 - 0.1, 1 + 0.1),
         ({"optimizer": "sgd", "weight_decay": 5.0}, 1 - 0.1 * (-2 + 5), 1 + 0.2),
+        ({"optimizer": "muon", "weight_decay": 5.0}, 1 - 0.5 + 0.1, 1 + 0.1),  # so small a matrix is AdamW's
         ({"optimizer": "adamw"}, 1 - 0.001 + 0.1, 1 + 0.1),
         ({"optimizer": "adam"}, 1 + 0.1, 1 + 0.1),
         ({"optimizer": "sgd"}, 1 + 0.2, 1 + 0.2),

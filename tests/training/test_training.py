@@ -253,7 +253,7 @@ def test_checkpoints_need_no_pickle(train, tmp_path, monkeypatch):
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "muon"])
 def test_an_optimizer_with_decay_resumes_to_the_last_bit(optimizer, train, tmp_path, monkeypatch):
     recipe = Recipe(epochs=4, batch_size=40, learning_rate=1e-2, optimizer=optimizer, weight_decay=1e-3)
     whole = pointset.fit(small(), train, recipe)
