@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.grid import make_run, of_size
-from pointset.comparison.runs import Failure, Finished, Run
+from pointset.comparison.grid import make_run
+from pointset.comparison.runs import Failure, Finished, Run, of_size
 from pointset.comparison.statistics import Pair, compare_pairs
 from pointset.comparison.tables import Row, make_rows, make_table
 from pointset.comparison.task import Size

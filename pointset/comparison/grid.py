@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.runs import Run
+from pointset.comparison.runs import Run, of_run, of_size
 from pointset.comparison.task import Size
 from pointset.runs.claims import check_claim, claim
 from pointset.zoo.carried import carried
@@ -34,13 +34,8 @@ def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: 
         model_options=options,
         recipe=experiment.recipe,
         threads=experiment.threads,
-        folder=out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}",
+        folder=out / "runs" / f"{entry.slug}{of_run(size, seed)}",
     )
-
-
-def of_size(size: Size) -> str:
-    """The end of the name of what is about one size."""
-    return "" if size is None else f"-n{size}"
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:

@@ -7,7 +7,7 @@ the metrics; failure.txt says why the run failed, until it is tried again. A tas
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -69,6 +69,16 @@ class Failure(Place):
         return f"failed: {self.reason}"
 
 
+def of_size(size: Size) -> str:
+    """The end of the name of what is about one size."""
+    return "" if size is None else f"-n{size}"
+
+
+def of_run(size: Size, seed: int) -> str:
+    """The end of the name of a run's folder, after its row."""
+    return f"{of_size(size)}-seed{seed}"
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of the grid; it travels to other processes."""
@@ -87,6 +97,11 @@ class Run:
     """Of torch, in the run's process."""
     folder: Path
     """Of this run alone."""
+
+    def at(self, size: Size) -> "Run":
+        """The run of the same row and seed at another size."""
+        row = self.folder.name.removesuffix(of_run(self.size, self.seed))
+        return replace(self, size=size, folder=self.folder.with_name(row + of_run(size, self.seed)))
 
     @property
     def result(self) -> Path:

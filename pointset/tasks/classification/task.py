@@ -36,6 +36,7 @@ from pointset.tasks.classification.report import sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import require_sizes
+from pointset.training.twins import take_over
 from pointset.zoo.models import create_model
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -174,9 +175,15 @@ class Classification(Task):
         return self.sets_of(size).points
 
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
-        """Train on the training split; the seed sets weights, order, subsets, augmentation and dropout."""
+        """Train on the training split; the seed sets weights, order, subsets, augmentation and dropout.
+
+        Where the recipe draws the sizes of its sets, what was trained for another size of the comparison is taken over.
+        """
         train = self._sets("train", run.size)
         model = create_model(run.model, classes=len(train.classes), seed=run.seed, **run.model_options.as_dict())
+        if folder is not None:
+            twins = [run.at(size).folder for size in self.points if size != run.size]
+            take_over(twins, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:

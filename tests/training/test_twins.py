@@ -1,0 +1,73 @@
+"""One training for several tested sizes: bit for bit what each size's own training would be."""
+
+import pytest
+from safetensors.torch import load_file
+
+import pointset
+from pointset.comparison.execution import run_one
+from pointset.data.options import DataOptions
+from pointset.errors import PointsetError
+from pointset.training.loop import Training
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
+
+RECIPE = Recipe(epochs=1, batch_size=32, points=(8, 16))
+
+
+def compare(data, out, sizes, recipe=RECIPE):
+    return pointset.compare(
+        ["rff-max"],
+        data,
+        out=out,
+        points=sizes,
+        seeds=[0],
+        workers=1,
+        data_options=DataOptions(),
+        model_options=ModelOptions(dim=8),
+        recipe=recipe,
+        progress=False,
+        report=False,
+    )
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """The sizes of tested sets for which something was trained."""
+    found, epoch = [], Training._epoch
+
+    def noted(self, *arguments):
+        found.append(self.objective.train.size)
+        return epoch(self, *arguments)
+
+    monkeypatch.setattr(Training, "_epoch", noted)
+    monkeypatch.setattr("pointset.comparison.comparing.run_all", lambda runs, workers: map(run_one, runs))
+    return found
+
+
+def test_one_training_serves_every_size(clouds_folder, tmp_path, trainings):
+    both = compare(clouds_folder, tmp_path / "both", [12, 24])
+    assert trainings == [12]
+    alone = compare(clouds_folder, tmp_path / "alone", [24])
+    assert trainings == [12, 24]
+    taken, own = (folder / "runs/rff-max-n24-seed0" for folder in (tmp_path / "both", tmp_path / "alone"))
+    weights, others = (load_file(folder / "model.safetensors") for folder in (taken, own))
+    assert all(weights[name].equal(others[name]) for name in others)
+    assert both.runs[1].metrics == alone.runs[0].metrics
+    assert pointset.load_run(taken)[1]["data"]["points"] == 24
+
+
+@pytest.mark.parametrize("recipe", [Recipe(epochs=1, batch_size=32), Recipe(epochs=1, points=(8, 16), validation=0.2)])
+def test_where_the_size_matters_each_is_trained(recipe, clouds_folder, tmp_path, trainings):
+    compare(clouds_folder, tmp_path, [12, 24], recipe)
+    assert trainings == [12, 24]
+
+
+def test_a_damaged_training_is_not_taken_over(clouds_folder, tmp_path, trainings):
+    compare(clouds_folder, tmp_path, [12], RECIPE)
+    file = tmp_path / "runs/rff-max-n12-seed0/model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(PointsetError, match="n12-seed0"):
+        compare(clouds_folder, tmp_path, [12, 24], RECIPE)
+    assert trainings == [12]
