@@ -105,7 +105,7 @@ class RunFolder:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         sync(self.path)
-        self._write_history(checkpoint.history)
+        self.write_history(checkpoint.history)
         self._drop_checkpoints(keep=target)
 
     def load(self) -> Checkpoint | None:
@@ -130,7 +130,7 @@ class RunFolder:
             history=digests.parse(newest / "history.json", parse_history, "the history of a run", remedy),
             **further,
         )
-        self._write_history(checkpoint.history)
+        self.write_history(checkpoint.history)
         return checkpoint
 
     def finish(self, weights: Weights) -> None:
@@ -171,7 +171,8 @@ class RunFolder:
             if folder != keep:
                 shutil.rmtree(folder)
 
-    def _write_history(self, history: list[Row]) -> None:
+    def write_history(self, history: list[Row]) -> None:
+        """Write history.jsonl."""
         lines = "".join(json.dumps(row) + "\n" for row in history)
         digests.write_text(self.path / "history.jsonl", lines)
 

@@ -18,8 +18,8 @@ from pointset.training.recipe import Recipe
 def take_over(twins: list[Path], folder: Path, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
     """Fill an empty folder with the first finished training that differs only in the size of its evaluated sets.
 
-    Nothing happens where there is none, where the folder has begun a training of its own, or where the sizes matter:
-    the recipe draws none, or watches a validation split.
+    Nothing happens where there is none, where the folder has begun a training of its own, or where the size matters:
+    the recipe draws no sizes, or stops early. What validation told of sets of the other size is left out.
 
     Args:
         twins: folders of runs, finished or not.
@@ -32,17 +32,18 @@ def take_over(twins: list[Path], folder: Path, model: nn.Module, train: PointSet
     Raises:
         PointsetError: a file of the finished training is damaged.
     """
-    if recipe.points is None or recipe.validation > 0.0 or (folder / "run.json").exists():
+    if recipe.points is None or recipe.patience is not None or (folder / "run.json").exists():
         return
     description = json.loads(json.dumps(describe(model, train, recipe, seed)))
     for twin in map(RunFolder, twins):
         if twin.finished and _whatever_the_size(read_description(twin.path / "run.json", "run")) == _whatever_the_size(
             description
         ):
+            weights, history = twin.weights(), twin.history()
             digests.write_json(folder / "run.json", description)
-            for name in ("history.jsonl", "model.safetensors"):  # the weights last: they mark a run as finished
-                content = digests.read(twin.path / name, f"delete {twin.path} and start the same command again")
-                digests.write(folder / name, content)
+            mine = RunFolder(folder)
+            mine.write_history([{name: row[name] for name in row if "validation" not in name} for row in history])
+            mine.finish(weights)
             return
 
 

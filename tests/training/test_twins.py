@@ -1,5 +1,8 @@
 """One training for several tested sizes: bit for bit what each size's own training would be."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from safetensors.torch import load_file
 
@@ -56,10 +59,25 @@ def test_one_training_serves_every_size(clouds_folder, tmp_path, trainings):
     assert pointset.load_run(taken)[1]["data"]["points"] == 24
 
 
-@pytest.mark.parametrize("recipe", [Recipe(epochs=1, batch_size=32), Recipe(epochs=1, points=(8, 16), validation=0.2)])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(epochs=1, batch_size=32),
+        Recipe(epochs=1, points=(8, 16), validation=0.2, patience=2),
+    ],
+)
 def test_where_the_size_matters_each_is_trained(recipe, clouds_folder, tmp_path, trainings):
     compare(clouds_folder, tmp_path, [12, 24], recipe)
     assert trainings == [12, 24]
+
+
+def test_what_validation_told_of_another_size_is_left_out(clouds_folder, tmp_path, trainings):
+    compare(clouds_folder, tmp_path, [12, 24], replace(RECIPE, validation=0.2))
+    assert trainings == [12]
+    told = [
+        json.loads((tmp_path / f"runs/rff-max-n{size}-seed0/history.jsonl").read_text()).keys() for size in (12, 24)
+    ]
+    assert told[0] - told[1] == {"validation_accuracy"}
 
 
 def test_a_damaged_training_is_not_taken_over(clouds_folder, tmp_path, trainings):
