@@ -25,6 +25,7 @@ from .training.recipe import Recipe as Recipe
 from .zoo.models import create_model as create_model
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions
+from .zoo.pretrained import list_pretrained as list_pretrained
 from .zoo.registration import register_encoder as register_encoder
 from .zoo.registration import register_pooling as register_pooling
 from .zoo.registration import register_weights as register_weights

@@ -19,7 +19,7 @@ from typing import Any
 from safetensors.torch import load as load_tensors
 from torch import nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_told, sync, sync_folder
@@ -36,9 +36,9 @@ from pointset.training.contents import (
     parse_optimizer,
 )
 from pointset.zoo.carried import source_digests
-from pointset.zoo.models import Spec, build_model
+from pointset.zoo.models import Spec, build_model, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
-from pointset.zoo.options import ModelOptions
+from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 class RunFolder:
@@ -192,9 +192,28 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
     }
 
 
+def find_run(path: str | Path) -> Path:
+    """The folder of a run, given as a path or as the name of a trained model that comes with the package.
+
+    Raises:
+        PointsetError: there is neither such a folder nor such a model.
+    """
+    if Path(path).exists() or len(Path(path).parts) > 1:
+        return Path(path)
+    if str(path) in list_pretrained():
+        return pretrained_folder(str(path))
+    raise PointsetError(
+        f"{quoted(path)} is neither a folder that `pointset train` wrote nor a trained model that comes with the "
+        f"package: there are {', '.join(list_pretrained()) or 'none'}"
+    )
+
+
 @takes(path=str | Path)
 def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
-    """Build the trained model of a finished run.
+    """Build the trained model of a finished run, or one that comes with the package.
+
+    Args:
+        path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
 
     Returns:
         The model in evaluation mode, and the content of run.json.
@@ -202,7 +221,7 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     Raises:
         PointsetError: the folder is not a finished run, or its model is not from the zoo.
     """
-    folder = RunFolder(Path(path))
+    folder = RunFolder(find_run(path))
     weights = folder.weights()
     description = read_description(folder.path / "run.json", "run")
     remedy = "restore it from a copy, or train again"
@@ -232,7 +251,6 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
 
 def _build(model: dict[str, Any], file: Path) -> nn.Module:
     try:
-        options = ModelOptions.from_dict(model["options"])
-        return build_model(Spec(model["name"], model["classes"], model["inputs"], model["seed"], options))
+        return build_model(spec_of(model))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PointsetError(f"{file} does not describe a model: restore it from a copy, or train again") from error

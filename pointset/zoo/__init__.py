@@ -1,4 +1,4 @@
 """Names of models, and the classifiers that they stand for.
 
-Imports: `nn`, `streaming`. Imported by: `commands`, `comparison`, `explain`, `export`, `tasks`, `training`.
+Imports: `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `explain`, `export`, `tasks`, `training`.
 """

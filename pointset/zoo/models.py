@@ -6,9 +6,9 @@ beside them as context.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.pretrained import pretrained_run, pretrained_weights
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,27 @@ class Body:
     """Of the pooled rows of a set, laid side by side."""
 
 
-@takes(name=str, classes=Count, inputs=Count)
-def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0, **options: Any) -> nn.Module:
+@takes(name=str, classes=Count | None, inputs=Count, pretrained=str | None)
+def create_model(
+    name: str,
+    classes: int | None = None,
+    *,
+    inputs: int = 3,
+    seed: int = 0,
+    pretrained: str | None = None,
+    **options: Any,
+) -> nn.Module:
     """Build a classifier of point sets by name.
 
     Args:
         name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
-        classes: number of logits.
+        classes: number of logits; 40, or those of the trained model, when None.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
+        pretrained: what a model that comes with the package was trained on, such as "modelnet40-1024" (see
+            `list_pretrained`): its weights are loaded, and its options are those that they were trained with. With
+            another number of classes the last layer is new, to be trained on data of one's own. `load_run` gives the
+            classes and the normalisation as well.
         options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...). Options that
             the model does not use are ignored, so that several models can share them; see `used_options`.
 
@@ -68,9 +81,36 @@ def create_model(name: str, classes: int = 40, *, inputs: int = 3, seed: int = 0
 
     Raises:
         PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
-            (the reason is given), or an option is unknown.
+            (the reason is given), an option is unknown, or the weights are of a model with other options.
     """
-    return build_model(Spec(name, classes, inputs, seed, ModelOptions.from_dict(options)))
+    if pretrained is None:
+        return build_model(
+            Spec(name, 40 if classes is None else classes, inputs, seed, ModelOptions.from_dict(options))
+        )
+    trained = f"{name}.{pretrained}"
+    spec = spec_of(pretrained_run(trained)["model"])
+    for option, value in {"inputs": inputs, **options}.items():
+        known = {"inputs": spec.inputs, **vars(spec.options)}
+        if option not in known or value != known[option]:
+            raise PointsetError(f"{trained} was trained with {option}={known.get(option)}, not {value}: leave it out")
+    model = build_model(replace(spec, classes=classes or spec.classes, seed=seed))
+    load_pretrained(model, trained, spec.classes)
+    return model
+
+
+def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
+    """Fill a model with shipped weights; the last layer keeps its own where it has another number of classes."""
+    weights = pretrained_weights(trained)
+    own = model.state_dict()
+    if model.spec.classes != classes:  # type: ignore[union-attr]
+        weights = {name: tensor if tensor.shape == own[name].shape else own[name] for name, tensor in weights.items()}
+    model.load_state_dict(weights)
+
+
+def spec_of(described: Mapping[str, Any]) -> Spec:
+    """The spec that run.json describes under "model"; a KeyError, a TypeError or a ValueError if it does not."""
+    options = ModelOptions.from_dict(described["options"])
+    return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options)
 
 
 def build_model(spec: Spec) -> nn.Module:
