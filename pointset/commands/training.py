@@ -166,8 +166,8 @@ def _check_options(model: str, options: ModelOptions) -> None:
     """Refuse options that the model does not use, where they differ from their defaults."""
     from pointset.zoo.names import used_options
 
-    usual = ModelOptions().as_dict()
-    given = [name for name, value in options.as_dict().items() if value != usual[name]]
+    usual = vars(ModelOptions())
+    given = [name for name, value in vars(options).items() if value != usual[name]]
     used = used_options(model)
     for name in given:
         if name not in used:

@@ -32,7 +32,8 @@ def fail(capsys, *arguments: str) -> str:
 def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
     run = str(tmp_path / "run")
     sizes = ("--points", "24", "--dim", "16", "--epochs", "2", "--augment", "scale", "jitter")
-    printed = succeed(capsys, "train", "rff-max", "--data", str(clouds_folder), "--run", run, *sizes)
+    later = ("--pooled-dropout", "0", "--head-dim", "8", "--head-norm", "layer", "--outputs", "all")
+    printed = succeed(capsys, "train", "rff-max", "--data", str(clouds_folder), "--run", run, *sizes, *later)
     assert f"now: pointset evaluate {run}" in printed
     found = json.loads(succeed(capsys, "evaluate", run, "--json"))
     assert found["shapes"] == 60
