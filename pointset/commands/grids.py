@@ -103,5 +103,6 @@ def print_estimate(found: "Sequence[Estimate]", threads: int, workers: "Workers"
 def _in_words(left: "Estimate") -> dict[str, Any]:
     """One line of an estimate."""
     row = {"model": left.model, "points": left.points, "runs left": left.runs}
-    row |= {"ms a step": f"{1000 * left.step_seconds:.1f}", "time": in_hours(left.seconds)}
+    step = f"{1000 * left.step_seconds:.1f}" if left.step_seconds else ""
+    row |= {"ms a step": step, "time": in_hours(left.seconds) if step else "with the other size"}
     return {name: value for name, value in row.items() if value is not None}

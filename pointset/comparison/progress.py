@@ -69,7 +69,7 @@ class Estimate:
     runs: int
     """Not finished."""
     step_seconds: float
-    """Mean of a few measured steps, data included."""
+    """Mean of a few measured steps, data included; 0 where the training of another size is taken over."""
     seconds: float
     """Of all its runs one after the other, less the epochs that are done."""
 
@@ -89,6 +89,8 @@ def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
 
 def _estimate(runs: Sequence[Run]) -> Estimate:
     first = runs[0]
+    if first.task.takes_over(first):
+        return Estimate(first.label, first.size, len(runs), 0.0, 0.0)
     step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
     steps = first.recipe.steps or first.recipe.epochs * per_epoch
     left = sum(max(0, steps - run.epochs * per_epoch) for run in runs)

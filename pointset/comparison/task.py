@@ -153,6 +153,10 @@ class Task(ABC):
     def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train the model of a run, in a folder or without one; what is finished in the folder is loaded."""
 
+    def takes_over(self, run: Run) -> bool:
+        """Whether `train` finds the finished training of another size and needs none of its own."""
+        return False
+
     @abstractmethod
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """Training steps to a line of the history."""

@@ -15,6 +15,11 @@ from pointset.training.loop import describe
 from pointset.training.recipe import Recipe
 
 
+def any_size(recipe: Recipe) -> bool:
+    """Whether a training is the same whatever the size of the evaluated sets."""
+    return recipe.points is not None and recipe.patience is None
+
+
 def take_over(twins: list[Path], folder: Path, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:
     """Fill an empty folder with the first finished training that differs only in the size of its evaluated sets.
 
@@ -32,7 +37,7 @@ def take_over(twins: list[Path], folder: Path, model: nn.Module, train: PointSet
     Raises:
         PointsetError: a file of the finished training is damaged.
     """
-    if recipe.points is None or recipe.patience is not None or (folder / "run.json").exists():
+    if not any_size(recipe) or (folder / "run.json").exists():
         return
     description = json.loads(json.dumps(describe(model, train, recipe, seed)))
     for twin in map(RunFolder, twins):

@@ -8,8 +8,11 @@ from safetensors.torch import load_file
 
 import pointset
 from pointset.comparison.execution import run_one
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.progress import estimate
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
+from pointset.tasks.classification.task import Classification
 from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -69,6 +72,14 @@ def test_one_training_serves_every_size(clouds_folder, tmp_path, trainings):
 def test_where_the_size_matters_each_is_trained(recipe, clouds_folder, tmp_path, trainings):
     compare(clouds_folder, tmp_path, [12, 24], recipe)
     assert trainings == [12, 24]
+
+
+def test_what_is_taken_over_costs_no_time(clouds_folder, tmp_path):
+    task = Classification(data=str(clouds_folder), points=(12, 24))
+    experiment = Experiment(task=task, models=(Entry("rff-max"),), seeds=(0,), model=ModelOptions(dim=8), recipe=RECIPE)
+    first, second = estimate(experiment, tmp_path)
+    assert first.seconds > 0
+    assert (second.runs, second.seconds) == (1, 0.0)
 
 
 def test_what_validation_told_of_another_size_is_left_out(clouds_folder, tmp_path, trainings):

@@ -36,7 +36,7 @@ from pointset.tasks.classification.report import sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import require_sizes
-from pointset.training.twins import take_over
+from pointset.training.twins import any_size, take_over
 from pointset.zoo.models import create_model
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -185,6 +185,10 @@ class Classification(Task):
             twins = [run.at(size).folder for size in self.points if size != run.size]
             take_over(twins, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
+
+    def takes_over(self, run: Run) -> bool:
+        """After the first size, where the recipe draws the sizes."""
+        return run.size != self.points[0] and any_size(run.recipe)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
         """Batches of what the validation split leaves of the training shapes."""
