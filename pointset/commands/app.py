@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from pointset.commands import attend, classify, comparing, data, export, tasks, training
+from pointset.commands import attend, classify, comparing, data, export, tasks, training, zoo
+from pointset.commands.models import refuse_old_spelling
 from pointset.commands.options import Flags
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line
@@ -20,7 +21,7 @@ app = App(
 )
 app.command(data.app)
 for command in (
-    training.zoo,
+    zoo.zoo,
     training.train,
     training.evaluate,
     comparing.compare,
@@ -38,6 +39,7 @@ def run(tokens: Sequence[str]) -> None:
     Raises:
         PointsetError: the command line is wrong, or the command says so.
     """
+    refuse_old_spelling(tokens)
     try:
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
     except CycloptsError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
 from pointset.errors import PointsetError, escaped
@@ -48,7 +49,7 @@ class Request:
 def attend(
     shape: Path,
     *,
-    checkpoint: Path,
+    model: Model = None,
     output: Output = Path("attention.html"),
     layer: str | None = None,
     head: int | None = None,
@@ -64,7 +65,6 @@ def attend(
 
     Args:
         shape: a mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .txt).
-        checkpoint: the folder that `pointset train` wrote.
         output: the file to write.
         layer: an attention of the model, such as encoder.0.reads; the last that reads points when not given.
         head: one head; all, or the first in a 3D file, when not given.
@@ -76,23 +76,31 @@ def attend(
     """
     from pointset.data.loading import load_shape_like
     from pointset.explain.maps import attention_maps
-    from pointset.training.checkpoints import load_run
     from pointset.viz import Camera
 
     draw = _writer(output)
-    model, description = load_run(checkpoint)
-    data = description["data"]
+    trained = load_model(model)
+    network, data = trained.network, trained.description["data"]
     loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed)
-    name, confidence = _predict(model, loaded, data["classes"])
+    name, confidence = _predict(network, loaded, data["classes"])
     prediction = f"{name} ({confidence:.0%})"
     camera = Camera(up=data["up"])
-    maps = attention_maps(model, loaded.points)
+    maps = attention_maps(network, loaded.points)
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
     draw(Request(loaded, maps, layer, head, query, *titles, camera), output)
     if as_json:
         layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
-        print_json({"prediction": name, "confidence": confidence, "layers": layers, "output": str(output)})
+        print_json(
+            {
+                "model": trained.name,
+                "prediction": name,
+                "confidence": confidence,
+                "layers": layers,
+                "output": str(output),
+            }
+        )
     else:
+        say_usual(model)
         print(escaped(f"{shape.name}: {prediction}"))
         print(f"saved in {output}")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
 from pointset.errors import PointsetError, escaped
@@ -19,23 +20,26 @@ MOST_SQUARE = 10_000
 BEST = 5
 
 
-def classify(run: Path, files: list[Path], *, as_json: Json = False) -> None:
+def classify(files: list[Path], *, model: Model = None, as_json: Json = False) -> None:
     """Classify scans of any size with a trained model: they are read from the disk piece by piece.
 
     Args:
-        run: the folder that `pointset train` wrote.
         files: scans (.npy, .ply, .pcd, .xyz, .txt), which are used with all their points; of a mesh, as many are
             sampled as the model was trained on.
         as_json: print JSON.
     """
-    from pointset.training.checkpoints import load_run
     from pointset.training.devices import find_device
 
-    model, description = load_run(run)
-    model = model.to(find_device("auto"))
+    for path in files:
+        if (path / "run.json").exists():
+            raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
+    trained = load_model(model)
+    network = trained.network.to(find_device("auto"))
+    if not as_json:
+        say_usual(model)
     results = []
     for path in files:
-        results.append(_classified(model, description["data"], path))
+        results.append(_classified(network, trained.description["data"], path) | {"model": trained.name})
         if not as_json:
             _print(results[-1])
     if as_json:

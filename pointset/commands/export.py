@@ -1,12 +1,12 @@
 """`pointset export`: a trained model as a file for use without this package."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from pointset.commands.attend import Output
+from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
 from pointset.configuration import Cores, check
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def export(
-    run: Path, *, output: Output, mask: bool = False, repeats: int = 9, threads: int = 1, as_json: Json = False
+    *,
+    model: Model = None,
+    output: Output,
+    mask: bool = False,
+    repeats: int = 9,
+    threads: int = 1,
+    as_json: Json = False,
 ) -> None:
     """Write a trained model as a torch.export program or as ONNX, check it against the model, and time both.
 
@@ -27,7 +33,6 @@ def export(
     model's to rounding.
 
     Args:
-        run: the folder that `pointset train` wrote.
         output: the file to write: *.pt2 (torch.export) or *.onnx (ONNX; pip install 'pointset[export]').
         mask: give the file a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
         repeats: timings of file and model each, at 100, 1,000 and 5,000 points; 0 times nothing.
@@ -36,22 +41,28 @@ def export(
     """
     from pointset.export.files import format_of
     from pointset.export.model import compare_latency, export_model
-    from pointset.training.checkpoints import load_run
 
     check("threads", threads, Cores)
     check("repeats", repeats, Repeats)
     format_of(output)  # a wrong name fails before anything is loaded
-    model, description = load_run(run)
-    agreement = export_model(model, output, mask=mask, description=description)
-    latency = compare_latency(model, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []
+    trained = load_model(model)
+    network, description = trained.network, trained.description
+    agreement = export_model(network, output, mask=mask, description=description)
+    latency = compare_latency(network, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []
     if as_json:
         batches = [list(batch) for batch in agreement.batches]
         print_json(
-            {"output": str(output), "bytes": output.stat().st_size, "difference": agreement.difference}
+            {
+                "model": trained.name,
+                "output": str(output),
+                "bytes": output.stat().st_size,
+                "difference": agreement.difference,
+            }
             | {"bound": agreement.bound, "rounding": agreement.rounding, "checked": batches, "threads": threads}
             | {"latency": [asdict(one) for one in latency]}
         )
         return
+    say_usual(model)
     print(f"saved in {output}: {description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB")
     _print_agreement(agreement)
     if latency:

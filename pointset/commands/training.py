@@ -1,11 +1,11 @@
-"""`pointset zoo`, `train` and `evaluate`: one model at a time."""
+"""`pointset train` and `evaluate`: one model at a time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
-from pointset.configuration import Width, check
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.training.recipe import Recipe
@@ -15,33 +15,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pointset.evaluation import Evaluation
-
-
-def zoo(
-    *,
-    classes: int = 40,
-    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
-    as_json: Json = False,
-) -> None:
-    """List the models, their sizes, and what they can do.
-
-    Models with `maps` have attention to look at; those that stream take clouds larger than memory, in pieces.
-
-    Args:
-        classes: classes to tell apart.
-        as_json: print JSON.
-    """
-    from pointset.zoo.models import abilities, create_model
-    from pointset.zoo.names import list_models
-
-    check("classes", classes, Width)
-    rows = []
-    for name in list_models():
-        model = create_model(name, classes=classes, **model_options.as_dict())
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        rows.append({"model": name, "parameters": parameters, **abilities(model)})
-    shown = [{key: "yes" if value is True else value or "" for key, value in row.items()} for row in rows]
-    print_rows(rows if as_json else shown, as_json)
 
 
 def train(
@@ -85,12 +58,12 @@ def train(
     print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}")
     if "validation_accuracy" in last:
         print(f"validation accuracy {last['validation_accuracy']:.1%}")
-    print(f"saved in {run}; now: pointset evaluate {run}")
+    print(f"saved in {run}; now: pointset evaluate --model {run}")
 
 
 def evaluate(
-    run: Path,
     *,
+    model: Model = None,
     data: str | None = None,
     split: str = "test",
     points: int | None = None,
@@ -102,7 +75,6 @@ def evaluate(
     """Test a trained model on sets made like those of its run.
 
     Args:
-        run: the folder that `pointset train` wrote.
         data: a card's name or a folder; the data set of the run when not given.
         split: "test" or "train".
         points: of each set; those of the run when not given, whatever it was trained on.
@@ -113,13 +85,13 @@ def evaluate(
     """
     from pointset.data.loading import load_like
     from pointset.evaluation import evaluate as evaluate_model
-    from pointset.training.checkpoints import load_run
     from pointset.training.devices import find_device
 
-    network, description = load_run(run)
+    trained = load_model(model)
+    network, description = trained.network, trained.description
     sets = load_like(description["data"], split, data, on_error, points)
     evaluation = evaluate_model(network.to(find_device("auto")), sets)
-    result = evaluation.summary()
+    result = {"model": trained.name} | evaluation.summary()
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
     if calibrate:
@@ -127,6 +99,7 @@ def evaluate(
     if as_json:
         print_json(result)
         return
+    say_usual(model)
     print(f"{result['shapes']} {split} shapes: accuracy {result['accuracy']:.2%}", end=", ")
     print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
     _print_calibration(result)

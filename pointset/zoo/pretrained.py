@@ -9,15 +9,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from msgspec import Meta
-from safetensors.torch import load as load_tensors
-from torch import Tensor
 
 from pointset.configuration import Checked, Count, Positive
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FOLDER = Path(__file__).parent / "trained"
 USUAL = "isab16-pma.modelnet40-1024"
@@ -96,8 +97,10 @@ def pretrained_run(name: str) -> dict[str, Any]:
     return found
 
 
-def pretrained_weights(name: str) -> dict[str, Tensor]:
+def pretrained_weights(name: str) -> "dict[str, Tensor]":
     """Weights by name, as they are stored: in 16 bits."""
+    from safetensors.torch import load as load_tensors  # not needed to list what there is
+
     return digests.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", AGAIN)
 
 

@@ -71,7 +71,7 @@ def fail(capsys, *arguments) -> str:
 )
 def test_every_format_is_written(name, begins, run, shape, tmp_path, capsys):
     output = tmp_path / name
-    printed = succeed(capsys, "attend", shape, "--checkpoint", run, "-o", output, "--points", "60")
+    printed = succeed(capsys, "attend", shape, "--model", run, "-o", output, "--points", "60")
     assert output.read_bytes()[:20].lower().startswith(begins.lower())
     assert printed.startswith("box.off: ")
     assert "%)" in printed
@@ -81,7 +81,7 @@ def test_every_format_is_written(name, begins, run, shape, tmp_path, capsys):
 def test_the_prediction_and_the_layers_are_there_for_programs(run, shape, tmp_path, capsys):
     output = tmp_path / "box.png"
     options = ("--layer", "encoder.0.reads", "--head", "1", "--query", "3", "--json")
-    found = json.loads(succeed(capsys, "attend", shape, "--checkpoint", run, "-o", output, "--points", "60", *options))
+    found = json.loads(succeed(capsys, "attend", shape, "--model", run, "-o", output, "--points", "60", *options))
     assert found["prediction"] in ("ball", "box", "rod")
     assert 1 / 3 <= found["confidence"] <= 1
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
@@ -91,7 +91,7 @@ def test_the_prediction_and_the_layers_are_there_for_programs(run, shape, tmp_pa
 def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
     pictures = []
     for options in ((), ("--head", "1"), ("--head", "1", "--query", "2"), ("--layer", "pool.pma.mab")):
-        succeed(capsys, "attend", shape, "--checkpoint", run, "-o", tmp_path / "a.png", "--points", "60", *options)
+        succeed(capsys, "attend", shape, "--model", run, "-o", tmp_path / "a.png", "--points", "60", *options)
         pictures.append((tmp_path / "a.png").read_bytes())
     assert len(set(pictures)) == 4
 
@@ -108,7 +108,7 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
 )
 def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, shape, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert words in fail(capsys, "attend", shape, "--checkpoint", run, "--points", "60", *arguments)
+    assert words in fail(capsys, "attend", shape, "--model", run, "--points", "60", *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["box.off"]
 
 
@@ -116,17 +116,17 @@ def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, shape, c
 def test_a_cloud_will_do_for_a_mesh(name, run, tmp_path, capsys):
     points = np.random.default_rng(0).normal(size=(90, 3))
     np.savetxt(tmp_path / "cloud.xyz", points)
-    succeed(capsys, "attend", tmp_path / "cloud.xyz", "--checkpoint", run, "-o", tmp_path / name, "--points", "60")
+    succeed(capsys, "attend", tmp_path / "cloud.xyz", "--model", run, "-o", tmp_path / name, "--points", "60")
     assert (tmp_path / name).stat().st_size > 500
 
 
 def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, clouds_folder, tmp_path, capsys):
     broken = tmp_path / "broken.off"
     broken.write_text("OFF\n3 1 0\n0 0 0\n")
-    assert "broken.off" in fail(capsys, "attend", broken, "--checkpoint", run)
+    assert "broken.off" in fail(capsys, "attend", broken, "--model", run)
     np.savetxt(tmp_path / "heap.xyz", np.ones((9, 3)))
-    assert "heap.xyz: the cloud has no extent" in fail(capsys, "attend", tmp_path / "heap.xyz", "--checkpoint", run)
+    assert "heap.xyz: the cloud has no extent" in fail(capsys, "attend", tmp_path / "heap.xyz", "--model", run)
     plain = pointset.create_model("rff-max", classes=3, dim=16)
     pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
-    assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--checkpoint", tmp_path / "plain")
-    assert "is not a run" in fail(capsys, "attend", shape, "--checkpoint", tmp_path)
+    assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--model", tmp_path / "plain")
+    assert "is not a run" in fail(capsys, "attend", shape, "--model", tmp_path)

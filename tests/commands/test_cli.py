@@ -34,11 +34,11 @@ def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
     sizes = ("--points", "24", "--dim", "16", "--epochs", "2", "--augment", "scale", "jitter")
     later = ("--pooled-dropout", "0", "--head-dim", "8", "--head-norm", "layer", "--outputs", "all")
     printed = succeed(capsys, "train", "rff-max", "--data", str(clouds_folder), "--run", run, *sizes, *later)
-    assert f"now: pointset evaluate {run}" in printed
-    found = json.loads(succeed(capsys, "evaluate", run, "--json"))
+    assert f"now: pointset evaluate --model {run}" in printed
+    found = json.loads(succeed(capsys, "evaluate", "--model", run, "--json"))
     assert found["shapes"] == 60
     assert set(found["per_class"]) == {"ball", "box", "rod"}
-    assert "60 test shapes: accuracy" in succeed(capsys, "evaluate", run)
+    assert "60 test shapes: accuracy" in succeed(capsys, "evaluate", "--model", run)
 
 
 def test_compare_prints_a_table_and_says_where_it_is(capsys, clouds_folder, tmp_path):
@@ -106,9 +106,15 @@ def test_help_is_success(arguments, capsys):
         (["compare", "--workers", "1000000"], "workers must be at most 4,096"),
         (["compare", "--threads", "1000000"], "threads must be a whole number from 1 to 4,096"),
         (["data", "build", "shapes10", "--points", f"{10**19}"], "points must be a whole number from 1 to 10,000,000"),
-        (["export", "run", "-o", "a.onnx", "--repeats", f"{10**19}"], "repeats must be a whole number from 0 to"),
-        (["export", "run", "-o", "a.onnx", "--threads", "-1"], "threads must be a whole number from 1 to 4,096"),
-        (["evaluate", "no/such/run"], "no/such/run is not a run"),
+        (
+            ["export", "--model", "run", "-o", "a.onnx", "--repeats", f"{10**19}"],
+            "repeats must be a whole number from 0 to",
+        ),
+        (
+            ["export", "--model", "run", "-o", "a.onnx", "--threads", "-1"],
+            "threads must be a whole number from 1 to 4,096",
+        ),
+        (["evaluate", "--model", "no/such/run"], "no/such/run is not a run"),
         (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
         (["data", "show", "modelnet50"], "modelnet40"),
     ],
@@ -205,25 +211,25 @@ def trained(clouds_folder, tmp_path, capsys):
 def test_a_run_is_not_evaluated_on_other_classes(trained, capsys):
     data, run = trained
     (data / "shape_names.txt").write_text("ball\nbox\nstick\n")
-    assert "has other classes than the model was trained on (rod, stick)" in fail(capsys, "evaluate", run)
+    assert "has other classes than the model was trained on (rod, stick)" in fail(capsys, "evaluate", "--model", run)
     (data / "shape_names.txt").write_text("box\nball\nrod\n")
-    assert "(their order)" in fail(capsys, "evaluate", run, "--data", str(data))
+    assert "(their order)" in fail(capsys, "evaluate", "--model", run, "--data", str(data))
 
 
 def test_a_run_is_evaluated_on_sets_of_another_size(trained, capsys):
     data, run = trained
-    found = json.loads(succeed(capsys, "evaluate", run, "--points", "64", "--json"))
+    found = json.loads(succeed(capsys, "evaluate", "--model", run, "--points", "64", "--json"))
     sets = pointset.load_dataset(data, "test", 64)
     assert found["loss"] == pytest.approx(pointset.evaluate(pointset.load_run(run)[0], sets).loss, rel=1e-6)
-    assert found["loss"] != json.loads(succeed(capsys, "evaluate", run, "--json"))["loss"]
-    assert "points=65 is more than the 64 that data holds" in fail(capsys, "evaluate", run, "--points", "65")
+    assert found["loss"] != json.loads(succeed(capsys, "evaluate", "--model", run, "--json"))["loss"]
+    assert "points=65 is more than the 64 that data holds" in fail(capsys, "evaluate", "--model", run, "--points", "65")
 
 
 def test_data_that_has_moved_is_given_again(trained, capsys):
     data, run = trained
     moved = data.rename(data.with_name("moved"))
-    assert "if the data of the run has moved, say where it is with --data" in fail(capsys, "evaluate", run)
-    assert "60 test shapes" in succeed(capsys, "evaluate", run, "--data", str(moved))
+    assert "if the data of the run has moved, say where it is with --data" in fail(capsys, "evaluate", "--model", run)
+    assert "60 test shapes" in succeed(capsys, "evaluate", "--model", run, "--data", str(moved))
 
 
 def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_path, monkeypatch):

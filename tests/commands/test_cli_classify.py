@@ -34,13 +34,13 @@ def scan(tmp_path: Path) -> Path:
 
 
 def succeed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    main(["classify", *map(str, arguments)])
+    main(["classify", "--model", *map(str, arguments)])
     return capsys.readouterr().out
 
 
 def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     with pytest.raises(SystemExit) as left:
-        main(["classify", *map(str, arguments)])
+        main(["classify", "--model", *map(str, arguments)])
     captured = capsys.readouterr()
     assert left.value.code == 2
     assert captured.err.count("\n") == 1

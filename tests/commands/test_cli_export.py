@@ -37,7 +37,7 @@ def fail(capsys, *arguments) -> str:
 @pytest.mark.slow
 def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
     output = tmp_path / "model.pt2"
-    printed = succeed(capsys, "export", run, "-o", output, "--repeats", "1")
+    printed = succeed(capsys, "export", "--model", run, "-o", output, "--repeats", "1")
     assert printed.startswith(f"saved in {output}: rff-max, 0.")
     assert "largest difference of a logit from the model's: " in printed
     assert "sets of 1, 100, 1,500 points, 1 and 3 at once" in printed
@@ -51,7 +51,7 @@ def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
 def test_onnx_with_a_mask_for_programs(run, tmp_path, capsys):
     output = tmp_path / "model.onnx"
     found = json.loads(
-        succeed(capsys, "export", run, "-o", output, "--mask", "--repeats", "2", "--threads", "2", "--json")
+        succeed(capsys, "export", "--model", run, "-o", output, "--mask", "--repeats", "2", "--threads", "2", "--json")
     )
     assert found["output"] == str(output)
     assert found["bytes"] == output.stat().st_size
@@ -66,7 +66,7 @@ def test_onnx_with_a_mask_for_programs(run, tmp_path, capsys):
 
 
 def test_nothing_is_timed_when_it_is_not_wanted(run, tmp_path, capsys):
-    printed = succeed(capsys, "export", run, "-o", tmp_path / "model.pt2", "--repeats", "0")
+    printed = succeed(capsys, "export", "--model", run, "-o", tmp_path / "model.pt2", "--repeats", "0")
     assert printed.count("\n") == 2
 
 
@@ -80,16 +80,16 @@ def test_nothing_is_timed_when_it_is_not_wanted(run, tmp_path, capsys):
 )
 def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert words in fail(capsys, "export", run, *arguments)
+    assert words in fail(capsys, "export", "--model", run, *arguments)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path, capsys):
-    assert f"{tmp_path} is not a run" in fail(capsys, "export", tmp_path, "-o", tmp_path / "model.pt2")
+    assert f"{tmp_path} is not a run" in fail(capsys, "export", "--model", tmp_path, "-o", tmp_path / "model.pt2")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_missing_packages_are_one_line(run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("pointset.export.files.find_spec", lambda name: None)
     words = "writing ONNX needs onnx, onnxscript, onnxruntime: pip install 'pointset[export]'"
-    assert words in fail(capsys, "export", run, "-o", tmp_path / "model.onnx")
+    assert words in fail(capsys, "export", "--model", run, "-o", tmp_path / "model.onnx")

@@ -59,11 +59,11 @@ def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.Cap
     (parts / NASTY / "test" / "0.off").unlink()
     sets = ("--data", str(parts), "--points", "8", "--pool-points", "16", "--epochs", "1", "--dim", "8")
     printed(capsys, "train", "rff-pma", "--run", "run", *sets)
-    assert SHOWN in printed(capsys, "evaluate", "run")
+    assert SHOWN in printed(capsys, "evaluate", "--model", "run")
     scan = parts / NASTY / "test" / "1.off"
-    assert SHOWN in printed(capsys, "classify", "run", str(scan.rename(scan.with_name(f"{NASTY}.off"))))
-    printed(capsys, "attend", str(scan.with_name(f"{NASTY}.off")), "--checkpoint", "run", "-o", f"{NASTY[:4]}.png")
-    printed(capsys, "evaluate", f"no{NASTY}", code=2)
+    assert SHOWN in printed(capsys, "classify", str(scan.rename(scan.with_name(f"{NASTY}.off"))), "--model", "run")
+    printed(capsys, "attend", str(scan.with_name(f"{NASTY}.off")), "--model", "run", "-o", f"{NASTY[:4]}.png")
+    printed(capsys, "evaluate", "--model", f"no{NASTY}", code=2)
     printed(capsys, "train", f"rff{NASTY}", code=2)
     printed(capsys, "train", "rff-max", f"--{NASTY}", code=2)
     Path("nasty.toml").write_text(f'models = ["{"rff-max" + os.sep}\\u001b[31m"]\n')
@@ -132,4 +132,4 @@ def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(
     assert said[1].endswith(r"has classes only in train: b, b\x1b[31m")
     description = json.loads((tmp_path / "runs" / "rff-max" / "run.json").read_text())
     assert description["data"]["left_out"] == ["b/train/4.npy", "b/train/5.npy"]
-    assert "only in train" in printed(capsys, "evaluate", str(tmp_path / "runs" / "rff-max"))
+    assert "only in train" in printed(capsys, "evaluate", "--model", str(tmp_path / "runs" / "rff-max"))

@@ -37,13 +37,13 @@ def test_the_temperature_is_fitted_on_the_shapes_that_were_held_out(clouds_folde
 
 def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
     train(clouds_folder, tmp_path)
-    main(["evaluate", str(tmp_path), "--calibrate", "--json"])
+    main(["evaluate", "--model", str(tmp_path), "--calibrate", "--json"])
     said = json.loads(capsys.readouterr().out)
     assert said["calibrated"]["accuracy"] == said["accuracy"]
     assert said["calibrated"]["loss"] != said["loss"]
-    main(["evaluate", str(tmp_path), "--calibrate"])
+    main(["evaluate", "--model", str(tmp_path), "--calibrate"])
     assert f"at temperature {said['temperature']:.3f}" in capsys.readouterr().out
-    main(["evaluate", str(tmp_path), "--calibrate", "--objective", "ece", "--json"])
+    main(["evaluate", "--model", str(tmp_path), "--calibrate", "--objective", "ece", "--json"])
     assert json.loads(capsys.readouterr().out)["temperature"] != said["temperature"]
 
 

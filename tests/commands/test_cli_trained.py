@@ -1,0 +1,125 @@
+"""Trained models on the command line: the usual one without --model, the list of them, and old spellings."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pointset
+from pointset.cli import main
+from pointset.commands import models
+from pointset.runs import digests
+from pointset.training.recipe import Recipe
+from pointset.zoo import pretrained
+
+NAME = "isab4-pma.toy"
+CARD = """
+title = "A toy"
+data = "shapes10"
+parameters = 1234
+multiply_adds = 1
+temperature = 2.0
+command = "pointset train"
+terms = "for nobody"
+[accuracy]
+64 = [0.5, 0.4, 0.6]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(clouds_folder, tmp_path_factory) -> Path:
+    """The folder of trained models, with one in it."""
+    folder = tmp_path_factory.mktemp("trained")
+    sets = pointset.load_dataset(clouds_folder, points=16)
+    model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2)
+    pointset.fit(model, sets, Recipe(epochs=1), run=folder / NAME, progress=False)
+    digests.write_text(folder / NAME / "card.toml", CARD)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _shipped(folder, monkeypatch):
+    monkeypatch.setattr(pretrained, "FOLDER", folder)
+    monkeypatch.setattr(models, "USUAL", NAME)
+
+
+@pytest.fixture
+def scan(tmp_path) -> Path:
+    np.save(tmp_path / "scan.npy", np.random.default_rng(0).normal(size=(90, 3)))
+    return tmp_path / "scan.npy"
+
+
+def succeed(capsys, *arguments) -> str:
+    main([str(argument) for argument in arguments])
+    return capsys.readouterr().out
+
+
+def fail(capsys, *arguments) -> str:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_one_file_is_enough_and_the_model_is_said(scan, tmp_path, capsys):
+    commands = (["classify", scan], ["attend", scan, "-o", tmp_path / "scan.ply"], ["evaluate"])
+    for command in commands:
+        assert f"model: {NAME}" in succeed(capsys, *command)
+        assert "model: " not in succeed(capsys, *command, "--model", NAME)
+    assert json.loads(succeed(capsys, *commands[2], "--json"))["model"] == NAME
+
+
+def test_a_usual_model_that_is_not_there_is_named_with_those_that_are(scan, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(models, "USUAL", "isab16-pma.gone")
+    assert f"isab16-pma.gone is not there: give --model and a folder that `pointset train` wrote, or one of {NAME}" in (
+        fail(capsys, "classify", scan)
+    )
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    assert "none comes with this package" in fail(capsys, "attend", scan)
+    assert "no trained model comes with this package" in fail(capsys, "zoo", "--pretrained")
+
+
+def test_trained_models_are_listed_and_shown(capsys):
+    printed = succeed(capsys, "zoo", "--pretrained")
+    assert [row.split() for row in printed.splitlines() if row.startswith(NAME)] == [[NAME, "1,234", "50", "shapes10"]]
+    (row,) = json.loads(succeed(capsys, "zoo", "--pretrained", "--json"))
+    assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
+    shown = succeed(capsys, "zoo", "--pretrained", NAME)
+    for words in ("for nobody", "64 points 50.0 % (40.0 to 60.0)", "ball, box, rod", "unit-sphere"):
+        assert words in shown
+    assert json.loads(succeed(capsys, "zoo", NAME, "--json"))["data_classes"] == ["ball", "box", "rod"]
+    assert "no trained model is called 'isab16-pma'" in fail(capsys, "zoo", "isab16-pma")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "new"),
+    [
+        (["evaluate", "runs/a", "--calibrate"], "pointset evaluate --model runs/a"),
+        (["export", "runs/a", "-o", "a.onnx"], "pointset export --model runs/a"),
+        (["attend", "a.off", "--checkpoint", "runs/a"], "--model runs/a for --checkpoint runs/a"),
+        (["attend", "a.off", "--checkpoint=runs/a"], "--model runs/a for --checkpoint runs/a"),
+    ],
+)
+def test_the_old_spelling_says_the_new_one(arguments, new, capsys):
+    assert new in fail(capsys, *arguments)
+
+
+def test_a_run_among_the_files_is_told_from_a_shape(folder, scan, capsys):
+    run = folder / NAME
+    assert f"{run} is a run, not a shape: write --model {run}" in fail(capsys, "classify", run, scan)
+
+
+def test_the_list_needs_no_torch(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "trained")
+    script = (
+        "import sys; from pathlib import Path; from pointset.zoo import pretrained; from pointset.cli import main\n"
+        f"pretrained.FOLDER = Path({str(tmp_path / 'trained')!r}); main(['zoo', '--pretrained'])\n"
+        f"main(['zoo', {NAME!r}]); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL, timeout=120)
