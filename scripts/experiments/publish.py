@@ -1,0 +1,160 @@
+"""Make a trained model that comes with the package out of a finished run: 16-bit weights, run.json and a card.
+
+    python scripts/experiments/publish.py runs/frontier/runs/isab16-pma-n1000-seed0 --name isab16-pma.modelnet40-1024
+
+Everything on the card is measured here, on the official test split, but the corruption errors, which the run itself
+has measured (`robustness_seeds`). Weights stay in 32 bits where 16 change an accuracy by more than a tenth of a point.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+import numpy as np
+import torch
+from cyclopts import Parameter
+from statsmodels.stats.proportion import proportion_confint
+from torch import nn
+
+from pointset.data.catalogue.cards import load_card
+from pointset.data.loading import load_like
+from pointset.errors import PointsetError
+from pointset.evaluation import Evaluation, evaluate
+from pointset.evaluation.costs import multiply_adds
+from pointset.evaluation.temperature import validation_temperature
+from pointset.runs import digests
+from pointset.tasks.classification.predictions import robustness_of
+from pointset.training.checkpoints import load_run
+from pointset.training.contents import Weights, as_safetensors
+from pointset.zoo.pretrained import FOLDER
+
+SIZES = (64, 100, 256, 1024)
+MOST_LOST = 0.001
+"""Share of test shapes by which 16-bit weights may change an accuracy."""
+WORST = 3
+"""Confusions on the card."""
+TERMS = (
+    "The code and these numbers are under the MIT licence. They were fitted to the CAD models of ModelNet40, whose "
+    "copyright stays with their authors and which were released for academic research: clear any other use with them."
+)
+app = cyclopts.App(name="publish.py", help=__doc__, result_action="return_value")
+
+
+@app.default
+def publish(
+    run: Path,
+    *,
+    name: Annotated[str, Parameter(help="Model and training, such as isab16-pma.modelnet40-1024.")],
+    data: Annotated[str, Parameter(help="The card of the data that the run was trained on.")] = "modelnet40-hdf5",
+    command: Annotated[str, Parameter(help="Trains it again.")],
+    folder: Annotated[Path, Parameter(help="Where the trained models are.")] = FOLDER,
+) -> int:
+    """Exit code 2, with one sentence, for a run that cannot be published."""
+    try:
+        card = _publish(run, name, data, command, folder / name)
+    except PointsetError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(card)
+    return 0
+
+
+def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str:
+    model, description = load_run(run)
+    tested = {size: _test(model, description, size) for size in SIZES}
+    weights = _in_16_bits(model)
+    model.load_state_dict(weights)
+    halved = {size: _test(model, description, size) for size in SIZES}
+    if any(abs(halved[size].accuracy - tested[size].accuracy) > MOST_LOST for size in SIZES):
+        model, _ = load_run(run)
+        weights, halved = model.state_dict(), tested
+    temperature = validation_temperature(model, description)
+    card = "\n".join(
+        _card(
+            title=f"{description['model']['name']}, trained on sets of {_sizes(description['recipe'])} points",
+            data=data,
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            multiply_adds=multiply_adds(model, SIZES[-1]),
+            temperature=round(temperature, 3),
+            failures=list(_confusions(halved[SIZES[-1]])),
+            command=command,
+            terms=TERMS,
+            accuracy={str(size): _interval(found) for size, found in halved.items()},
+            corruption_errors=_corruption_errors(run),
+        )
+    )
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    digests.write_json(target / "run.json", _about(description, data))
+    digests.write(target / "model.safetensors", as_safetensors(weights))
+    digests.write_text(target / "card.toml", card + "\n")
+    return card
+
+
+def _test(model: nn.Module, description: dict[str, Any], points: int) -> Evaluation:
+    return evaluate(model, load_like(description["data"], "test", points=points))
+
+
+def _in_16_bits(model: nn.Module) -> Weights:
+    return {name: one.half() if one.is_floating_point() else one for name, one in model.state_dict().items()}
+
+
+def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
+    """run.json, which names the data by its card, and says nothing of the machine's folders."""
+    card = load_card(data)
+    return description | {"data": description["data"] | {"name": data, "source": data, "up": card.up, "points": 1024}}
+
+
+def _sizes(recipe: Mapping[str, Any]) -> str:
+    first, last = recipe.get("points"), recipe.get("last_points") or recipe.get("points")
+    if not first or not last:
+        raise PointsetError("the run was trained on sets of one size: publish one that was trained on sets of several")
+    return f"{min(first[0], last[0]):,} to {max(first[1], last[1]):,}"
+
+
+def _interval(found: Evaluation) -> list[float]:
+    low, high = proportion_confint(int(found.right.sum()), len(found.right), method="wilson")
+    return [round(float(share), 4) for share in (found.accuracy, low, high)]
+
+
+def _confusions(found: Evaluation) -> Iterator[str]:
+    """The shapes of a class that are most often taken for another, in words."""
+    counts = found.confusion
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    np.fill_diagonal(shares, 0.0)
+    for place in np.argsort(shares, axis=None)[::-1][:WORST]:
+        true, taken = np.unravel_index(place, shares.shape)
+        yield (
+            f"{found.classes[true]} is taken for {found.classes[taken]}: {counts[true, taken]} of {counts[true].sum()} "
+            f"test shapes of {SIZES[-1]:,} points"
+        )
+
+
+def _corruption_errors(run: Path) -> dict[str, float]:
+    if not (run / "robustness.json").exists():
+        return {}
+    (found,) = robustness_of({0: run}).values()
+    return {"clean": round(found.clean_error, 4)} | {
+        name: round(error, 4) for name, error in found.corruption_errors.items()
+    }
+
+
+def _card(**fields: Any) -> Iterator[str]:
+    """The lines of a TOML file: tables last."""
+    tables = {name: value for name, value in fields.items() if isinstance(value, dict) and value}
+    for name, value in fields.items():
+        if not isinstance(value, dict):
+            yield f"{name} = {json.dumps(value)}"
+    for name, table in tables.items():
+        yield f"\n[{name}]"
+        for key, value in table.items():
+            yield f"{key} = {json.dumps(value)}"
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(app())
