@@ -119,10 +119,12 @@ class RunFolder:
             return None
         newest = folders[-1]
         remedy = f"delete {newest} and start the same training again, from its beginning"
+        # A file that is there and not listed, or the other way about, is damage: `parse` says so.
+        present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
         further = {
             name: digests.parse(newest / f"{name}.safetensors", load_tensors, "weights", remedy)
             for name in ("best", "average")
-            if f"{name}.safetensors" in digests.read_list(newest)
+            if f"{name}.safetensors" in present
         }
         checkpoint = Checkpoint(
             weights=digests.parse(newest / "weights.safetensors", load_tensors, "weights", remedy),

@@ -105,6 +105,15 @@ def test_any_flipped_bit_of_a_checkpoint_is_seen(name, tmp_path):
     assert run.load().epoch == 1
 
 
+@pytest.mark.parametrize("name", CHECKPOINT)
+def test_a_name_that_changes_in_the_list_of_digests_is_seen(name, tmp_path):
+    run = begun(tmp_path)
+    file = tmp_path / "checkpoint-0001" / "SHA256SUMS"
+    file.write_text(file.read_text().replace(name, f"{name[:-1]}~"))
+    with pytest.raises(PointsetError, match=f"{name} is not listed"):
+        run.load()
+
+
 def pickled(content: object) -> bytes:
     stream = io.BytesIO()
     torch.save(content, stream)
