@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ParamSpec, TypeGuard, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ParamSpec, TypeGuard, TypeVar, get_args, get_origin
 
 import numpy as np
 import torch
@@ -88,7 +88,7 @@ def check_kind(name: str, value: Any, kind: Any) -> None:
         listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
         if not listed or not all(type(one) is part or _is(one, part) for one in value):
             raise InputError(f"{name} must be a list, each {_words(part)}, got {_told(value)}")
-    elif not isinstance(kind, type | UnionType):
+    elif not isinstance(kind, type | UnionType) or any(get_origin(part) is Annotated for part in parts):
         check(name, value, kind)
     elif not _is(value, kind):
         named = kind is nn.Module and isinstance(value, str)

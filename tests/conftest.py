@@ -7,13 +7,14 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 from numpy.typing import NDArray
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
@@ -25,6 +26,15 @@ TYPED = (
     "pointset.zoo.models",
 )
 install_import_hook(TYPED, "beartype.beartype")
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Without these shape checks: no compiler could follow them, and they speak before our own."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
+
 
 CHECKOUT = Path(__file__).parent.parent
 

@@ -19,14 +19,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions
+from pointset.configuration import RELEASED, AttentionOptions, Count
+from pointset.inputs import InputError, takes
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
 from pointset.nn.fast.folded import folded
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.plan import Case, Way, known, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.rows import check_rows, check_sets
+from pointset.nn.rows import check_callable, check_heads, check_rows, check_sets
 from pointset.nn.scores import DotScore, Score, make_score
 from pointset.nn.weights import Weights
 
@@ -40,6 +41,8 @@ def attend(
     mask: Bool[Tensor, "B m"] | None = None,
 ) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
     """Att(Q, K, V; score, weights), and the weights; the mask is True at real keys."""
+    check_heads(Q, K, V)
+    check_callable(score=score, weights=weights)
     A = weights(score(Q, K), mask)
     return torch.matmul(A, V), A
 
@@ -54,10 +57,16 @@ class Multihead(nn.Module):
         dim_key: width of the rows of Y.
         dim: width d of the result, a multiple of the heads.
         options: heads, form, score and weights.
+
+    Raises:
+        InputError: heads does not divide dim.
     """
 
+    @takes(dim_query=Count, dim_key=Count, dim=Count, options=AttentionOptions)
     def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
+        if dim % options.heads:
+            raise InputError(f"dim={dim} cannot be shared by heads={options.heads}: give a multiple of the heads")
         self.heads = options.heads
         self.query = nn.Linear(dim_query, dim)
         self.key = nn.Linear(dim_key, dim)

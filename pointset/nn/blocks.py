@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
+from pointset.configuration import RELEASED, AttentionOptions, Count, InitialName, NormName, SeedSource
+from pointset.inputs import InputError, takes
 from pointset.nn.attention import Multihead, join
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.fast.plan import Way, plan
@@ -28,6 +29,7 @@ from pointset.nn.rows import check_rows, check_sets
 from pointset.nn.seeds import PooledSeeds
 
 
+@takes(dim_in=Count, dim=Count, hidden=Count | None)
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim."""
     hidden = dim if hidden is None else hidden
@@ -51,9 +53,10 @@ class MAB(nn.Module):
         options: form, norm and everything that makes the attention; `heads` divides dim.
 
     Raises:
-        ValueError: dim_query differs from dim in form "paper"; heads does not divide dim.
+        InputError: dim_query differs from dim in form "paper"; heads does not divide dim.
     """
 
+    @takes(dim_query=Count, dim_key=Count, dim=Count, options=AttentionOptions)
     def __init__(
         self,
         dim_query: int,
@@ -63,10 +66,8 @@ class MAB(nn.Module):
     ) -> None:
         super().__init__()
         form, norm = options.form, options.norm_name
-        if dim % options.heads:
-            raise ValueError(f"dim={dim} cannot be shared by heads={options.heads}: give a multiple of the heads")
         if form == "paper" and dim_query != dim:
-            raise ValueError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
+            raise InputError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
         self.form = form
         self.norm = norm
         self.multihead = Multihead(dim_query, dim_key, dim, options)
@@ -134,6 +135,7 @@ def linear(module: nn.Module) -> tuple[Tensor, Tensor]:
 class SAB(nn.Module):
     """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2)."""
 
+    @takes(dim_in=Count, dim=Count, options=AttentionOptions)
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.mab = MAB(dim_in, dim_in, dim, options)
@@ -151,6 +153,7 @@ class ISAB(nn.Module):
     (map [B, h, n, m]).
     """
 
+    @takes(dim_in=Count, dim=Count, inducing=Count, options=AttentionOptions, initial=InitialName)
     def __init__(
         self,
         dim_in: int,
@@ -180,6 +183,7 @@ class PMA(nn.Module):
     (`pointset.nn.weights`).
     """
 
+    @takes(dim=Count, seeds=Count, options=AttentionOptions, seed_source=SeedSource, initial=InitialName)
     def __init__(
         self,
         dim: int,

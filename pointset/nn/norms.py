@@ -18,7 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import HeadNormName, NormName
+from pointset.configuration import Count, HeadNormName, NonNegative, NormName
+from pointset.inputs import InputError, takes
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
 from pointset.nn.rows import check_rows
@@ -35,6 +36,10 @@ class NoNorm(nn.Module):
 class LayerNorm(nn.LayerNorm):
     """Normalises each row over its features (arXiv 1607.06450): every row on its own, so masks do not matter."""
 
+    @takes(dim=Count, eps=NonNegative)
+    def __init__(self, dim: int, eps: float = 1e-5) -> None:
+        super().__init__(dim, eps)
+
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X."""
         check_rows(X, mask, self.weight)
@@ -50,12 +55,18 @@ class SetNorm(nn.Module):
     differences of norm between the rows of a set. Source: Zhang et al., "Set Norm and Equivariant Skip
     Connections" (arXiv 2206.11925), section 4. With more than one group, each group of neighbouring features has a
     mean and a variance of its own.
+
+    Raises:
+        InputError: groups does not divide dim.
     """
 
+    @takes(dim=Count, groups=Count, eps=NonNegative)
     def __init__(self, dim: int, groups: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
+        if dim % groups:
+            raise InputError(f"dim={dim} cannot be shared by groups={groups}: give a multiple of the groups")
         self.groups = groups
-        self.eps = eps
+        self.eps = float(eps)
         self.weight = nn.Parameter(torch.ones(dim))
         self.bias = nn.Parameter(torch.zeros(dim))
 
@@ -76,6 +87,7 @@ class SetNorm(nn.Module):
 class GroupNorm(SetNorm):
     """Set norm of eight groups of features, or of as many as divide them all (after Wu and He, arXiv 1803.08494)."""
 
+    @takes(dim=Count)
     def __init__(self, dim: int) -> None:
         super().__init__(dim, groups=math.gcd(dim, 8))
 
@@ -86,6 +98,7 @@ class InstanceNorm(SetNorm):
     Of a set of one row it leaves nothing but the bias.
     """
 
+    @takes(dim=Count)
     def __init__(self, dim: int) -> None:
         super().__init__(dim, groups=dim)
 

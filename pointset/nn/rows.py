@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pointset.inputs import InputError, described, mask_error
+from pointset.inputs import InputError, described, is_mask, mask_error
 from pointset.nn.fast.packing import Packed
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
@@ -24,23 +24,30 @@ def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
     Raises:
         InputError: the rows have another shape or type, or the mask; the message shows both.
     """
-    width = weight.shape[-1]
-    packed = isinstance(layout, Packed)
-    if not isinstance(X, Tensor) or X.dim() != (2 if packed else 3) or X.shape[-1] != width:
-        raise InputError(f"{letter} must be {'[N' if packed else '[B, n'}, {width}], got {described(X)}")
+    check_layout(X, layout, letter, weight.shape[-1])
     if X.dtype != weight.dtype and not (X.dtype in LOWER and torch.is_autocast_enabled(X.device.type)):
         wanted = str(weight.dtype).removeprefix("torch.")
         raise InputError(
             f"{letter} is {described(X)} and the block computes in {wanted}: give {letter}.to(torch.{wanted})"
         )
-    check_mask(X, layout)
 
 
-def check_mask(X: Tensor, layout: Any) -> None:
-    """Refuse, with an InputError, a mask that is not bool [B, n] for rows [B, n, d]."""
-    if layout is None or isinstance(layout, Packed):
-        return
-    if not isinstance(layout, Tensor) or layout.dtype != torch.bool or layout.shape != X.shape[:2]:
+def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = None) -> None:
+    """Refuse, with an InputError, rows that are neither [B, n, d] nor packed [N, d], and a mask of other rows.
+
+    Args:
+        X: the rows.
+        layout: the mask bool [B, n], or how sets are packed.
+        letter: what the rows are called.
+        width: d; any when None.
+    """
+    packed = isinstance(layout, Packed)
+    if not isinstance(X, Tensor) or X.dim() != (2 if packed else 3) or (width is not None and X.shape[-1] != width):
+        d = "d" if width is None else width
+        raise InputError(f"{letter} must be {'[N' if packed else '[B, n'}, {d}], got {described(X)}")
+    if packed and layout.rows != len(X):
+        raise InputError(f"{letter} has {len(X):,} rows, and the lengths of its packed sets add up to {layout.rows:,}")
+    if not packed and layout is not None and not is_mask(layout, X):
         raise mask_error(layout, X)
 
 
@@ -48,3 +55,31 @@ def check_sets(X: Tensor, Y: Tensor) -> None:
     """Refuse, with an InputError, batches of different sizes; X may have a batch of one that serves all of Y."""
     if X.dim() == Y.dim() == 3 and X.shape[0] != 1 and X.shape[0] != Y.shape[0]:
         raise InputError(f"X and Y must have as many sets, or X one, got {described(X)} and {described(Y)}")
+
+
+def check_heads(Q: Any, K: Any, V: Any) -> None:
+    """Refuse, with an InputError, what are not queries [B, h, n, c], keys [B, h, m, c] and values [B, h, m, e].
+
+    Queries may have a batch of one that serves all keys.
+    """
+    if all(isinstance(part, Tensor) and part.dim() == 4 for part in (Q, K, V)):
+        of_one_set = K.shape[:3] == V.shape[:3] and Q.shape[1::2] == K.shape[1::2]
+        if of_one_set and (Q.shape[0] == 1 or Q.shape[0] == K.shape[0]):
+            return
+    got = ", ".join(described(part) for part in (Q, K, V))
+    raise InputError(f"Q, K and V must be [B, h, n, c], [B, h, m, c] and [B, h, m, e], got {got}")
+
+
+def check_callable(**functions: Any) -> None:
+    """Refuse, with an InputError, what is not a function or a module."""
+    for name, function in functions.items():
+        if not callable(function):
+            raise InputError(f"{name} must be a torch module or a function, got {described(function)}")
+
+
+def check_logits(logits: Any, mask: Any) -> None:
+    """Refuse, with an InputError, what are not logits [B, h, n, m], or not a mask bool [B, m] of their keys."""
+    if not isinstance(logits, Tensor) or logits.dim() != 4 or not logits.is_floating_point():
+        raise InputError(f"logits must be a floating tensor [B, h, n, m], got {described(logits)}")
+    if mask is not None and not (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() == 2):
+        raise InputError(f"mask must be bool [B, m], True at real keys, got {described(mask)}")

@@ -9,8 +9,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
+from pointset.inputs import takes
 from pointset.nn.dropout import Dropout
 from pointset.nn.own_weights import apply, exports, function_of
+from pointset.nn.rows import check_logits
 from pointset.nn.simplex import BOUNDED, WEIGHTS
 from pointset.nn.simplex.rows import single_or_double
 
@@ -35,6 +37,7 @@ class Weights(nn.Module):
             divided by 1 - rate.
     """
 
+    @takes(options=AttentionOptions)
     def __init__(self, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.names = options.weights * (options.heads // len(options.weights))
@@ -65,6 +68,7 @@ class Weights(nn.Module):
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B h n m"]:
         """Return the weights; the mask is True at real keys."""
+        check_logits(logits, mask)
         keep = None if mask is None else mask[:, None, None, :]
         if self.coverage == "none":
             return self.dropout(self._by_head(logits, keep))

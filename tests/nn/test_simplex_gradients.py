@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from jaxtyping import config
 from simplex_cases import case, weights_of
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
@@ -164,14 +163,6 @@ def test_half_precision_has_gradients_of_its_own_type(name):
         (weigh(name, leaf, u.to(leaf.dtype), mask) * torch.linspace(-1, 1, 9).to(leaf.dtype)).sum().backward()
     assert half.grad.dtype == torch.bfloat16
     torch.testing.assert_close(half.grad.float(), whole.grad, atol=1e-2, rtol=1e-2)
-
-
-@pytest.fixture
-def unchecked():
-    """The shape checks of the tests are nothing that a compiler could follow."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.slow

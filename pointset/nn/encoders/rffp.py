@@ -5,7 +5,8 @@ import itertools
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import NormName
+from pointset.configuration import Count, NormName
+from pointset.inputs import takes
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import STATISTICS
 from pointset.nn.norms import make_norm
@@ -20,6 +21,7 @@ class EquivariantLayer(nn.Module):
     no norm N.
     """
 
+    @takes(dim_in=Count, dim=Count, statistic=Statistic, norm=NormName)
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
         super().__init__()
         self.statistic = statistic

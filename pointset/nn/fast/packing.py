@@ -7,7 +7,7 @@ nothing of it. What looks at a whole set goes *run by run*: neighbouring sets of
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pointset.inputs import InputError, described
+from pointset.inputs import InputError, check_kind, described
 
 RUN = 64
 """What one run more costs, in rows that could be worked on meanwhile. Measured on one CPU thread with 32 sets, a
@@ -31,10 +31,20 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Packed:
-    """How rows [N, d] fall into B sets: the first lengths[0] rows are set 0, the next lengths[1] are set 1, ..."""
+    """How rows [N, d] fall into B sets: the first lengths[0] rows are set 0, the next lengths[1] are set 1, ...
+
+    Raises:
+        InputError: a length is not a whole number, at least 0.
+    """
 
     lengths: tuple[int, ...]
     """Rows of each set, B of them; 0 is an empty set."""
+
+    def __post_init__(self) -> None:
+        check_kind("lengths", self.lengths, Sequence[int])
+        object.__setattr__(self, "lengths", tuple(map(int, self.lengths)))
+        if self.lengths and min(self.lengths) < 0:
+            raise InputError(f"lengths must be at least 0, got {min(self.lengths)}")
 
     def __len__(self) -> int:
         return len(self.lengths)

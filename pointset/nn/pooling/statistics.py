@@ -1,15 +1,21 @@
 """Poolings that are functions of statistics of the set, which is why they also work on a set in pieces."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar, get_args
 
 import torch
 from jaxtyping import Float
+from msgspec import Meta
 from torch import Tensor, nn
 
+from pointset.configuration import check
 from pointset.nn.fast.packing import Layout
 from pointset.nn.masks import STATISTICS, StatisticName
-from pointset.nn.rows import check_mask
+from pointset.nn.rows import check_layout
+
+SomeStatistics = Annotated[
+    tuple[StatisticName, ...], Meta(min_length=1, description=f"a list of {', '.join(get_args(StatisticName))}")
+]
 
 
 class StatisticPool(nn.Module):
@@ -17,13 +23,20 @@ class StatisticPool(nn.Module):
 
     A subclass names its `statistics` ("max", "min", "mean", "sum", "deviation"); one that does more with them than lay
     them side by side has an `of_statistics` of its own.
+
+    Raises:
+        PointsetError: it names none, or another.
     """
 
-    statistics: ClassVar[tuple[StatisticName, ...]]
+    statistics: ClassVar[tuple[StatisticName, ...]] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        check(f"statistics of {type(self).__name__}", self.statistics, SomeStatistics)
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B _ _"]:
         """Return the pooled rows of each set; the mask is True at real rows."""
-        check_mask(Z, mask)
+        check_layout(Z, mask)
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in self.statistics})
 
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:

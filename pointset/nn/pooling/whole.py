@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.rows import check_mask
+from pointset.nn.rows import check_layout
 
 
 class WholePool(nn.Module):
@@ -18,7 +18,7 @@ class WholePool(nn.Module):
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
         """Return one row per set; the mask is True at real rows."""
-        check_mask(Z, mask)
+        check_layout(Z, mask)
         mixed = torch.is_autocast_enabled(Z.device.type)
         with torch.autocast(Z.device.type, enabled=False):
             rows = Z.to(torch.promote_types(Z.dtype, torch.float32))

@@ -1,0 +1,124 @@
+"""Every public callable of `pointset.nn` says which argument it cannot take, before torch does."""
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pointset import nn
+from pointset.configuration import RELEASED
+from pointset.errors import PointsetError
+from pointset.inputs import InputError
+from pointset.nn.fast.packing import Packed
+from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.scores import DotScore
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+X = torch.zeros(2, 5, 8)
+MASK = torch.ones(2, 5, dtype=torch.bool)
+HEADS = torch.zeros(2, 4, 5, 3)
+WIDTHS = {"dim_query": 8, "dim_key": 8, "dim": 8, "options": RELEASED}
+RIGHT: dict[str, dict[str, Any]] = {
+    "ISAB": {"dim_in": 8, "dim": 8, "inducing": 3, "options": RELEASED, "initial": "normal"},
+    "MAB": WIDTHS,
+    "PMA": {"dim": 8, "seeds": 2, "options": RELEASED, "seed_source": "trained", "initial": "normal"},
+    "SAB": {"dim_in": 8, "dim": 8, "options": RELEASED},
+    "EquivariantLayer": {"dim_in": 8, "dim": 8, "statistic": "max", "norm": "none"},
+    "GroupNorm": {"dim": 8},
+    "InstanceNorm": {"dim": 8},
+    "LayerNorm": {"dim": 8, "eps": 1e-5},
+    "MaxPool": {},
+    "MeanPool": {},
+    "Multihead": WIDTHS,
+    "Packed": {"lengths": (2, 3)},
+    "SetNorm": {"dim": 8, "groups": 2, "eps": 1e-5},
+    "SumPool": {},
+    "Weights": {"options": RELEASED},
+    "attend": {"Q": HEADS, "K": HEADS, "V": HEADS, "score": DotScore(4, 3), "weights": nn.Weights(), "mask": MASK},
+    "rff": {"dim_in": 8, "dim": 8, "hidden": 8},
+}
+WRONG = [None, "x", -1, 0, 1.5, math.nan, True, [], {}, object(), 2**70, torch.zeros(3), [1, "a"], [-1], [0.5]]
+RIGHT_AFTER_ALL = {"hidden": [None], "mask": [None], "query_mask": [None], "eps": [0, 1.5, 2**70], "lengths": [[]]}
+MODULES = sorted(name for name in RIGHT if name not in ("Packed", "attend", "rff"))
+
+
+def wrong(argument: str) -> list[Any]:
+    right = RIGHT_AFTER_ALL.get(argument, [])
+    return [value for value in WRONG if not any(type(value) is type(one) and value == one for one in right)]
+
+
+def test_all_public_callables_are_tried():
+    assert {*RIGHT, "StatisticPool"} == set(nn.__all__)  # a base
+    for name, right in RIGHT.items():
+        assert right.keys() == inspect.signature(getattr(nn, name)).parameters.keys()
+        getattr(nn, name)(**right)
+
+
+@pytest.mark.parametrize(("name", "argument"), [(name, one) for name, right in RIGHT.items() for one in right])
+def test_a_wrong_argument_is_told_by_its_name(name, argument):
+    for value in wrong(argument):
+        with pytest.raises(PointsetError, match=rf"\b{argument}\b.* must be .*, got ") as told:
+            getattr(nn, name)(**{**RIGHT[name], argument: value})
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_wrong_input_is_told_by_its_name(name):
+    module = getattr(nn, name)(**RIGHT[name])
+    known = {"X": X, "Y": X, "Z": X, "mask": MASK, "query_mask": MASK, "logits": HEADS.mT @ HEADS}
+    if name == "Weights":
+        known["mask"] = MASK[:, :3]
+    right = {argument: known[argument] for argument in inspect.signature(module.forward).parameters}
+    module(**right)
+    for argument in right:
+        for value in wrong(argument):
+            with pytest.raises(InputError, match=rf"^{argument.removeprefix('query_')} must be .*, got "):
+                module(**{**right, argument: value})
+
+
+def test_what_may_be_left_out_or_is_unusual_works():
+    assert nn.rff(8, 4, None)(X).shape == (2, 5, 4)
+    assert nn.SetNorm(8, eps=0)(torch.randn(2, 5, 8)).isfinite().all()
+    assert Packed([2, np.int64(3)]) == Packed(np.array([2, 3])) == Packed((2, 3))
+    assert Packed([]).rows == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: nn.Multihead(3, 3, 10), "dim=10 cannot be shared by heads=4"),
+        (lambda: nn.SetNorm(8, groups=3), "dim=8 cannot be shared by groups=3"),
+        (lambda: Packed((3, -2)), "lengths must be at least 0, got -2"),
+        (StatisticPool, "statistics of StatisticPool must be a list of max, .*, got "),
+        (type("Middle", (StatisticPool,), {"statistics": ("median",)}), "statistics of Middle .*, got .*median"),
+        (lambda: nn.MaxPool()(X[0], Packed((2, 4))), "Z has 5 rows, and the lengths of its packed sets add up to 6"),
+        (lambda: nn.SAB(8, 8)(X, Packed((5, 5))), r"X must be \[N, 8\], got float32 \[2, 5, 8\]"),
+        (lambda: nn.MeanPool()(X, MASK[:, :4]), r"mask must be bool \[2, 5\].*, got bool \[2, 4\]"),
+    ],
+)
+def test_values_that_do_not_go_together(make, words):
+    with pytest.raises(PointsetError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("Q", "K", "V", "got"),
+    [
+        (HEADS[0], HEADS, HEADS, r"float32 \[4, 5, 3\], "),
+        (HEADS[..., :2], HEADS, HEADS, r"float32 \[2, 4, 5, 2\], "),
+        (HEADS[:, :2], HEADS, HEADS, r"float32 \[2, 2, 5, 3\], "),
+        (HEADS, HEADS, HEADS[:, :, :4], r"float32 \[2, 4, 4, 3\]$"),
+        (HEADS.repeat(2, 1, 1, 1), HEADS, HEADS, r"float32 \[4, 4, 5, 3\], "),
+    ],
+)
+def test_queries_keys_and_values_that_do_not_go_together(Q, K, V, got):
+    with pytest.raises(InputError, match=r"Q, K and V must be \[B, h, n, c\], .*, got .*" + got):
+        nn.attend(Q, K, V, DotScore(4, 3), nn.Weights())
+
+
+def test_queries_of_one_batch_serve_all_keys():
+    assert nn.attend(HEADS[:1, :, :2], HEADS, HEADS[..., :1], DotScore(4, 3), nn.Weights())[0].shape == (2, 4, 2, 1)
