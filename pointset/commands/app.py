@@ -8,7 +8,7 @@ from pointset.commands import attend, classify, comparing, data, export, tasks, 
 from pointset.commands.models import refuse_old_spelling
 from pointset.commands.options import Flags
 from pointset.commands.terminal import escaping, warning_in_one_line
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 app = App(
     name="pointset",
@@ -33,12 +33,18 @@ for command in (
     app.command(command, help_format="markdown")
 
 
+LONGEST = 4096
+"""Characters of a word of the command line: the longest path that there is."""
+
+
 def run(tokens: Sequence[str]) -> None:
     """Do what a command line says.
 
     Raises:
         PointsetError: the command line is wrong, or the command says so.
     """
+    if too_long := next((token for token in tokens if len(token) > LONGEST), None):
+        raise PointsetError(f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST:,}")
     refuse_old_spelling(tokens)
     try:
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)

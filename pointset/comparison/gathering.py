@@ -14,7 +14,7 @@ from pointset.comparison.runs import Failure, Finished, Run, of_size
 from pointset.comparison.statistics import Pair, compare_pairs
 from pointset.comparison.tables import Row, make_rows, make_table
 from pointset.comparison.task import Size
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
 from pointset.runs.claims import read_description
@@ -76,7 +76,7 @@ class Comparison:
         points = points or self.experiment.task.sizes[0]
         if not any((one.model, one.points, one.seed) == (label, points, seed) for one in self.runs):
             known = "; ".join(one.name for one in self.runs)
-            raise PointsetError(f"{label!r}, seed {seed} is not a finished run: choose from {known}")
+            raise PointsetError(f"{quoted(label)}, seed {seed} is not a finished run: choose from {known}")
         return make_run(self.experiment, self.folder, self.experiment.entry(label), points, seed)
 
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:

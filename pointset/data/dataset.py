@@ -114,7 +114,7 @@ def _folder_pool(
         others = [one for one in SPLITS if one != split]
         return pool, {one: frozenset(released_labels(folder, one, options.variant).tolist()) for one in others}
     if options.variant is not None:
-        raise PointsetError(f"{folder} comes in one version only: leave variant={options.variant!r} out")
+        raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     listing = list_folder(folder, split, seed=options.split_seed)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled

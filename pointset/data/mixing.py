@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 
 from pointset.configuration import check
 from pointset.data.augment import AUGMENTATIONS, Axis, Compose, augmentation_from_names
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, check_kind
 
 
@@ -103,7 +103,7 @@ def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose,
     for place, name in enumerate(names, start=1):
         if name not in (*AUGMENTATIONS, *MIXINGS):
             known = ", ".join((*AUGMENTATIONS, *MIXINGS))
-            raise PointsetError(f"augment must name any of {known}, got {name!r}")
+            raise PointsetError(f"augment must name any of {known}, got {quoted(name)}")
         if name in MIXINGS and place < len(names):
             raise PointsetError(
                 f"augment has {names[place]!r} after {name!r}, which mixes what others made: put it last"

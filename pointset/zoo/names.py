@@ -73,7 +73,7 @@ def missing_parts(name: str) -> str:
     if registry.find("model", name):
         return ""
     members = ((kind, one) for kind, part in _split(name) for one in part.split("+"))
-    return " and ".join(f"the {kind} {one!r}" for kind, one in members if not registry.find(kind, one))
+    return " and ".join(f"the {kind} {quoted(one)}" for kind, one in members if not registry.find(kind, one))
 
 
 def missing_weights(options: Mapping[str, Any]) -> str:
@@ -81,7 +81,7 @@ def missing_weights(options: Mapping[str, Any]) -> str:
     load_files()
     names = [name for option in ("weights", "pool_weights") for name in options.get(option) or ()]
     unknown = [name for name in dict.fromkeys(names) if name not in WEIGHTS and ("weights", name) not in registry.PARTS]
-    return " and ".join(f"the weights function {name!r}" for name in unknown)
+    return " and ".join(f"the weights function {quoted(name)}" for name in unknown)
 
 
 def used_options(name: str) -> set[str]:

@@ -146,7 +146,7 @@ def _register(make: T, kind: Kind, name: str, replace: bool, known: dict[str, An
     part = Part(kind, name, make, source=source_of(make) or _called(make), **known)
     if not NAME.fullmatch(part.name):
         raise PointsetError(
-            f"{part.kind} name {part.name!r} must be lower case, start with a letter, have no hyphen and no +"
+            f"{part.kind} name {quoted(part.name)} must be lower case, start with a letter, have no hyphen and no +"
         )
     if not part.pattern.fullmatch(part.listed):
         raise PointsetError(f"{part.kind} name {part.name!r} has an argument: give listed, an example of its names")

@@ -45,7 +45,7 @@ class Sampling:
         check("points", self.points, Points)
         check_seed(self.seed)
         if self.sampler not in SAMPLERS:
-            raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {self.sampler!r}")
+            raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {quoted(self.sampler)}")
 
     @property
     def arrays(self) -> tuple[str, ...]:
