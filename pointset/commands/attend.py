@@ -11,6 +11,7 @@ from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
 from pointset.errors import PointsetError, escaped
+from pointset.runs.atomic import check_parent
 
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
@@ -120,8 +121,7 @@ def _writer(output: Path) -> Callable[[Request, Path], object]:
     writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
     if output.suffix.lower() not in writers:
         raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")
-    if not output.parent.is_dir():
-        raise PointsetError(f"{output} cannot be written: the folder {output.parent} does not exist")
+    check_parent(output)
     return writers[output.suffix.lower()]
 
 

@@ -99,8 +99,40 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
         sweep(path.parent, glob.escape(path.name))
         write_atomically(path, write)
     except OSError as error:
-        raise PointsetError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
+        raise PointsetError(f"{path} cannot be written ({why_no_file(path, error)}): choose another place") from error
     return path
+
+
+def check_parent(path: Path) -> None:
+    """Refuse a path whose folder is not there, before anything slow is done."""
+    if not _is_folder(path.parent):
+        reason = file_in_the_way(path.parent) or f"the folder {path.parent} does not exist"
+        raise PointsetError(f"{path} cannot be written: {reason}")
+
+
+def why_no_file(path: Path, error: OSError) -> str:
+    """What kept the system from writing a file, in words."""
+    return "it is a folder" if _is_folder(path) else why_no_folder(path.parent, error)
+
+
+def why_no_folder(folder: Path, error: OSError) -> str:
+    """What kept the system from making a folder, or from writing into it, in words."""
+    return file_in_the_way(folder) or error.strerror or str(error)
+
+
+def file_in_the_way(folder: Path) -> str:
+    """A sentence if a folder cannot be made because it, or one of its parents, is a file, else nothing.
+
+    The system's own words for it are "File exists" or "Not a directory", as it may be, and do not say which.
+    """
+    there = next((one for one in (folder, *folder.parents) if os.path.lexists(one)), None)
+    if there is None or there.is_dir():
+        return ""
+    return f"{there} is {'a file' if there.exists() else 'a link to nothing'}, not a folder"
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.lexists(path) and path.is_dir()  # a name that is too long makes `is_dir` fail
 
 
 def write_text(path: Path, text: str) -> None:

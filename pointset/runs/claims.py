@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
-from pointset.runs.atomic import FULL, full_disk_told, sweep
+from pointset.runs.atomic import FULL, full_disk_told, sweep, why_no_folder
 
 LOCK = ".lock"
 
@@ -38,7 +38,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         except OSError as error:
             if error.errno in FULL:
                 raise
-            reason = error.strerror or error
+            reason = why_no_folder(folder, error)
             raise PointsetError(f"{folder} cannot be written to ({reason}): choose another folder") from error
     try:
         sweep(folder)

@@ -168,7 +168,7 @@ def test_a_file_where_a_folder_is_expected_is_named(command, place, capsys, clou
     (tmp_path / "taken").write_text("mine")
     data = ["--data", str(clouds_folder), "--points", "24"] if command[0] == "train" else []
     said = fail(capsys, *command, str(tmp_path / place), *data)
-    assert f"{tmp_path / place} cannot be written to (" in said
+    assert f"{tmp_path / place} cannot be written to ({tmp_path}/taken is a file, not a folder)" in said
     assert "choose another folder" in said
     assert (tmp_path / "taken").read_text() == "mine"
 

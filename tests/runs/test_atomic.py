@@ -9,7 +9,15 @@ import pytest
 
 from pointset.errors import PointsetError
 from pointset.runs import atomic
-from pointset.runs.atomic import read_json, sync_folder, write_atomically, write_for_user, write_json, write_text
+from pointset.runs.atomic import (
+    check_parent,
+    read_json,
+    sync_folder,
+    write_atomically,
+    write_for_user,
+    write_json,
+    write_text,
+)
 
 
 def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_removed(tmp_path):
@@ -25,13 +33,42 @@ def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_remo
     assert set(path.parent.iterdir()) == {path, others}
 
 
-@pytest.mark.parametrize(("place", "why"), [("file/new/page.html", "Not a directory"), ("folder", "Is a directory")])
-def test_a_place_that_cannot_be_written_is_named(place, why, tmp_path):
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("file/page.html", "{}/file is a file, not a folder"),
+        ("file/new/page.html", "{}/file is a file, not a folder"),
+        ("link/page.html", "{}/link is a link to nothing, not a folder"),
+        ("folder", "it is a folder"),
+        ("x" * 300, "File name too long"),
+        (f"{'x' * 300}/page.html", "File name too long"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_named_with_what_is_in_the_way(place, why, tmp_path):
     (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "folder").mkdir()
     with pytest.raises(PointsetError) as caught:
         write_for_user(tmp_path / place, lambda temporary: temporary.write_bytes(b"page"))
-    assert str(caught.value) == f"{tmp_path / place} cannot be written ({why}): choose another place"
+    assert str(caught.value) == f"{tmp_path / place} cannot be written ({why.format(tmp_path)}): choose another place"
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "link", "folder"}
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("file/page.html", "{}/file is a file, not a folder"),
+        ("no/such/page.html", "the folder {}/no/such does not exist"),
+        (f"{'x' * 300}/page.html", "x does not exist"),
+    ],
+)
+def test_a_folder_that_is_not_there_is_told_before_the_work(place, why, tmp_path):
+    (tmp_path / "file").touch()
+    check_parent(tmp_path / "page.html")
+    with pytest.raises(PointsetError) as caught:
+        check_parent(tmp_path / place)
+    assert str(caught.value).startswith(f"{tmp_path / place} cannot be written: ")
+    assert str(caught.value).endswith(why.format(tmp_path))
 
 
 def test_an_error_that_has_no_words_of_the_system_is_told_in_its_own(tmp_path):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pointset.errors import PointsetError
+from pointset.runs.atomic import why_no_folder
 
 
 def home() -> Path:
@@ -34,8 +35,9 @@ def make_folder(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):  # an existing folder may be read-only, or its disk full
             pass
     except OSError as error:
+        reason = why_no_folder(folder, error)
         raise PointsetError(
-            f"cannot write to {folder} ({error.strerror}): set POINTSET_HOME to a folder that you may write to"
+            f"cannot write to {folder} ({reason}): set POINTSET_HOME to a folder that you may write to"
         ) from error
     return folder
 

@@ -23,6 +23,7 @@ import numpy as np
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.off_lines import LineReader
 from pointset.data.files.words import usual_table
+from pointset.runs.atomic import why_no_file
 
 _USUAL_HEADER = re.compile(rb"\s*OFF\s*(\d{1,9})[ \t]+(\d{1,9})(?:[ \t]+\d{1,18})?[ \t]*\r?\n")
 _COMMENT = re.compile(rb"#[^\r\n]*")
@@ -56,7 +57,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
     try:
         path.write_bytes(text.encode("ascii"))
     except OSError as error:
-        raise MeshError(f"{path}: cannot be written: {error.strerror}") from error
+        raise MeshError(f"{path}: cannot be written: {why_no_file(path, error)}") from error
 
 
 def _read_usual(content: bytes) -> Mesh | None:
