@@ -47,7 +47,7 @@ def flips(
                 bad += 1
                 print(f"{files.name}: {outcome.verdict}: {outcome.detail}", file=sys.stderr)
         cells = (files.name, flips, counts["refused"], counts["alike"], counts["differs"])
-        print(f"| {' | '.join(map(str, cells))} | {flips - sum(cells[2:])} |", flush=True)  # type: ignore[arg-type]
+        print(f"| {' | '.join(map(str, cells))} | {flips - sum(cells[2:])} |", flush=True)
     return 1 if bad else 0
 
 

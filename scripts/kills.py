@@ -30,7 +30,7 @@ from killing.commands import COMMANDS, Command, contents, write_archive, write_p
 from killing.processes import Ended, Started, import_what_was_imported, serve
 
 app = cyclopts.App(name="kills.py", help=__doc__, result_action="return_value")
-KILLS = ("command", "undisturbed s", "kills", "before it had written", "in mid-work", "after its end")
+KILLS: tuple[str, ...] = ("command", "undisturbed s", "kills", "before it had written", "in mid-work", "after its end")
 KILLS += ("**other files**", "**left behind**", "**not finished**", "seconds")
 DISKS = ("command", "room", "**what was said**", "**other files with more room**")
 SHARES = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)

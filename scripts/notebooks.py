@@ -25,5 +25,5 @@ def refresh(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or sorted(FOLDER.glob("*.ipynb")):
+    for name in sys.argv[1:] or sorted(map(str, FOLDER.glob("*.ipynb"))):
         refresh(Path(name))

@@ -4,6 +4,7 @@ The runs are those of scripts/experiments/attention_weights.toml; the commands s
 """
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +62,7 @@ def main(
     stacked(pictures).save(output, optimize=True)
 
 
-def stacked(pictures: list[Image.Image]) -> Image.Image:
+def stacked(pictures: Sequence[Image.Image]) -> Image.Image:
     """Pictures below each other."""
     whole = Image.new("RGB", (max(one.width for one in pictures), sum(one.height for one in pictures)), "white")
     top = 0

@@ -52,7 +52,9 @@ class Floor:
     def _cut(self, path: Path) -> tuple[int, int]:
         """Where the vertices begin and end, found once and not timed: knowing it is no part of the floor."""
         content, vertices = path.read_bytes(), len(read_mesh(path).vertices)
-        start = re.match(rb"OFF\s*\d+\s+\d+\s+\d+\s*", content).end()
+        head = re.match(rb"OFF\s*\d+\s+\d+\s+\d+\s*", content)
+        assert head, path
+        start = head.end()
         ends = np.flatnonzero(np.frombuffer(content[start:], np.uint8) == ord("\n"))
         self.cuts[path] = (start, start + int(ends[vertices - 1]) + 1)
         return self.cuts[path]
@@ -69,7 +71,7 @@ def readers() -> dict[str, Task]:
         OURS: lambda path: len(read_mesh(path).faces),
         "torch-geometric": lambda path: read_off(str(path)).face.shape[1],
         "trimesh": lambda path: len(trimesh.load_mesh(str(path), process=False).faces),
-        "open3d": lambda path: len(open3d.io.read_triangle_mesh(str(path)).triangles),
+        "open3d": lambda path: len(open3d.io.read_triangle_mesh(path).triangles),
         "floor": Floor(),
     }
 
@@ -107,7 +109,7 @@ def medians(first: Task, second: Task, files: Sequence[Path], rounds: int) -> tu
 
 def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[tuple[str, ...]]:
     """One line per library: files, milliseconds per file of both, ratio of the totals, median ratio of a file."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for name in [name for name in tasks if name != OURS]:
         common = readable(tasks[name], tasks[OURS], files)
         if not common:
@@ -202,8 +204,8 @@ def bench(
     if loading_too:
         torch.set_num_threads(2)
         head = ["pool", "points", "draw and augment ms", "step of rff-max ms", "share"]
-        with TemporaryDirectory() as folder:
-            lines = [loading(modelnet40_sized(Path(folder), 1000, 10_000), rounds)]
+        with TemporaryDirectory() as place:
+            lines = [loading(modelnet40_sized(Path(place), 1000, 10_000), rounds)]
         print(tabulate(lines, head, colalign=["right"] * 5))
 
 

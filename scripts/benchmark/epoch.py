@@ -9,6 +9,7 @@ in one process; medians.
 
 import statistics
 import time
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,7 +20,7 @@ from tabulate import tabulate
 
 import pointset
 from pointset.data.augment import augmentation_from_names
-from pointset.data.batches import Batch, batches
+from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.runs.threads import torch_threads
 from pointset.training.memory import kept_memory
@@ -33,7 +34,7 @@ def whole(name: str, train: PointSets, recipe: Recipe) -> float:
     return pointset.fit(model, train, recipe, progress=False).seconds
 
 
-def bare(name: str, drawn: list[Batch], classes: int, recipe: Recipe) -> float:
+def bare(name: str, drawn: Sequence[Batch | MixedBatch], classes: int, recipe: Recipe) -> float:
     """Seconds of the same steps from batches in memory."""
     model = pointset.create_model(name, classes, dim=256).train()
     optimizer = make_optimizer(model, recipe)

@@ -26,6 +26,7 @@ import pointset
 from pointset.data import pad_sets
 from pointset.runs.threads import torch_threads
 from pointset.training.memory import kept_memory
+from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 
 CLASSES = 40
 
@@ -83,6 +84,7 @@ def make_clouds(sizes: list[int], seed: int) -> list[Tensor]:
 def compare(name: str, clouds: list[Tensor], rounds: int, **options: Any) -> list[dict[str, Any]]:
     """The rows of one model: a training step, and inference."""
     model = pointset.create_model(name, CLASSES, **options)
+    assert isinstance(model, SetClassifier | PackedClassifier)
     points, mask = pad_sets(clouds)
     rows, batch = torch.cat(clouds), torch.arange(len(clouds)).repeat_interleave(torch.tensor([*map(len, clouds)]))
     ways = {"padded": lambda: model(points, mask), "packed": lambda: model.packed(rows, batch, len(clouds))}
@@ -109,7 +111,7 @@ def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
 
 def columns(times: dict[str, Times]) -> dict[str, float]:
     """Milliseconds of both ways, and how many times as fast packed sets are."""
-    found = {}
+    found: dict[str, float] = {}
     for place, what in enumerate(("ms", "processor ms")):
         padded, packed = (1000 * times[way][place] for way in ("padded", "packed"))
         found |= {f"padded {what}": round(padded, 1), f"packed {what}": round(packed, 1)}

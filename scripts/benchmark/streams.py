@@ -72,9 +72,11 @@ def one(path: Path, *, model: str, dim: int, rounds: int, threads: int) -> None:
 
     from pointset import create_model
     from pointset.data import normalize_chunks, open_scan
+    from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 
     torch.set_num_threads(threads)
     network = create_model(model, dim=dim).eval()
+    assert isinstance(network, SetClassifier | PackedClassifier)
     network.stream(np.random.default_rng(1).standard_normal((WARM_UP, 3), dtype=np.float32))
     before = resident_megabytes()
     seconds, busy = [], []

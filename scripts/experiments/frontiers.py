@@ -36,7 +36,9 @@ class Figure:
             Dot(
                 row.label if labels[row.label] == 1 else f"{row.label} ({row.experiment})",
                 self.cost(row),
-                *(100 * share for share in (row.mean, row.low, row.high)),
+                100 * row.mean,
+                100 * row.low,
+                100 * row.high,
                 styles[row.parts],
             )
             for row in rows

@@ -7,6 +7,7 @@ python scripts/experiments/page.py --check              # does the page stand as
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -63,7 +64,7 @@ def write(folder: Path) -> None:
     found = read_all(folder / "results")
     for figure in stale_figures(found, folder):
         (folder / figure).parent.mkdir(exist_ok=True)
-        write_for_user(folder / figure, lambda file, figure=figure: draw(figure, found, file))
+        write_for_user(folder / figure, partial(draw, figure, found))
     write_text(folder / "README.md", render(found))
 
 

@@ -83,7 +83,7 @@ def judge_of(kind: Kind, seed: int, limits: Limits) -> Iterator[Judge]:
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory) as name, warnings.catch_warnings():
         judge = Judge(kind, seed, Path(name), limits.seconds)
         warnings.simplefilter("always")
-        warnings.showwarning = lambda message, *_, **__: judge.warned.append(str(message))  # type: ignore[assignment]
+        warnings.showwarning = lambda message, *_, **__: judge.warned.append(str(message))
         listener = Listener(judge.warned)
         logging.getLogger().addHandler(listener)
         try:

@@ -69,7 +69,7 @@ def _become(arguments: tuple[str, ...], folder: Path, card_folder: Path, output:
     os.dup2(output, 2)
     os.chdir(folder)
     os.environ["POINTSET_HOME"] = str(folder / "home")
-    cards.cards_folder = lambda: card_folder  # type: ignore[assignment]
+    cards.cards_folder = lambda: card_folder
     sys.argv = ["pointset", *arguments]
     code: object = 0
     try:

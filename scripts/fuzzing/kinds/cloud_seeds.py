@@ -2,6 +2,7 @@
 
 import io
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def pcd_file(
 ) -> bytes:
     """A PCD file: name, type with size, and count of each field, and all numbers of each point."""
     names, types, counts = zip(*fields, strict=True)
-    head = {"VERSION": "0.7" if height == 1 else ".7", "FIELDS": " ".join(names)}
+    head: dict[str, object] = {"VERSION": "0.7" if height == 1 else ".7", "FIELDS": " ".join(names)}
     head |= {"SIZE": " ".join(kind[1] for kind in types), "TYPE": " ".join(kind[0] for kind in types)}
     head |= {"COUNT": " ".join(map(str, counts)), "WIDTH": len(rows) // height, "HEIGHT": height}
     head |= {"VIEWPOINT": "0 0 0 1 0 0 0", "POINTS": len(rows), "DATA": data}
@@ -113,7 +114,7 @@ NPY_FILES = [
 ]
 
 
-def archived(compress: bool = False, **arrays: np.ndarray) -> bytes:
+def archived(compress: bool = False, **arrays: Any) -> bytes:
     """An archive of numpy."""
     file = io.BytesIO()
     (np.savez_compressed if compress else np.savez)(file, **arrays)

@@ -97,7 +97,7 @@ GLB_FILES = [
     scene([{"mesh": 0}], "I", 6, [5, 1, 2, 3, 0]),
     interleaved(),
 ]
-VALUES = [
+VALUES: list[Any] = [
     0,
     1,
     2,

@@ -73,12 +73,19 @@ def linked(file: h5py.File, key: str) -> None:
     file[key] = h5py.SoftLink("/elsewhere")
 
 
+def with_more(file: h5py.File) -> None:
+    """Both keys, and others."""
+    usual(file)
+    file.create_dataset("normal", data=CLOUDS[0])
+    file.create_group("more")
+
+
 GOOD: list[Fill] = [
     usual,
     lambda file: usual(file, compression="gzip", chunks=(2, 5, 3)),
     lambda file: usual(file, CLOUDS[1].astype(np.float64), LABELS[1][:, 0].astype(np.int64)),
     lambda file: usual(file, compression="gzip", shuffle=True, fletcher32=True),
-    lambda file: (usual(file), file.create_dataset("normal", data=CLOUDS[0]), file.create_group("more")),
+    with_more,
     without("label", linked),
 ]
 WRONG: list[Fill] = [

@@ -1,6 +1,7 @@
 """Good PLY files in the spellings of several writers, meshes and clouds, text and binary."""
 
 import struct
+from collections.abc import Sequence
 
 from fuzzing.kinds.mesh_seeds import GRID_PLACES, GRID_POLYGONS, PLACES, POLYGONS, QUADS
 
@@ -38,7 +39,7 @@ def entry(properties: list[list[str]], row: tuple, sign: str, end: str) -> bytes
     return packed
 
 
-def listed(polygons: list[tuple[int, ...]]) -> Rows:
+def listed(polygons: Sequence[tuple[int, ...]]) -> Rows:
     """Faces that have nothing but corners."""
     return [(corners,) for corners in polygons]
 

@@ -108,7 +108,7 @@ def item(values: list, place: Any) -> dict:
 
 def count(mapping: dict, key: str, default: int | None = None, least: int = 0) -> int:
     """A whole number under a key."""
-    value = mapping.get(key, default)
+    value: Any = mapping.get(key, default)
     require(type(value) is int and value >= least, key)
     return value
 

@@ -30,8 +30,8 @@ def read(content: bytes) -> tuple[np.ndarray, np.ndarray | None]:
             raise Illegal("unknown type")
         codes.append(code)
     points = whole(header[b"POINTS"][0], 1, MOST)
-    size = whole(header[b"WIDTH"][0], 0, MOST) * whole(header[b"HEIGHT"][0], 0, MOST)
-    require(points == size, "points are not width times height")
+    cells = whole(header[b"WIDTH"][0], 0, MOST) * whole(header[b"HEIGHT"][0], 0, MOST)
+    require(points == cells, "points are not width times height")
     columns = axes(fields, counts, [b"x", b"y", b"z"])
     if columns is None:
         raise Illegal("a coordinate is missing")

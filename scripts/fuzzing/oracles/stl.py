@@ -1,6 +1,7 @@
 """STL (3D Systems' StereoLithography interface specification): binary by its size, else text."""
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from fuzzing.oracles.words import finite, lines_of, number, require, without_mar
 def read(content: bytes) -> tuple[np.ndarray, list]:
     """Vertices, three for each facet, and triangles."""
     if len(content) >= 84 and len(content) == 84 + 50 * struct.unpack_from("<I", content, 80)[0]:
-        corners = [struct.unpack_from("<9f", content, place + 12) for place in range(84, len(content), 50)]
+        corners: Sequence[Sequence[float]] = [
+            struct.unpack_from("<9f", content, place + 12) for place in range(84, len(content), 50)
+        ]
     else:
         corners = read_text(without_mark(content))
     require(bool(corners), "no facets")
