@@ -1,0 +1,10 @@
+"""What tests of reports share."""
+
+import pytest
+
+from pointset.comparison.report.evidence import Evidence
+
+
+@pytest.fixture(scope="module")
+def evidence(reported) -> Evidence:
+    return Evidence(reported, 24)

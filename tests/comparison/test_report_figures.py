@@ -1,0 +1,118 @@
+"""The figures of a report: curves, points, fronts, colours."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from reports import ODD
+
+from pointset.comparison.experiment import Entry
+from pointset.comparison.report import charts
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.tables import Summary
+from pointset.evaluation import calibration
+from pointset.tasks.classification import charts as classifiers
+
+pytestmark = pytest.mark.slow
+
+
+def axes_of(figure) -> list:
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def test_curves_and_points_are_at_their_values(reported, evidence):
+    training, validation = axes_of(classifiers.curves(evidence))
+    for axes, name in ((training, "accuracy"), (validation, "validation_accuracy")):
+        for line, model in zip(axes.lines, evidence, strict=True):
+            assert list(line.get_xdata()) == [1, 2, 3]
+            assert list(line.get_ydata()) == pytest.approx([100 * value for value in evidence.curve(model, name)])
+    assert (training.get_ylabel(), validation.get_ylabel()) == ("training accuracy %", "validation accuracy %")
+
+    costs, seconds = axes_of(charts.pareto(evidence))
+    rows = evidence.rows.values()
+    for axes, values in (
+        (costs, [row.cost.multiply_adds / 1e6 for row in rows]),
+        (seconds, [row.seconds for row in rows]),
+    ):
+        found = [bar.lines[0].get_xydata()[0].tolist() for bar in axes.containers]
+        assert found == [
+            pytest.approx([x, 100 * row.metrics["accuracy"].mean]) for x, row in zip(values, rows, strict=True)
+        ]
+
+    (sizes,) = axes_of(charts.trained_sizes([Evidence(reported, points) for points in (24, 12)]))
+    bars = {24: reported.rows[0], 12: reported.rows[2]}
+    found = dict(sizes.containers[0].lines[0].get_xydata().tolist())
+    assert found == {points: pytest.approx(100 * row.metrics["accuracy"].mean) for points, row in bars.items()}
+
+    panels = axes_of(classifiers.robustness(evidence))
+    errors = classifiers.corruption_errors(evidence, ODD)
+    assert [panel.get_title() for panel in panels] == [name.replace("_", " ") for name in errors]
+    for panel, found in zip(panels, errors.values(), strict=True):
+        assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in found])
+
+    shares = axes_of(classifiers.confusions(evidence))[0].images[0].get_array() ** 2
+    np.testing.assert_allclose(np.asarray(shares).sum(axis=1), 1.0)
+
+    diagram = axes_of(classifiers.reliability(evidence))[1]
+    run = classifiers.first_run(evidence, ODD)
+    kept = calibration.reliability(run.logits, run.labels, "mass")
+    assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
+        np.stack([kept.confidence, kept.accuracy], axis=1)
+    )
+    assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
+
+
+def test_the_front_joins_what_nothing_beats(evidence):
+    """Dearer and more accurate is on it; dearer and less accurate is not."""
+    rows = dict(evidence.rows)
+    names = ("a", "b", "c", "d")
+    marks = [(100, 0.5), (200, 0.4), (300, 0.9), (400, 0.9)]
+    base = rows["rff-max"]
+    entries = tuple(Entry("rff-max", label=name) for name in names)
+    experiment = replace(evidence.comparison.experiment, models=entries, published={})
+    evidence = Evidence(replace(evidence.comparison, experiment=experiment), 24)
+    evidence.rows = {
+        name: replace(
+            base,
+            model=name,
+            metrics={"accuracy": Summary(height, None, None, 1, None)},
+            seconds=cost,
+            cost=replace(base.cost, multiply_adds=cost),
+        )
+        for name, (cost, height) in zip(names, marks, strict=True)
+    }
+    for axes in axes_of(charts.pareto(evidence)):
+        (front,) = [line for line in axes.lines if line.get_drawstyle().startswith("steps")]
+        assert sorted(set(front.get_ydata())) == pytest.approx([50.0, 90.0])
+        assert len(set(front.get_xdata())) == 2
+
+
+def test_a_model_has_one_colour_in_all_figures(evidence, reported):
+    drawn = [classifiers.curves(evidence), classifiers.robustness(evidence)]
+    drawn.append(classifiers.curves(Evidence(reported, 12)))
+    colours = {tuple(to_hex(line.get_color()) for line in axes_of(figure)[0].lines) for figure in drawn}
+    assert len(colours) == 1
+    assert len(set(*colours)) == 2
+
+
+def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(evidence):
+    base, poolings = evidence.rows["rff-max"], ["max", "mean", "sum", "pma", "pma2", "gem"]
+    names = [f"{encoder}-{pooling}" for encoder in ("rff", "isab4") for pooling in poolings]
+    experiment = replace(evidence.comparison.experiment, models=tuple(map(Entry, names)), published={})
+    many = Evidence(replace(evidence.comparison, experiment=experiment), 24)
+    many.rows = {
+        name: replace(base, model=name, cost=replace(base.cost, multiply_adds=10**6 * (i + 1)), seconds=60.0 + i)
+        for i, name in enumerate(names)
+    }
+    figure = charts.pareto(many)
+    styles = {name: charts.style(many, name) for name in names}
+    assert len({(one["color"], one["marker"]) for one in styles.values()}) == len(names)
+    assert styles["rff-gem"]["color"] == styles["rff-max"]["color"] != styles["isab4-max"]["color"]
+    assert styles["rff-gem"]["marker"] == styles["isab4-gem"]["marker"]
+    (shown,) = figure.legends
+    named = [text.get_text() for text in shown.get_texts()]
+    assert named == ["rff-", "isab4-", *(f"-{pooling}" for pooling in poolings)]
+    for axes in axes_of(figure):
+        drawn = {bar.lines[0].get_color() for bar in axes.containers}
+        assert drawn == {styles["rff-max"]["color"], styles["isab4-max"]["color"]}

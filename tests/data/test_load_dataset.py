@@ -1,0 +1,161 @@
+"""From a name or a folder to sets."""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_sets import pool, release
+
+from pointset.data.catalogue import locate
+from pointset.data.catalogue.cards import load_card
+from pointset.data.dataset import load_dataset
+from pointset.errors import PointsetError
+
+
+def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
+    data = load_dataset(folder, "test", points=7)
+    assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
+    assert data.points.shape == (6, 7, 3)
+    assert load_dataset(str(folder), points=7, up="y").up == "y"
+    np.testing.assert_array_equal(data.pool, pool(6, 3, seed=6).points)
+
+
+def test_a_class_that_is_in_one_split_alone_is_said(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
+    for split in ("train", "test"):
+        with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
+            load_dataset(folder, split, points=7)
+    assert len(load_dataset(folder, points=7, classes=["class0", "class1"])) == 2
+
+
+def test_a_class_of_meshes_that_is_in_one_split_alone_is_said(home: Path, few: Path) -> None:
+    (few / "class1" / "train").rename(few / "class1" / "test")
+    with pytest.warns(UserWarning, match=r"few has classes only in train: class0, only in test: class1$"):
+        load_dataset(few, points=5, pool_points=5)
+
+
+def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: Path) -> None:
+    with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points"):
+        load_dataset(few, points=6, pool_points=5)
+    assert not home.exists()
+
+
+def test_chosen_classes_are_labelled_in_the_order_given(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
+    data = load_dataset(folder, points=7, classes=["class2", "class0"])
+    assert data.classes == ["class2", "class0"]
+    assert data.labels.tolist() == [1, 0] * 4
+    assert data.names[:2] == ["ply_data_train0/0", "ply_data_train0/2"]
+    whole = load_dataset(folder, points=7)
+    torch.testing.assert_close(data.points, whole.points[whole.labels != 1], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"points": 99}, "points=99 is more than the 23 that release holds"),
+        ({"split": "validation"}, "validation_files.txt is missing"),
+        ({"up": "x"}, "up must be .*'y', 'z'.*'x'"),
+        ({"normalize": "box"}, "'box'"),
+        ({"sampler": "poisson"}, "sampled points already.*'poisson'"),
+        ({"classes": ["class9"]}, "'class9'.*class0, class1, class2"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        load_dataset(release(tmp_path / "release"), **{"points": 7, **options})
+
+
+def test_what_is_neither_folder_nor_card_gets_the_nearest_cards(home: Path) -> None:
+    with pytest.raises(PointsetError, match=r"'modelnet41' is neither a folder nor.*modelnet40"):
+        load_dataset("modelnet41")
+    with pytest.raises(PointsetError, match="neither a folder nor"):
+        load_dataset(home / "nowhere")
+    with pytest.raises(PointsetError, match="'modelnet40' is neither"):
+        load_dataset(Path("modelnet40"))  # a path is never a card
+
+
+@pytest.mark.parametrize("name", ["modelnet10", "modelnet40", "modelnet40-hdf5"])
+def test_absent_data_is_told_where_to_get_and_to_put_it(home: Path, name: str) -> None:
+    with pytest.raises(PointsetError, match=r"https?://\S+\.zip") as caught:
+        load_dataset(name)
+    assert str(home / "datasets") in str(caught.value)
+
+
+@pytest.fixture
+def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cards that do not know the digests of their files."""
+    load = locate.load_card
+    monkeypatch.setattr(locate, "load_card", lambda name: dataclasses.replace(load(name), files={}))
+
+
+def test_files_that_are_not_the_cards_are_refused(home: Path) -> None:
+    folder = release(home / "datasets" / "modelnet40_ply_hdf5_2048")
+    for given in ("modelnet40-hdf5", folder):
+        with pytest.raises(PointsetError, match=r"ply_data_train0.h5 is not the file of modelnet40-hdf5 .another MD5"):
+            load_dataset(given, points=7)
+    assert len(load_dataset(folder.rename(folder.with_name("mine")), points=7)) == 12
+
+
+@pytest.mark.usefixtures("without_digests")
+def test_a_cards_data_is_found_under_the_archives_name_and_checked(home: Path) -> None:
+    release(home / "datasets" / "modelnet40_ply_hdf5_2048")
+    with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
+        load_dataset("modelnet40-hdf5", points=7)
+
+
+@pytest.mark.usefixtures("without_digests")
+def test_a_copy_that_lacks_shapes_is_refused(home: Path) -> None:
+    folder = release(home / "datasets" / "modelnet40-hdf5", classes=40)
+    names = load_card("modelnet40-hdf5").classes
+    (folder / "shape_names.txt").write_text("\n".join(names))
+    with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
+        load_dataset("modelnet40-hdf5", points=7)
+
+
+TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A generated data set of two classes, and the folders that it was built in."""
+    folders: list[Path] = []
+
+    def build(folder: Path, *, progress: bool = True) -> None:
+        folders.append(folder)
+        for name in ("a/train/1", "a/train/2", "b/train/1", "a/test/1", "b/test/1"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).with_suffix(".off").write_text(TRIANGLE)
+
+    card = dataclasses.replace(load_card("shapes10"), classes=("a", "b"), splits={"train": 3, "test": 2}, up="y")
+    monkeypatch.setattr(locate, "load_card", lambda name: card)
+    monkeypatch.setattr(locate, "build_shapes10", build)
+    monkeypatch.setattr(locate, "is_current", Path.is_dir)
+    return folders
+
+
+def test_the_embedded_data_set_is_built_at_first_use(home: Path, builds: list[Path]) -> None:
+    data = load_dataset("shapes10", points=7, pool_points=9)
+    assert (len(data), data.classes, data.up, data.name) == (3, ["a", "b"], "y", "shapes10")
+    assert len(load_dataset("shapes10", "test", points=7, pool_points=9)) == 2
+    assert builds == [home / "datasets" / "shapes10"]
+
+
+def test_a_damaged_embedded_data_set_says_what_to_delete(home: Path, builds: list[Path]) -> None:
+    load_dataset("shapes10", points=7, pool_points=9)
+    (home / "datasets" / "shapes10" / "a" / "train" / "2.off").unlink()
+    with pytest.raises(PointsetError, match=r"has 2 train shapes where shapes10 has 3: delete that folder"):
+        load_dataset("shapes10", points=7, pool_points=9)
+
+
+def test_the_real_clouds(real_data: Path) -> None:
+    start = time.perf_counter()
+    data = load_dataset(real_data / "modelnet40_ply_hdf5_1024", "test", points=100)
+    assert data.points.shape == (2468, 100, 3)
+    assert time.perf_counter() - start < 10
+    torch.testing.assert_close(data.points.norm(dim=2).amax(1), torch.ones(2468))

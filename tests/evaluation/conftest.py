@@ -1,0 +1,13 @@
+"""What tests of this room share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pointset.data.batches import one_thread
+
+
+@pytest.fixture
+def single_thread() -> Iterator[None]:
+    with one_thread():
+        yield

@@ -1,0 +1,138 @@
+"""What the options of a model change, and which are refused."""
+
+import pytest
+import torch
+from small_models import ALL, CLASSES, clouds, model_of
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.nn.dropout import Dropout
+from pointset.zoo.names import used_options
+from pointset.zoo.options import ModelOptions
+
+
+def test_the_defaults_are_the_authors_widths():
+    """Set Transformer, table 4: 256 wide, 4 heads, 16 inducing points, two ISABs."""
+    model = pointset.create_model("isab16-pma")
+    assert ModelOptions().dim == 256
+    assert [block.inducing_points.shape for block in model.encoder] == [(1, 16, 256)] * 2
+    assert model.encoder[0].reads.multihead.heads == 4
+    assert model.encoder[0].reads.multihead.score.factor == 1 / 16
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dim": 10}, "multiple of heads, got dim=10 and heads=4"),
+        ({"form": "papre"}, "form must be one of 'reference', 'paper', got 'papre'"),
+        ({"norm": "instanse"}, "norm must be one of .*'batch', got 'instanse'"),
+        ({"norm": "instance"}, "norm=instance leaves nothing of one pooled row"),
+        ({"weights": "sparsmax"}, r"weights must be .* one of 'softmax', 'sparsemax', .* got \('sparsmax',\)"),
+        ({"weights": ("softmax", "sparsemax")}, r"weights .* heads=4, got \('softmax', 'sparsemax'\)"),
+        ({"coverage": "seeds"}, "coverage='seeds' shares out an upper bound, and weights=softmax have none"),
+        ({"weights": "csparsemax", "bound": 0.5}, "bound must be .* at least 1, got 0.5"),
+        ({"score": "cosine"}, "score must be one of 'dot', 'bilinear', 'additive', got 'cosine'"),
+        ({"scale": "rows"}, "scale must be one of 'model', 'head' or a finite number above 0, got 'rows'"),
+        ({"scale": 0.0}, "scale must be .* got 0.0"),
+        ({"attention_dropout": 1.0}, "attention_dropout must be .* got 1.0"),
+        ({"width": 3}, "'width' is not an option of ModelOptions: known are heads, form"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ({"layers": 0}, "layers must be .* from 1 to .*got 0"),
+        ({"temperature": 0.0}, "temperature must be .* above 0, got 0.0"),
+        ({"prenorm": True}, "prenorm needs a norm"),
+        ({"prenorm": True, "norm": "none", "form": "paper"}, "prenorm needs a norm"),
+        ({"seed": -1}, "seed must be .* got -1"),
+        ({"classes": 0}, "classes must be .* at least 1, got 0"),
+    ],
+)
+def test_wrong_options_are_named(options, words):
+    with pytest.raises(PointsetError, match=words):
+        pointset.create_model("isab16-pma", **options)
+
+
+CHANGED = {
+    "dim": 20,
+    "heads": 2,
+    "layers": 5,
+    "form": "paper",
+    "scale": "head",
+    "norm": "set",
+    "dropout": 0.3,
+    "seeds": "pooled",
+    "initial": "xavier",
+    "temperature": 2.0,
+    "trained_temperature": True,
+    "row_dropout": 0.3,
+    "coordinates": "every",
+    "outputs": "all",
+    "attention_dropout": 0.3,
+    "weights": "sparsemax",
+    "pool_weights": "entmax15",
+    "head": "rff",
+    "head_dim": 24,
+    "head_norm": "batch",
+    "pooled_dropout": 0.1,
+    "score": "bilinear",
+}
+
+
+@pytest.mark.parametrize(("name", "layers"), [("rff-max", 4), ("rffp-max", 3), ("isab3-max", 2), ("sab-max", 2)])
+def test_rows_are_dropped_once_after_each_layer(name, layers):
+    encoder = model_of(name, row_dropout=0.3).encoder
+    dropped = [one.rowwise[0] for one in encoder if hasattr(one, "rowwise") and isinstance(one.rowwise[0], Dropout)]
+    assert [one.rate for one in dropped] == [0.3] * layers
+    assert encoder[-1].rowwise[0] is dropped[-1]
+
+
+CHANGED_WITH = [
+    ("prenorm", True, {"norm": "layer"}),
+    ("score_layers", 2, {"score": "additive"}),
+    ("bound", 1.5, {"weights": "csparsemax"}),
+    ("coverage", "heads", {"weights": "csparsemax"}),
+]
+"""Options that change something beside others only."""
+
+
+def what_it_is(name: str, options: dict) -> tuple:
+    """Everything that tells two models apart: structure, weights, and what they answer in training."""
+    model = pointset.create_model(name, classes=CLASSES, **{"dim": 16, **options}).double().train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        logits = model(clouds(5, 9, 3))
+    return logits.tolist(), [(key, value.shape) for key, value in model.state_dict().items()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_used_options_are_those_that_change_the_model(name):
+    plain = what_it_is(name, {})
+    changing = {option for option, value in CHANGED.items() if what_it_is(name, {option: value}) != plain}
+    for option, value, other in CHANGED_WITH:
+        if what_it_is(name, {**other, option: value}) != what_it_is(name, other):
+            changing |= {option}
+    assert used_options(name) == changing
+
+
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+def test_the_head_has_the_width_the_norm_and_the_rates_that_are_asked_for(norm):
+    options = {"head_dim": 24, "head_norm": norm, "pooled_dropout": 0.0, "dropout": 0.25}
+    head = model_of("rff-max", **options).head
+    linear = [one for one in head if isinstance(one, nn.Linear)]
+    assert [(one.in_features, one.out_features) for one in linear] == [(16, 24), (24, CLASSES)]
+    assert (linear[0].bias is None) == (norm == "batch")  # which would take it away again
+    assert [one.rate for one in head if isinstance(one, Dropout)] == [0.0, 0.25]
+    names = [type(one).__name__ for one in head]
+    assert ("LayerNorm" in names, "VectorBatchNorm" in names) == (norm == "layer", norm == "batch")
+
+
+def test_batch_norm_in_the_head_is_torch_s_and_a_single_set_trains():
+    model = model_of("rff-max", head_norm="batch", dropout=0.0).train()
+    flat, rate, linear, norm = model.head[:4]
+    pooled = clouds(5, 1, 16)
+    expected = nn.BatchNorm1d(16).double()(linear(pooled[:, 0]))
+    torch.testing.assert_close(norm(linear(rate(flat(pooled)))), expected)
+    one = model(clouds(1, 9, 3))
+    one.sum().backward()
+    assert one.isfinite().all()
+    assert linear.weight.grad.abs().sum() > 0

@@ -1,0 +1,133 @@
+"""Every model of the zoo is a function of sets: neither order, nor padding, nor the other sets of a batch matter."""
+
+import pytest
+import torch
+from small_models import ALL, CLASSES, clouds, model_of
+from torch import Tensor, nn
+
+import pointset
+from pointset.nn import registry
+
+ENCODERS = [part.listed for part in registry.parts("encoder")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_invariant_to_order_and_padding(name):
+    found = pointset.check_symmetry(model_of(name))
+    assert found.kind == "invariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_is_equivariant(encoder):
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model_of(f"{encoder}-max")
+
+        def forward(self, points: Tensor, mask: Tensor) -> Tensor:
+            return self.model.encode(points, mask)
+
+    found = pointset.check_symmetry(Encoder())
+    assert found.kind == "equivariant"
+    assert found.worst < 1e-10
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_padding_changes_neither_logits_nor_gradients(name):
+    """Any length of padding, any garbage in it; in training mode, so that batch statistics are held to it too."""
+    model = model_of(name, dropout=0.0).train()
+    points, mask = clouds(3, 9, 3), torch.ones(3, 9, dtype=torch.bool)
+    mask[1, 4:] = False
+
+    def outcome(points: Tensor, mask: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        model.zero_grad()
+        logits = model(points, mask)
+        logits.square().sum().backward()
+        return logits, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    logits, gradients = outcome(points, mask)
+    assert gradients
+    for extra in (1, 50):
+        garbage = torch.full((3, extra, 3), float("nan"), dtype=torch.float64)
+        padded, padding = torch.cat([points, garbage], 1), torch.zeros(3, extra, dtype=torch.bool)
+        found, found_gradients = outcome(padded, torch.cat([mask, padding], 1))
+        torch.testing.assert_close(found, logits)
+        # The absorbed way leaves the key bias out, whose gradient is zero.
+        assert all("key.bias" in key for key in gradients.keys() ^ found_gradients.keys())
+        for key in gradients.keys() & found_gradients.keys():
+            torch.testing.assert_close(
+                found_gradients[key],
+                gradients[key],
+                atol=1e-9,
+                rtol=1e-7,
+                msg=lambda text, key=key: f"{key}: {text}",
+            )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_neither_an_all_true_mask_nor_a_neighbour_changes_a_set(name):
+    model, points = model_of(name), clouds(4, 6, 3)
+    logits = model(points)
+    torch.testing.assert_close(model(points, torch.ones(4, 6, dtype=torch.bool)), logits)
+    torch.testing.assert_close(model(points[2:3]), logits[2:3])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_batch_of_one_and_a_set_of_one(name):
+    """In both modes: the last batch of an epoch may hold a single shape."""
+    for model in (model_of(name), model_of(name).train()):
+        for size in (1, 6):
+            logits = model(clouds(1, size, 3))
+            assert logits.shape == (1, CLASSES)
+            assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_empty_set_gives_finite_logits_that_depend_on_nothing(name):
+    model, points = model_of(name), clouds(2, 5, 3)
+    mask = torch.tensor([[True] * 5, [False] * 5])
+    logits = model(points, mask)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(model(points[:, :0])[0], logits[1])
+    torch.testing.assert_close(model(points * 3, mask)[1], logits[1])
+
+
+@pytest.mark.parametrize("form", ["reference", "paper"])
+@pytest.mark.parametrize("name", [name for name in ALL if name != "dgcnn"])
+def test_every_parameter_gets_a_gradient(name, form):
+    model = model_of(name, form=form).train()
+    model(clouds(4, 50, 3)).square().sum().backward()
+    # The key bias shifts all logits of a row alike and cancels, in the last layer of logits exactly.
+    idle = [n for n, p in model.named_parameters() if (p.grad is None or not p.grad.any()) and "key.bias" not in n]
+    assert idle == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["isab4-pma", "sab-max", "rff-pma2", "rff-max"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"form": "paper"},
+        {"form": "paper", "norm": "set", "prenorm": True},
+        {"norm": "layer"},
+        {"norm": "set", "prenorm": True},
+        {"scale": "head", "temperature": 0.5},
+        {"scale": 0.7, "trained_temperature": True, "score": "bilinear"},
+        {"score": "additive", "score_layers": 2},
+        {"weights": "sparsemax", "norm": "group"},
+        {"weights": ("entmax15", "csoftmax", "softmax", "csparsemax"), "norm": "instance", "prenorm": True},
+        {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
+        {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
+        {"seeds": "pooled"},
+        {"seeds": "statistics"},
+        {"initial": "xavier"},
+        {"head": "rff"},
+        {"layers": 3},
+        {"coordinates": "every", "outputs": "all", "form": "paper"},
+    ],
+    ids=str,
+)
+def test_every_option_keeps_the_symmetries(name, options):
+    assert pointset.check_symmetry(model_of(name, **options)).worst < 1e-10
