@@ -169,6 +169,16 @@ def test_a_lying_size_asks_for_no_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_an_array_that_is_shorter_than_its_directory_says_is_named(tmp_path: Path, compression: int) -> None:
+    content = npz(compression, points=POINTS)
+    size = 128 + POINTS.nbytes
+    place = content.index(b"PK\1\2") + 24
+    assert content[place : place + 4] == struct.pack("<I", size)
+    lying = content[:place] + struct.pack("<I", size + 1) + content[place + 4 :]
+    assert f"'points.npy' has {size} bytes instead of {size + 1}" in refusal(tmp_path / "a.npz", lying)
+
+
 def test_two_arrays_of_one_name(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive, warnings.catch_warnings(action="ignore"):
         for _ in range(2):
