@@ -1,7 +1,7 @@
 """Encoders whose layers see further than the layer before: the coordinates again, or the outputs of all layers at once.
 
 An encoder is a list of modules that are called in turn. A layer of it begins at a module with trained weights that is
-no norm, and has everything up to the next of them: activations, norms, dropout.
+not a norm, and has everything up to the next of them: activations, norms, dropout.
 """
 
 import itertools

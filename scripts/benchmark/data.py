@@ -50,7 +50,7 @@ class Floor:
         np.fromstring(content[cut:], np.int64, sep=" ")
 
     def _cut(self, path: Path) -> tuple[int, int]:
-        """Where the vertices begin and end, found once and not timed: knowing it is no part of the floor."""
+        """Where the vertices begin and end, found once and not timed: knowing it is not part of the floor."""
         content, vertices = path.read_bytes(), len(read_mesh(path).vertices)
         head = re.match(rb"OFF\s*\d+\s+\d+\s+\d+\s*", content)
         assert head, path

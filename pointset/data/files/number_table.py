@@ -76,7 +76,7 @@ def parse_usual(lines: Sequence[str], form: Form) -> np.ndarray | None:
 
 
 def _is_within(column: np.ndarray, limit: float, *, nan: bool) -> bool:
-    """Whether all numbers are smaller than `limit`; those that are none may be allowed."""
+    """Whether all numbers are smaller than `limit`; NaN may be allowed."""
     least, most = (np.fmin.reduce(column), np.fmax.reduce(column)) if nan else (column.min(), column.max())
     return bool(-limit < least and most < limit) or bool(nan and np.isnan(most))
 

@@ -1,7 +1,7 @@
 """Arrays of points as numpy saves them (numpy's documentation of the NPY format, numpy.lib.format).
 
-The header is read here, not by numpy: what a damaged one makes numpy and Python's parser raise or warn of is no closed
-list.
+The header is read here, not by numpy: what a damaged one makes numpy and Python's parser raise or warn of is not a
+closed list.
 """
 
 import ast

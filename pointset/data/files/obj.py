@@ -11,7 +11,7 @@ OBJ is text: a keyword and its words on each line. What is read:
 
 Texture coordinates, normals, groups, materials, points, lines and curves are passed over: they have no area.
 Everything else is refused with its line, because a guess could silently give a wrong mesh: faces of one or two
-corners, indices that no vertex has, unknown keywords, surfaces that are no polygons.
+corners, indices that no vertex has, unknown keywords, surfaces that are not polygons.
 """
 
 from itertools import pairwise

@@ -141,7 +141,7 @@ def _finite(table: np.ndarray, start: int) -> np.ndarray:
 
 
 def _require_corners(faces: Lists, count: int, unit: str) -> None:
-    """Refuse faces of less than three corners, and corners that are no vertices."""
+    """Refuse faces of less than three corners, and corners that are not vertices."""
     if (faces.sizes < 3).any():
         face = int(np.flatnonzero(faces.sizes < 3)[0])
         raise PointsetError(

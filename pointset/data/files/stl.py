@@ -98,7 +98,7 @@ def _read_usual(text: bytes) -> np.ndarray | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)  # of numpy before 2.3, for words that are no numbers
+            warnings.simplefilter("error", DeprecationWarning)  # of numpy before 2.3, for words that are not numbers
             table = np.fromstring(numbers, np.float64, sep=" ")
     except (ValueError, DeprecationWarning):
         return None

@@ -82,7 +82,7 @@ def normals_difference(ours: Cloud | str, normals: np.ndarray) -> str:
         if isinstance(ours, str):
             return f"normals refused: {ours}" if fit else ""
         if ours.normals is None or not np.isfinite(lengths).all():
-            return "normals that are none" if fit else ""
+            return "normals missing or not finite" if fit else ""
         same = np.allclose(ours.normals, normals / lengths, rtol=0, atol=1e-5)
     return "" if same or not fit else f"normals {ours.normals.tolist()}, not {normals.tolist()}"
 

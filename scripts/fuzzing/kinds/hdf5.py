@@ -130,7 +130,7 @@ class Hdf5Kind:
 
     @cached_property
     def wrong(self) -> list[bytes]:
-        """Files that are no such, for one reason each; rounding to zero is none."""
+        """Files that are wrong, for one reason each; rounding to zero is not one."""
         return [made(fill) for fill in WRONG]
 
     @cached_property

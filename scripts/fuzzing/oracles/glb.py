@@ -84,7 +84,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse(word: str) -> None:
-    """NaN and Infinity are no JSON."""
+    """NaN and Infinity are not JSON."""
     raise Illegal(word)
 
 
@@ -128,7 +128,7 @@ def local(node: dict) -> np.ndarray:
         return np.array(numbers(node, "matrix", [0.0] * 16)).reshape(4, 4).T
     x, y, z, w = numbers(node, "rotation", [0.0, 0.0, 0.0, 1.0])
     length = math.hypot(x, y, z, w)
-    require(abs(length - 1) <= 1e-3, "a rotation that is none")
+    require(abs(length - 1) <= 1e-3, "a rotation that is not a unit quaternion")
     x, y, z, w = x / length, y / length, z / length, w / length
     turn = np.array(
         [

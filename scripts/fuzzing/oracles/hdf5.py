@@ -54,9 +54,9 @@ def one(path: Path, classes: int) -> tuple[np.ndarray, np.ndarray]:
             points, labels = dataset(file, "data", path), dataset(file, "label", path)
     except (OSError, KeyError, ValueError, RuntimeError, TypeError, AttributeError, MemoryError) as error:
         raise Illegal(f"{type(error).__name__}") from None
-    require(points.dtype.kind == "f" and points.dtype.itemsize <= 8, "points are no floats")
+    require(points.dtype.kind == "f" and points.dtype.itemsize <= 8, "points are not floats")
     require(points.ndim == 3 and points.shape[2] == 3 and points.size > 0, "shape of the points")
-    require(labels.dtype.kind in "iu", "labels are no whole numbers")
+    require(labels.dtype.kind in "iu", "labels are not whole numbers")
     require(labels.shape in ((len(points),), (len(points), 1)), "shape of the labels")
     require(bool((labels >= 0).all() and (labels < classes).all()), "a label outside the classes")
     require(bool((np.abs(points.astype(np.float64)) <= 3.4028235e38).all()), "not finite")

@@ -38,7 +38,7 @@ def read_mesh(content: bytes) -> tuple[np.ndarray, list]:
     ]
     require(len(lists) == 1, "not one list of corners")
     _, code, counted = face.properties[lists[0]]
-    require(counted != "" and code in "bBhHiI", "corners are no list of whole numbers")
+    require(counted != "" and code in "bBhHiI", "corners are not a list of whole numbers")
     columns = axes(vertex, [b"x", b"y", b"z"])
     read_entries(elements, order, content[start:])
     vertices = coordinates(vertex, columns)
@@ -132,7 +132,7 @@ def read_line(words: list[bytes], elements: dict[bytes, Element]) -> None:
     if words[1:2] == [b"list"]:
         require(len(words) == 5 and words[2] in CODES, "a list")
         counted = CODES[words[2]]
-        require(counted not in "fd", "a count that is no whole number")
+        require(counted not in "fd", "a count that is not a whole number")
     else:
         require(len(words) == 3, "a property")
     require(words[-2] in CODES, "unknown type")
