@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -54,6 +55,12 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
         said = _of_the_system(error) if isinstance(error, OSError) and error.strerror else error
         print(f"pointset: {one_line(said, LONGEST)}", file=sys.stderr)
         return 2
+    if of_memory(error):
+        asked = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
+        much = f" ({asked[1]} at once)" if asked else ""
+        said = f"there is not enough memory{much}: give fewer points or shapes at once, or a smaller model"
+        print(f"pointset: {said}", file=sys.stderr)
+        return 2
     said = one_line(error, REPEATED)
     print(f"pointset: unexpected {type(error).__name__}: {said} (--debug shows more)", file=sys.stderr)
     return 1
@@ -67,6 +74,12 @@ def _of_the_system(error: OSError) -> str:
     return (
         f"{quoted(name) if error.errno == errno.ENAMETOOLONG else name} cannot be used ({error.strerror}): give another"
     )
+
+
+def of_memory(error: BaseException) -> bool:
+    """Whether no more memory could be had: torch says so by an error of its own, for a GPU by another."""
+    words = re.compile("allocate memory|not enough memory|out of memory", re.I)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(words.search(str(error))))
 
 
 if __name__ == "__main__":

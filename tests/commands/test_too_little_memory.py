@@ -1,0 +1,48 @@
+"""A command that gets too little memory says so in a sentence: it is the user who can ask for less."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from pointset.cli import main, of_memory
+from pointset.zoo import names
+
+
+@pytest.mark.parametrize(
+    ("error", "much"),
+    [
+        (MemoryError(), ""),
+        (MemoryError("Unable to allocate 728. TiB for an array with shape (9, 9)"), " (728. TiB at once)"),
+        (
+            RuntimeError(
+                "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000 bytes."
+            ),
+            " (4000 bytes at once)",
+        ),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"), " (20.00 GiB at once)"),
+    ],
+)
+def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
+    def too_much() -> None:
+        raise error
+
+    monkeypatch.setattr(names, "list_models", too_much)
+    with pytest.raises(SystemExit) as left:
+        main(["zoo"])
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"pointset: there is not enough memory{much}: ")
+    assert said.count("\n") == 1
+
+
+def test_the_words_of_torch_and_numpy_are_known():
+    """Another version may have others."""
+    for ask in (lambda: torch.empty(10**8, 10**6), lambda: np.empty((10**8, 10**6))):
+        with pytest.raises((MemoryError, RuntimeError)) as caught:
+            ask()
+        assert of_memory(caught.value)
+        assert re.search(r"allocate \d", str(caught.value))
+    assert not of_memory(RuntimeError("a tensor has another shape"))
+    assert not of_memory(ValueError("out of memory"))
