@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pointset.commands.models import Model, load_model, say_usual
+from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
 from pointset.errors import PointsetError, escaped
@@ -83,8 +83,8 @@ def attend(
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
     loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed)
-    name, confidence = _predict(network, loaded, data["classes"])
-    prediction = f"{name} ({confidence:.0%})"
+    name, confidence, unlike = _predict(trained, loaded)
+    prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
     camera = Camera(up=data["up"])
     maps = attention_maps(network, loaded.points)
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
@@ -96,6 +96,7 @@ def attend(
                 "model": trained.name,
                 "prediction": name,
                 "confidence": confidence,
+                "unlike": unlike,
                 "layers": layers,
                 "output": str(output),
             }
@@ -106,14 +107,20 @@ def attend(
         print(f"saved in {output}")
 
 
-def _predict(model: Any, shape: "Shape", classes: list[str]) -> tuple[str, float]:
-    """The likeliest class and its softmax probability."""
+def _predict(trained: Trained, shape: "Shape") -> tuple[str, float, bool | None]:
+    """The likeliest class, its probability, and whether the shape is unlike those of training, if that can be told."""
     import torch
 
-    with torch.inference_mode():
-        probabilities = model(shape.points[None])[0].softmax(dim=0)
+    from pointset.evaluation.strangers import last_inputs
+
+    detector, unlike = trained.detector, None
+    with torch.inference_mode(), last_inputs(trained.network) as rows:
+        logits = trained.network(shape.points[None])
+        probabilities = (logits[0] / trained.temperature).softmax(dim=0)
+        if detector is not None:
+            unlike = bool(detector.scores(logits.numpy(), rows)[0] > detector.threshold)
     best = int(probabilities.argmax())
-    return classes[best], float(probabilities[best])
+    return trained.description["data"]["classes"][best], float(probabilities[best]), unlike
 
 
 def _writer(output: Path) -> Callable[[Request, Path], object]:

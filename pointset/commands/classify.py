@@ -1,108 +1,142 @@
-"""`pointset classify`: what a trained model takes a scan for, however large the scan is."""
+"""`pointset classify`: what a trained model takes shapes for, one or ten thousand, however large a scan is."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pointset.commands.models import Model, load_model, say_usual
+from cyclopts import Parameter
+
+from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from pointset.data.catalogue.folders import LooseShape
+    from pointset.evaluation.files import Failure, FileClassifier
+    from pointset.evaluation.guesses import Guess
 
-MOST_WHOLE = 100_000
-"""Most points of a scan for a model that cannot stream."""
-MOST_SQUARE = 10_000
-"""The same for dgcnn, which keeps the distance of every two points: 0.4 GB."""
-BEST = 5
+FEW = 5
+"""Shapes that get a table each; of more, each gets a line."""
+Table = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 
 
-def classify(files: list[Path], *, model: Model = None, as_json: Json = False) -> None:
-    """Classify scans of any size with a trained model: they are read from the disk piece by piece.
+def classify(
+    files: list[Path],
+    *,
+    model: Model = None,
+    output: Table = None,
+    on_error: Literal["raise", "skip"] = "raise",
+    as_json: Json = False,
+) -> None:
+    """Classify files of shapes, or all in a folder, with a trained model.
+
+    Meshes, of which as many points are sampled as the model was trained on, and small clouds go through the model in
+    batches; a large scan is read from the disk piece by piece, whatever its size. All points of a cloud are used.
 
     Args:
-        files: scans (.npy, .ply, .pcd, .xyz, .txt), which are used with all their points; of a mesh, as many are
-            sampled as the model was trained on.
+        files: meshes (OFF, OBJ, PLY, STL, GLB), clouds (.npy, .npz, .ply, .pcd, .xyz, .txt), and folders of them; where
+            folders are classes, the accuracy is said, classes being compared by their names.
+        output: a file of predictions to write, *.csv, *.json or *.parquet: name, true class, the five likeliest classes
+            with probabilities, entropy in nats, points.
+        on_error: what to do about files that cannot be used: all are tried, and then "raise" names them and writes
+            nothing, "skip" does without them.
         as_json: print JSON.
     """
+    from pointset.evaluation.files import FileClassifier, in_folders
+    from pointset.evaluation.guesses import accuracy_of, check_suffix, write_guesses
     from pointset.training.devices import find_device
 
     for path in files:
         if (path / "run.json").exists():
             raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
-    trained = load_model(model)
-    network = trained.network.to(find_device("auto"))
-    if not as_json:
-        say_usual(model)
-    results = []
-    for path in files:
-        results.append(_classified(network, trained.description["data"], path) | {"model": trained.name})
-        if not as_json:
-            _print(results[-1])
+    if output is not None:
+        check_suffix(output)
+    shapes, trained, start = in_folders(files), load_model(model), perf_counter()
+    classifier = FileClassifier(
+        trained.network.to(find_device("auto")),
+        trained.description["data"],
+        temperature=trained.temperature,
+        detector=trained.detector,
+    )
+    found, failures = _all_of(classifier, shapes)
+    _refuse(failures, len(found), on_error)
+    seconds = perf_counter() - start
+    about = {"model": trained.name, "temperature": trained.temperature, "classes": classifier.classes}
+    if output is not None:
+        write_guesses(output, found, about)
     if as_json:
-        print_json(results)
+        summary = {"output": str(output) if output else None, "shapes": len(found), "seconds": seconds}
+        accuracy, known = accuracy_of(found, classifier.classes)
+        summary |= {"accuracy": accuracy if known else None, "of_known_class": known}
+        left_out = {"left_out": {one.name: one.reason for one in failures}}
+        rows = {} if output else {"predictions": [one.as_dict() for one in found]}
+        print_json({**about, **summary, **left_out, **rows})
+        return
+    say_usual(model)
+    if output is None:
+        _print(found)
+    _print_summary(trained, found, output, seconds)
+    for failure in failures:
+        print(escaped(f"left out {failure.name}: {failure.reason}"))
 
 
-def _classified(model: "nn.Module", data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The likeliest classes of one file, with what it took."""
-    start = perf_counter()
-    chunks, points = _points_of(path, data)
-    logits, streamed = _logits(model, chunks, points, path)
-    best = logits[0].softmax(dim=0).sort(descending=True)
-    names = [data["classes"][index] for index in best.indices[:BEST].tolist()]
-    return {
-        "file": str(path),
-        "classes": [
-            {"class": name, "probability": probability}
-            for name, probability in zip(names, best.values[:BEST].tolist(), strict=True)
-        ],
-        "points": points,
-        "seconds": perf_counter() - start,
-        "streamed": streamed,
-    }
+def _all_of(classifier: "FileClassifier", shapes: "Sequence[LooseShape]") -> "tuple[list[Guess], list[Failure]]":
+    """What every shape was taken for, and the files that cannot be used."""
+    from tqdm import tqdm
+
+    from pointset.evaluation.guesses import Guess
+
+    found: list[Guess] = []
+    failures: list[Failure] = []
+    hidden = None if len(shapes) > FEW else True
+    for one in tqdm(classifier(shapes), desc="classifying", unit="shape", total=len(shapes), disable=hidden):
+        if isinstance(one, Guess):
+            found.append(one)
+        else:
+            failures.append(one)
+    return found, failures
 
 
-def _points_of(path: Path, data: dict[str, Any]) -> "tuple[Callable[[], Iterable[Tensor]], int]":
-    """The file's points, normalised as those that the model was trained on, and their number."""
-    from pointset.data import normalize_chunks, open_scan
-    from pointset.data.files.clouds import extent_fault
-    from pointset.data.files.file_kinds import MESH_SUFFIXES
-    from pointset.data.loading import is_cloud_file, load_shape_like
+def _refuse(failures: "Sequence[Failure]", usable: int, on_error: str) -> None:
+    from pointset.data.unusable import refuse_or_leave_out
 
-    if path.suffix.lower() in MESH_SUFFIXES and not is_cloud_file(path):
-        sampled = load_shape_like(data, path).points
-        return lambda: (sampled,), len(sampled)
-    scan = open_scan(path)
-    if fault := extent_fault(scan()):
-        raise PointsetError(f"{path}: the cloud {fault}")
-    return normalize_chunks(scan, data["normalize"]), scan.count
+    if len(failures) == 1 and not usable:
+        raise PointsetError(failures[0].reason)
+    reasons = {one.name: one.reason for one in failures}
+    refuse_or_leave_out(reasons, usable, on_error, "files", "repair them")
 
 
-def _logits(
-    model: "nn.Module", chunks: "Callable[[], Iterable[Tensor]]", points: int, path: Path
-) -> "tuple[Tensor, bool]":
-    """Logits [1, classes], and whether the scan was streamed; else it is small, and the model got it as a whole."""
-    import torch
-
-    from pointset.streaming import StreamingError, check_streams, stream_logits
-
-    try:
-        check_streams(model)
-    except StreamingError as error:
-        most = MOST_SQUARE if model.spec.name == "dgcnn" else MOST_WHOLE  # type: ignore[union-attr]
-        if points > most:
-            raise PointsetError(f"{path} has {points:,} points, more than {most:,}, and {error}") from error
-        like = next(model.parameters())
-        cloud = torch.cat([piece.to(like, copy=True) for piece in chunks()])
-        with torch.no_grad():
-            return model(cloud[None]), False
-    return stream_logits(model, chunks), True
+def _print(found: "Sequence[Guess]") -> None:
+    if len(found) > FEW:
+        print_rows([_row(one) for one in found])
+        return
+    for one in found:
+        how = ", read in pieces" * one.streamed + f"; {UNLIKE}" * bool(one.unlike)
+        print(escaped(f"{one.name}: {one.points:,} points{how}"))
+        print_rows([{"class": name, "%": f"{100 * probability:.1f}"} for name, probability in one.likeliest])
 
 
-def _print(result: dict[str, Any]) -> None:
-    how = "" if result["streamed"] else ", as a whole"
-    print(escaped(f"{result['file']}: {result['points']:,} points in {result['seconds']:.1f} s{how}"))
-    print_rows([{"class": one["class"], "%": f"{100 * one['probability']:.1f}"} for one in result["classes"]])
+def _row(one: "Guess") -> dict[str, Any]:
+    name, probability = one.likeliest[0]
+    row = {"shape": one.name, "class": name, "%": f"{100 * probability:.1f}", "points": one.points}
+    return row | ({} if one.unlike is None else {"": "unlike" * one.unlike})
+
+
+def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | None, seconds: float) -> None:
+    """What there is to say of all of them."""
+    from pointset.evaluation.guesses import accuracy_of
+
+    where = f"saved in {output}: " if output else ""
+    count = f"{len(found):,} shape{'s' * (len(found) != 1)} in {seconds:.1f} s"
+    how = f"; probabilities at the temperature {trained.temperature:.3g} of the model's card" if trained.card else ""
+    print(f"{where}{count}{how}")
+    if trained.card and trained.card.unlike:
+        strange, score = sum(bool(one.unlike) for one in found), trained.card.unlike.score
+        print(f"{strange:,} of them {'is' if strange == 1 else 'are'} {UNLIKE}, by {score}")
+    accuracy, known = accuracy_of(found, trained.description["data"]["classes"])
+    if known:
+        others = len(found) - known
+        rest = f"; {others:,} are of no class that the model knows" if others else ""
+        print(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")

@@ -12,6 +12,9 @@ from pointset.zoo.pretrained import USUAL, PretrainedCard, list_pretrained, pret
 if TYPE_CHECKING:
     from torch import nn
 
+    from pointset.evaluation.strangers import Detector
+
+UNLIKE = "unlike the shapes it was trained on"
 HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; {USUAL} when not given."
 Model = Annotated[str | None, Parameter(name="--model", help=HELP)]
 
@@ -28,6 +31,13 @@ class Trained:
     """Content of run.json."""
     card: PretrainedCard | None
     """Of a model that comes with the package."""
+    detector: "Detector | None"
+    """What tells shapes unlike those of training, where the card says it."""
+
+    @property
+    def temperature(self) -> float:
+        """By which logits are divided for probabilities: the card's, or 1."""
+        return 1.0 if self.card is None else self.card.temperature
 
 
 def load_model(model: str | None) -> Trained:
@@ -36,6 +46,7 @@ def load_model(model: str | None) -> Trained:
     Raises:
         PointsetError: there is no such model.
     """
+    from pointset.evaluation.strangers import load_detector
     from pointset.training.checkpoints import find_run, load_run
     from pointset.zoo.pretrained import FOLDER
 
@@ -45,7 +56,9 @@ def load_model(model: str | None) -> Trained:
     name = model or USUAL
     network, description = load_run(name)
     folder = find_run(name)
-    return Trained(name, network, description, pretrained_card(folder.name) if folder.parent == FOLDER else None)
+    card = pretrained_card(folder.name) if folder.parent == FOLDER else None
+    detector = load_detector(card.unlike, folder) if card and card.unlike else None
+    return Trained(name, network, description, card, detector)
 
 
 def say_usual(model: str | None) -> None:

@@ -68,6 +68,7 @@ def evaluate(
     split: str = "test",
     points: int | None = None,
     on_error: Literal["raise", "skip"] | None = None,
+    predictions: Path | None = None,
     calibrate: bool = False,
     objective: Literal["log-loss", "ece"] = "log-loss",
     as_json: Json = False,
@@ -79,23 +80,36 @@ def evaluate(
         split: "test" or "train".
         points: of each set; those of the run when not given, whatever it was trained on.
         on_error: "skip" to do without shapes that cannot be used; as in training when not given.
+        predictions: a file to write, *.csv, *.json or *.parquet: of each shape the name, the class, the five likeliest
+            classes with probabilities, at the temperature of --calibrate or of the model's card, and their entropy.
         calibrate: also fit a temperature on the run's validation split; it changes probabilities, not the accuracy.
         objective: what --calibrate makes smallest, the log loss or the expected calibration error.
         as_json: print JSON.
     """
     from pointset.data.loading import load_like
     from pointset.evaluation import evaluate as evaluate_model
+    from pointset.evaluation.guesses import check_suffix, guesses_of, write_guesses
+    from pointset.evaluation.strangers import last_inputs
     from pointset.training.devices import find_device
 
+    if predictions is not None:
+        check_suffix(predictions)
     trained = load_model(model)
     network, description = trained.network, trained.description
     sets = load_like(description["data"], split, data, on_error, points)
-    evaluation = evaluate_model(network.to(find_device("auto")), sets)
+    with last_inputs(network) as rows:
+        evaluation = evaluate_model(network.to(find_device("auto")), sets)
     result = {"model": trained.name} | evaluation.summary()
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
     if calibrate:
         result |= _calibrated(network, description, evaluation, objective)
+    if predictions is not None:
+        about = {"model": trained.name, "temperature": result.get("temperature", trained.temperature)}
+        found = trained.detector
+        strange = None if found is None else (found.scores(evaluation.logits, rows), found.threshold)
+        guesses = guesses_of(evaluation, sets.sizes, temperature=about["temperature"], strangeness=strange)
+        write_guesses(predictions, guesses, about | {"classes": evaluation.classes})
     if as_json:
         print_json(result)
         return
@@ -104,6 +118,8 @@ def evaluate(
     print(f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}")
     _print_calibration(result)
     print_rows([{"class": name, "accuracy %": f"{100 * value:.1f}"} for name, value in result["per_class"].items()])
+    if predictions is not None:
+        print(f"predictions saved in {predictions}")
 
 
 CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")

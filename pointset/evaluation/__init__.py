@@ -1,6 +1,6 @@
 """Metrics: accuracy, calibration, robustness, costs, symmetry, mixtures.
 
-Imports: `data`, `nn`, `runs`. Imported by: `commands`, `comparison`, `tasks`, `training`, `viz`.
+Imports: `data`, `nn`, `runs`, `streaming`, `zoo`. Imported by: `commands`, `comparison`, `tasks`, `training`, `viz`.
 """
 
 from pointset.evaluation.corruptions import corrupt, list_corruptions

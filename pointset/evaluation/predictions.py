@@ -1,6 +1,6 @@
 """Metrics of predictions: every test shape once, means over shapes and not over batches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ class Evaluation:
     logits: Float[ndarray, "shapes classes"]
     labels: Int[ndarray, " shapes"]
     classes: list[str]
+    names: list[str] = field(default_factory=list)
+    """Of the shapes; empty where they are not known."""
 
     @property
     def predictions(self) -> Int[ndarray, " shapes"]:
@@ -84,7 +86,7 @@ class Evaluation:
         """The same predictions with logits / temperature; the accuracy is the same."""
         check("temperature", temperature, Positive)
         # In double precision two logits of single precision stay apart, however close they are.
-        return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes)
+        return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes, self.names)
 
     def summary(self) -> dict[str, Any]:
         """The metrics as plain data, for JSON."""
@@ -127,4 +129,4 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     if len(odd):
         cause = first_fault(data) or "look at its weights, which may not be finite either"
         raise PointsetError(f"the logits of shape {quoted(data.names[odd[0]])} are not finite: {cause}")
-    return Evaluation(stacked, data.labels.numpy(), list(data.classes))
+    return Evaluation(stacked, data.labels.numpy(), list(data.classes), list(data.names))

@@ -6,7 +6,7 @@ through several times (`passes.py`): a pass runs the rows through the parts that
 one needs. A model with L parts that need something of the set, and a pooling, takes L + 1 passes. `maps.py` watches the
 attention on the way.
 
-Imports: `data`, `nn`. Imported by: `commands`, `zoo`.
+Imports: `data`, `nn`. Imported by: `evaluation`, `zoo`.
 """
 
 import lazy_loader

@@ -1,4 +1,5 @@
 """Names of models, and the classifiers that they stand for.
 
-Imports: `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `explain`, `export`, `tasks`, `training`.
+Imports: `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `evaluation`, `explain`, `export`, `tasks`,
+`training`.
 """

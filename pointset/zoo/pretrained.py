@@ -9,11 +9,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from pointset.configuration import Checked, Count, Positive
+from pointset.configuration import FINITE, Checked, Count, Positive
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
 
@@ -27,12 +27,28 @@ AGAIN = "install pointset again"
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 
 
+StrangerScore = Literal["energy", "distance"]
+"""See `pointset.evaluation.strangers`."""
+Finite = Annotated[float, Meta(ge=-FINITE, le=FINITE, description="a finite number")]
+
+
 class Tested(NamedTuple):
     """A share of test shapes, with its 95 % interval."""
 
     accuracy: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unlike(Checked):
+    """What tells shapes unlike those of training; see `pointset.evaluation.strangers`."""
+
+    score: StrangerScore
+    threshold: Finite
+    """95 % of held-out shapes are below it."""
+    auroc: Mapping[str, float] = field(default_factory=dict)
+    """By strangers: the chance that one of them has a larger score than a test shape."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +67,8 @@ class PretrainedCard(Checked):
     """By which logits are divided for probabilities; fitted on the validation split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
     """Mean over five severities, by corruption of ModelNet40-C; "clean" without any."""
-    unlike: Mapping[str, float] = field(default_factory=dict)
-    """What tells shapes unlike those of training: `threshold` of the energy, and how well it does."""
+    unlike: Unlike | None = None
+    """What tells shapes unlike those of training, and how well it does."""
     failures: tuple[Text, ...] = ()
     """What it is known to get wrong."""
     command: Text
@@ -108,6 +124,8 @@ def _parse_card(content: bytes) -> PretrainedCard:
     found = tomllib.loads(content.decode())
     if isinstance(found.get("accuracy"), dict):
         found["accuracy"] = {size: Tested(*numbers) for size, numbers in found["accuracy"].items()}
+    if isinstance(found.get("unlike"), dict):
+        found["unlike"] = Unlike.from_dict(found["unlike"])
     return PretrainedCard.from_dict(found)
 
 

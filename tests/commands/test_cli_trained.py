@@ -27,6 +27,11 @@ command = "pointset train"
 terms = "for nobody"
 [accuracy]
 64 = [0.5, 0.4, 0.6]
+[unlike]
+score = "energy"
+threshold = -1000.0
+[unlike.auroc]
+airplanes = 0.875
 """
 
 
@@ -75,6 +80,37 @@ def test_one_file_is_enough_and_the_model_is_said(scan, tmp_path, capsys):
     assert json.loads(succeed(capsys, *commands[2], "--json"))["model"] == NAME
 
 
+def test_probabilities_are_those_at_the_temperature_of_the_card(scan, folder, tmp_path, capsys):
+    shutil.copytree(folder / NAME, tmp_path / "run")  # a run like any other, without the card
+    both = [
+        json.loads(succeed(capsys, "classify", scan, "--model", name, "--json")) for name in (NAME, tmp_path / "run")
+    ]
+    assert [one["temperature"] for one in both] == [2.0, 1.0]
+    shares = [{one["class"]: one["probability"] for one in found["predictions"][0]["classes"]} for found in both]
+    roots = {name: share**0.5 for name, share in shares[1].items()}
+    assert shares[0] == pytest.approx({name: root / sum(roots.values()) for name, root in roots.items()}, abs=1e-5)
+    drawn = json.loads(succeed(capsys, "attend", scan, "-o", tmp_path / "scan.ply", "--json"))
+    assert drawn["confidence"] == pytest.approx(max(shares[0].values()), abs=1e-5)
+
+
+def test_a_shape_beyond_the_threshold_of_the_card_is_called_unlike(scan, folder, tmp_path, capsys):
+    words = "unlike the shapes it was trained on"
+    assert words in succeed(capsys, "classify", scan)
+    assert f"but {words}" in succeed(capsys, "attend", scan, "-o", tmp_path / "scan.html")
+    assert words in (tmp_path / "scan.html").read_text(encoding="utf-8")
+    succeed(capsys, "evaluate", "--predictions", tmp_path / "test.json")
+    (tmp_path / "more").mkdir()
+    for number in range(6):
+        shutil.copy(scan, tmp_path / "more" / f"{number}.npy")
+    assert f"6 of them are {words}, by energy" in succeed(capsys, "classify", tmp_path / "more")
+    found = json.loads(succeed(capsys, "classify", scan, "--json"))["predictions"]
+    for one in (*found, *json.loads((tmp_path / "test.json").read_text())["predictions"]):
+        assert one["unlike"] is True
+        assert -1000 < one["unlike_score"] < 0
+    shutil.copytree(folder / NAME, tmp_path / "run")
+    assert words not in succeed(capsys, "classify", scan, "--model", tmp_path / "run")
+
+
 def test_a_usual_model_that_is_not_there_is_named_with_those_that_are(scan, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(models, "USUAL", "isab16-pma.gone")
     assert f"isab16-pma.gone is not there: give --model and a folder that `pointset train` wrote, or one of {NAME}" in (
@@ -91,7 +127,13 @@ def test_trained_models_are_listed_and_shown(capsys):
     (row,) = json.loads(succeed(capsys, "zoo", "--pretrained", "--json"))
     assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
     shown = succeed(capsys, "zoo", "--pretrained", NAME)
-    for words in ("for nobody", "64 points 50.0 % (40.0 to 60.0)", "ball, box, rod", "unit-sphere"):
+    for words in (
+        "for nobody",
+        "64 points 50.0 % (40.0 to 60.0)",
+        "ball, box, rod",
+        "unit-sphere",
+        "0.875 of airplanes",
+    ):
         assert words in shown
     assert json.loads(succeed(capsys, "zoo", NAME, "--json"))["data_classes"] == ["ball", "box", "rod"]
     assert "no trained model is called 'isab16-pma'" in fail(capsys, "zoo", "isab16-pma")

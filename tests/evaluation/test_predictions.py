@@ -7,6 +7,7 @@ from torch import nn
 
 import pointset
 from pointset.evaluation import Evaluation
+from pointset.evaluation.guesses import guess
 
 
 def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:
@@ -43,3 +44,13 @@ def test_a_model_for_other_classes_is_refused(clouds_folder):
     test = pointset.load_dataset(clouds_folder, "test", 32)
     with pytest.raises(pointset.PointsetError, match=r"5 classes and .* has 3"):
         pointset.evaluate(pointset.create_model("rff-max", classes=5, dim=16), test)
+
+
+def test_at_most_five_classes_are_named_with_the_entropy_of_all():
+    logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
+    (found,) = guess(["a"], logits, list("abcdefg"), [9], temperature=0.5)
+    shares = np.arange(1, 8) ** 2 / 140
+    assert [name for name, _ in found.likeliest] == list("gfedc")
+    assert [share for _, share in found.likeliest] == pytest.approx(shares[:1:-1].tolist(), rel=1e-5)
+    assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum(), rel=1e-5)
+    assert found.as_row()["class_5"] == "c"

@@ -36,6 +36,17 @@ class ShapeFile:
 
 
 @dataclass(frozen=True)
+class LooseShape:
+    """A file with a mesh or a point cloud, in a data set or not."""
+
+    path: Path
+    name: str
+    """The path as it was given, or inside the folder that was given."""
+    true_class: str = ""
+    """What the folder says of its class; empty where it says nothing."""
+
+
+@dataclass(frozen=True)
 class Listing:
     """The shapes of one split."""
 
@@ -107,6 +118,37 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     return Listing(chosen, classes, kind, present)
 
 
+def list_shapes(folder: Path) -> list[LooseShape]:
+    """List the files of shapes in a folder of any of the three layouts, or in one without folders, by name.
+
+    The class is the first folder on the way to the file that does not have the name of a split. Other than for a data
+    set, meshes may lie beside clouds; text beside meshes is taken for notes.
+
+    Raises:
+        PointsetError: there is no such file, or a name cannot be used.
+    """
+    tree = _read_branch(folder)
+    if not any(branch.files for branch in tree.walk() if branch is not tree):
+        tree = _read_branch(folder, loose=True)
+    found = [
+        LooseShape(path, f"{branch.inside}/{name}" if branch.inside else name, _class_in(branch.inside))
+        for branch in tree.walk()
+        for name, path in _without_notes(branch.files).items()
+    ]
+    if not found:
+        raise PointsetError(f"{folder} holds no mesh and no point cloud; {LAYOUTS}")
+    return sorted(found, key=lambda shape: shape.name)
+
+
+def _class_in(inside: str) -> str:
+    return next((name for name in inside.split("/") if name.casefold() not in SPLITS), "")
+
+
+def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
+    meshes = any(path.suffix.lower() in MESH_SUFFIXES for path in files.values())
+    return {name: path for name, path in files.items() if not (meshes and path.suffix.lower() == ".txt")}
+
+
 def _by_split(shapes: list[ShapeFile]) -> dict[str, frozenset[int]]:
     """The labels that have shapes in each split."""
     pairs = {(shape.split, shape.label) for shape in shapes}
@@ -169,15 +211,18 @@ def _by_rule(branch: _Branch, label: int, seed: int) -> list[ShapeFile]:
     return [ShapeFile(path, name, label, "test" if name in test else "train") for name, path in names.items()]
 
 
-def _read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = ()) -> _Branch:
+def _read_branch(
+    folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = (), loose: bool = False
+) -> _Branch:
     """A data set's folder, or one inside it.
 
     Links back to a folder above, pipes and devices are skipped. A link that leads nowhere counts as a file if it has
-    the name of one: it cannot be read, and that is said.
+    the name of one: it cannot be read, and that is said. `loose` also takes text and arrays at the top for shapes.
     """
     branch = _Branch(folder, inside)
     here = folder.stat()
     above = (*above, (here.st_dev, here.st_ino))
+    at_top = not inside and not loose
     for name, entry in _entries(folder):
         place = f"{inside}/{name}" if inside else name
         try:
@@ -186,13 +231,13 @@ def _read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], .
                 if len(above) <= DEPTH and (found.st_dev, found.st_ino) not in above:
                     _require_utf8(entry)
                     branch.folders.append(_read_branch(Path(entry.path), place, above))
-            elif is_shape_file(name, at_top=not inside) and (entry.is_file() or _leads_nowhere(entry)):
+            elif is_shape_file(name, at_top=at_top) and (entry.is_file() or _leads_nowhere(entry)):
                 _require_utf8(entry)
                 branch.files[name] = Path(entry.path)
         except PermissionError as error:
             raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
         except OSError:  # a link that leads in a circle
-            if is_shape_file(name, at_top=not inside):
+            if is_shape_file(name, at_top=at_top):
                 branch.files[name] = Path(entry.path)
     return branch
 

@@ -21,9 +21,10 @@ ROBUSTNESS = "robustness.json"
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:
-    """Keep logits and labels beside the run."""
+    """Keep logits and labels beside the run, and the names of shapes and classes."""
     stream = io.BytesIO()
-    np.savez(stream, logits=evaluation.logits, labels=evaluation.labels)
+    names, classes = (np.array(texts, dtype=np.str_) for texts in (evaluation.names, evaluation.classes))
+    np.savez(stream, logits=evaluation.logits, labels=evaluation.labels, names=names, classes=classes)
     digests.write(folder / "predictions.npz", stream.getvalue())
 
 
@@ -34,16 +35,19 @@ def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
         PointsetError: the file is missing or damaged.
     """
     remedy = f"delete {folder / 'result.json'} and start the same command again, which tests the model again"
-    logits, labels = digests.parse(folder / "predictions.npz", _parse_predictions, "the predictions of a run", remedy)
-    return Evaluation(logits, labels, list(classes))
+    logits, labels, names = digests.parse(
+        folder / "predictions.npz", _parse_predictions, "the predictions of a run", remedy
+    )
+    return Evaluation(logits, labels, list(classes), names)
 
 
-def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray, list[str]]:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         logits, labels = file["logits"], file["labels"]
+        names = file["names"].tolist() if "names" in file else []  # earlier files have none
     if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
         raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
-    return logits, labels
+    return logits, labels, names
 
 
 def predictions_of(comparison: Comparison, label: str, seed: int, points: int | None = None) -> Evaluation:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pointset.data.catalogue.folders import ShapeFile, list_folder
+from pointset.data.catalogue.folders import ShapeFile, list_folder, list_shapes
 from pointset.errors import PointsetError
 
 
@@ -250,3 +250,16 @@ def test_a_folder_that_may_not_be_read_is_named(
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(PointsetError, match=words):
         list_folder(tmp_path, "train")
+
+
+def test_any_folder_gives_its_shapes_with_the_classes_that_it_says(tmp_path: Path) -> None:
+    touch(tmp_path / "a", "Train/chair/1.off", "Train/chair/notes.txt", "Test/bed/2.npy", "names.txt", "labels.npy")
+    touch(tmp_path / "b", "2.npy", "1.ply", ".3.npy", "readme.txt")
+    touch(tmp_path / "c", "clouds/1.txt")
+    found = {folder: [(one.name, one.true_class) for one in list_shapes(tmp_path / folder)] for folder in "abc"}
+    assert found["a"] == [("Test/bed/2.npy", "bed"), ("Train/chair/1.off", "chair")]
+    assert found["b"] == [("1.ply", ""), ("2.npy", "")]
+    assert found["c"] == [("clouds/1.txt", "clouds")]
+    touch(tmp_path / "d", "x.doc")
+    with pytest.raises(PointsetError, match="d holds no mesh and no point cloud"):
+        list_shapes(tmp_path / "d")

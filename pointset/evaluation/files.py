@@ -1,0 +1,179 @@
+"""Classifying files: sampled meshes and small clouds in batches, large scans piece by piece."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pointset.data.batches import Batch
+from pointset.data.catalogue.folders import LooseShape, list_shapes
+from pointset.data.files.clouds import extent_fault
+from pointset.data.files.file_kinds import MESH_SUFFIXES
+from pointset.data.files.scans import open_scan
+from pointset.data.loading import is_cloud_file, load_shape_like
+from pointset.data.normalize import normalize_chunks
+from pointset.data.ragged import pad_sets
+from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.evaluation.guesses import Guess, guess
+from pointset.evaluation.strangers import Detector, Rows, last_inputs
+from pointset.evaluation.unpadded import logits_of
+from pointset.nn.modes import in_evaluation_mode
+from pointset.streaming import StreamingError, check_streams, stream_logits
+
+SMALL = 16_384
+"""Most points of a cloud that is not streamed although the model can."""
+MOST_WHOLE = 100_000
+"""Most points of a scan for a model that cannot stream."""
+MOST_SQUARE = 10_000
+"""The same for dgcnn, which keeps the distance of every two points: 0.4 GB."""
+MOST_SETS, MOST_ROWS = 64, 65_536
+"""Of a batch."""
+MOST_PAIRS = 10**8
+"""Pairs of points in a batch, for a model that cannot stream: it may keep something of each."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file that cannot be used."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Cloud:
+    """The normalised points of a file."""
+
+    shape: LooseShape
+    chunks: Callable[[], Iterable[Tensor]]
+    points: int
+
+
+class FileClassifier:
+    """A model that classifies files of shapes, each as those that it was trained on.
+
+    Attributes:
+        classes: of the model.
+        temperature: by which its logits are divided for probabilities.
+        detector: says which shapes are unlike those of the training; None says nothing.
+    """
+
+    def __init__(
+        self, model: nn.Module, data: Mapping[str, Any], *, temperature: float = 1.0, detector: Detector | None = None
+    ) -> None:
+        """Of a model, and of what run.json says of its data.
+
+        Args:
+            model: from `load_run`, on the device that is to compute.
+            data: `description["data"]`.
+            temperature: see the class.
+            detector: see the class.
+        """
+        self.model, self.data, self.temperature, self.detector = model, dict(data), temperature, detector
+        self.classes: list[str] = data["classes"]
+        self.reason = ""
+        """Why the model cannot stream; empty if it can."""
+        try:
+            check_streams(model)
+        except StreamingError as error:
+            self.reason = str(error)
+
+    def __call__(self, shapes: Iterable[LooseShape]) -> Iterator[Guess | Failure]:
+        """One answer for each shape, in their order; a file that cannot be used stops nothing."""
+        waiting: list[tuple[LooseShape, Tensor]] = []
+        for shape in shapes:
+            ready: list[Guess | Failure] = []
+            try:
+                cloud = self._open(shape)
+                if cloud.points <= SMALL or self.reason:
+                    whole = self._whole(cloud)
+                    if not self._fits(waiting, whole):
+                        yield from self._batch(waiting)
+                        waiting = []
+                    waiting.append((shape, whole))
+                    continue
+                ready = [self._stream(cloud)]
+            except (PointsetError, OSError) as error:
+                ready = [Failure(shape.name, one_line(error, 2 * REPEATED))]
+            yield from self._batch(waiting)
+            waiting = []
+            yield from ready
+        yield from self._batch(waiting)
+
+    def _open(self, shape: LooseShape) -> _Cloud:
+        """A file's points, normalised as those that the model was trained on."""
+        path = shape.path
+        if path.suffix.lower() in MESH_SUFFIXES and not is_cloud_file(path):
+            sampled = load_shape_like(self.data, path).points
+            return _Cloud(shape, lambda: (sampled,), len(sampled))
+        scan = open_scan(path)
+        if fault := extent_fault(scan()):
+            raise PointsetError(f"{path}: the cloud {fault}")
+        most = MOST_SQUARE if self.model.spec.name == "dgcnn" else MOST_WHOLE  # type: ignore[union-attr]
+        if self.reason and scan.count > most:
+            raise PointsetError(f"{path} has {scan.count:,} points, more than {most:,}, and {self.reason}")
+        return _Cloud(shape, normalize_chunks(scan, self.data["normalize"]), scan.count)
+
+    def _whole(self, cloud: _Cloud) -> Tensor:
+        """All points [n, 3] of a small cloud."""
+        return torch.cat([piece.to(torch.float32, copy=True) for piece in cloud.chunks()])
+
+    def _fits(self, waiting: Sequence[tuple[LooseShape, Tensor]], further: Tensor) -> bool:
+        sets = len(waiting) + 1
+        largest = max([len(further), *(len(cloud) for _, cloud in waiting)])
+        pairs = sets * largest**2 if self.reason else 0
+        return sets == 1 or (sets <= MOST_SETS and sets * largest <= MOST_ROWS and pairs <= MOST_PAIRS)
+
+    def _batch(self, waiting: Sequence[tuple[LooseShape, Tensor]]) -> Iterator[Guess | Failure]:
+        if not waiting:
+            return iter(())
+        points, mask = pad_sets([cloud for _, cloud in waiting])
+        batch = Batch(points, mask, torch.zeros(len(waiting), dtype=torch.int64))
+        device = next(self.model.parameters()).device
+        sizes = [len(cloud) for _, cloud in waiting]
+        with torch.inference_mode(), in_evaluation_mode(self.model), last_inputs(self.model) as rows:
+            logits = logits_of(self.model, batch, device)
+            return self._answers([shape for shape, _ in waiting], logits, rows, sizes, streamed=False)
+
+    def _stream(self, cloud: _Cloud) -> Guess | Failure:
+        with last_inputs(self.model) as rows:
+            logits = stream_logits(self.model, cloud.chunks)
+        return next(self._answers([cloud.shape], logits, rows, [cloud.points], streamed=True))
+
+    def _answers(
+        self, shapes: Sequence[LooseShape], logits: Tensor, rows: Rows, sizes: Sequence[int], streamed: bool
+    ) -> Iterator[Guess | Failure]:
+        finite, plain = logits.isfinite().all(dim=1).tolist(), logits.nan_to_num().float().cpu().numpy()
+        strange = None if self.detector is None else (self.detector.scores(plain, rows), self.detector.threshold)
+        found = guess(
+            [shape.name for shape in shapes],
+            plain,
+            self.classes,
+            sizes,
+            true_classes=[shape.true_class for shape in shapes],
+            streamed=streamed,
+            temperature=self.temperature,
+            strangeness=strange,
+        )
+        for shape, one, whole in zip(shapes, found, finite, strict=True):
+            yield one if whole else Failure(shape.name, f"{shape.path}: the model's logits are not finite")
+
+
+def in_folders(paths: Iterable[Path]) -> list[LooseShape]:
+    """The files among paths, and the shapes in the folders among them; see `list_shapes`.
+
+    Of one folder alone names are paths inside it.
+    """
+    given = list(paths)
+    found = []
+    for path in given:
+        if not path.is_dir():
+            found.append(LooseShape(path, str(path)))
+            continue
+        inside = list_shapes(path)
+        prefix = "" if len(given) == 1 else f"{path}/"
+        found += [LooseShape(one.path, f"{prefix}{one.name}", one.true_class) for one in inside]
+    return found

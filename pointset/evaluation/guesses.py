@@ -1,0 +1,192 @@
+"""What a model takes shapes for: the likeliest classes of each, and files of them."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from pointset.errors import PointsetError
+from pointset.evaluation.calibration import probabilities
+from pointset.evaluation.predictions import Evaluation
+from pointset.runs.atomic import write_for_user
+
+BEST = 5
+"""Classes that are named of each shape."""
+DIGITS = 6
+Strangeness = tuple[Float[ndarray, " shapes"], float]
+SUFFIXES = (".csv", ".json", ".parquet")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a model takes one shape for."""
+
+    name: str
+    """A file's path, as it was given or inside its folder; of a data set, the shape's name."""
+    likeliest: tuple[tuple[str, float], ...]
+    """Classes with their probabilities, at most five, the likeliest first."""
+    entropy: float
+    """Of the probabilities of all classes, in nats."""
+    points: int
+    """That the model got."""
+    true_class: str = ""
+    """Empty where it is not known; perhaps not one of the model's."""
+    streamed: bool = False
+    """True if the points were read from the disk in pieces."""
+    unlike: bool | None = None
+    """True for a shape unlike those of the training; None if the model cannot tell."""
+    unlike_score: float | None = None
+    """What this goes by: see `pointset.evaluation.strangers`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        classes = [{"class": name, "probability": _short(probability)} for name, probability in self.likeliest]
+        found: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
+        found |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
+        score = None if self.unlike_score is None else _short(self.unlike_score)
+        return found | {"unlike": self.unlike, "unlike_score": score}
+
+    def as_row(self) -> dict[str, Any]:
+        """As one row of a table: class_1, probability_1, class_2, ..."""
+        row = self.as_dict()
+        classes = row.pop("classes")
+        numbered = {f"{key}_{place}": one[key] for place, one in enumerate(classes, 1) for key in one}
+        return {"name": row.pop("name"), "true_class": row.pop("true_class")} | numbered | row
+
+
+def guess(
+    names: Sequence[str],
+    logits: Float[ndarray, "shapes classes"],
+    classes: Sequence[str],
+    points: Sequence[int] | ndarray,
+    *,
+    true_classes: Sequence[str] | None = None,
+    streamed: bool = False,
+    temperature: float = 1.0,
+    strangeness: Strangeness | None = None,
+) -> list[Guess]:
+    """The likeliest classes of shapes.
+
+    Args:
+        names: of the shapes.
+        logits: of a model.
+        classes: of the model, in the order of its logits.
+        points: that the model got, of each shape.
+        true_classes: one for each shape, empty where it is not known.
+        streamed: see `Guess`.
+        temperature: by which logits are divided.
+        strangeness: scores of strangeness, and the threshold that those of strange shapes are above.
+    """
+    from scipy.special import entr
+
+    found = probabilities(logits, temperature)
+    # Logits that differ by little can have the same probability, so the order is that of the logits.
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
+    entropies = entr(found).sum(axis=1)
+    return [
+        Guess(
+            name=name,
+            likeliest=tuple((classes[index], float(found[row, index])) for index in order[row]),
+            entropy=float(entropies[row]),
+            points=int(points[row]),
+            true_class=true_classes[row] if true_classes else "",
+            streamed=streamed,
+            **({} if strangeness is None else _unlike(strangeness, row)),
+        )
+        for row, name in enumerate(names)
+    ]
+
+
+def _unlike(strangeness: Strangeness, row: int) -> dict[str, Any]:
+    scores, threshold = strangeness
+    return {"unlike": bool(scores[row] > threshold), "unlike_score": float(scores[row])}
+
+
+def guesses_of(
+    evaluation: Evaluation,
+    points: Sequence[int] | ndarray,
+    *,
+    temperature: float = 1.0,
+    strangeness: Strangeness | None = None,
+) -> list[Guess]:
+    """The likeliest classes of the shapes that a model was tested on, each set having so many points."""
+    true_classes = [evaluation.classes[label] for label in evaluation.labels]
+    names, logits = evaluation.names, evaluation.logits
+    options: dict[str, Any] = {"temperature": temperature, "strangeness": strangeness}
+    return guess(names, logits, evaluation.classes, points, true_classes=true_classes, **options)
+
+
+def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float, int]:
+    """Share that is right of the shapes whose class is one of the model's by its name, and their number."""
+    names = set(classes)
+    known = [one for one in guesses if one.true_class in names]
+    right = sum(one.likeliest[0][0] == one.true_class for one in known)
+    return (right / len(known) if known else 0.0), len(known)
+
+
+def check_suffix(path: Path) -> None:
+    """Raise a PointsetError if predictions cannot be written to a path of this name.
+
+    Raises:
+        PointsetError: the suffix is none of `SUFFIXES`, what writes it is not installed, or there is no such folder.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise PointsetError(f"{path}: the name of a file of predictions must end in {', '.join(SUFFIXES)}")
+    missing = [name for name in ("pandas", "pyarrow") if suffix == ".parquet" and find_spec(name) is None]
+    if missing:
+        raise PointsetError(f"writing {path} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+    if not path.parent.is_dir():
+        raise PointsetError(f"{path} cannot be written: the folder {path.parent} does not exist")
+
+
+def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
+    """Write predictions, atomically, as the suffix says; see `SUFFIXES`.
+
+    Args:
+        path: of the file.
+        guesses: a row each.
+        about: of all of them, which only JSON has room for: model, classes, temperature.
+
+    Raises:
+        PointsetError: as of `check_suffix`, or the path cannot be written.
+    """
+    check_suffix(path)
+    writer = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}[path.suffix.lower()]
+    write_for_user(path, lambda temporary: writer(temporary, guesses, about))
+
+
+def _write_csv(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        rows = _rows(guesses)
+        writer = csv.DictWriter(file, next(rows, {}), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(_rows(guesses))
+
+
+def _write_json(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
+    content = {**about, "predictions": [one.as_dict() for one in guesses]}
+    path.write_text(
+        json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace"
+    )
+
+
+def _write_parquet(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
+    import pandas
+
+    pandas.DataFrame(list(_rows(guesses))).to_parquet(path, engine="pyarrow", index=False)
+
+
+def _rows(guesses: Sequence[Guess]) -> Iterator[dict[str, Any]]:
+    return (one.as_row() for one in guesses)
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")

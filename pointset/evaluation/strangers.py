@@ -1,0 +1,241 @@
+"""Shapes unlike those that a model was trained on: two scores, a threshold, and how well it tells strangers.
+
+A classifier gives an airplane, if it knows only furniture, the name of a piece of furniture, and often with a high
+probability. Both scores are larger for stranger shapes, need no training, and say nothing of why a shape is strange.
+
+"energy" is minus the logarithm of the sum of exponentials of the logits: Liu et al., arXiv 2010.03759, at their
+temperature of 1, as in CIFAR/test.py of their code. "distance" is the squared Mahalanobis distance of what the last
+layer gets to the nearest class's mean, under one covariance for all classes: Lee et al., arXiv 1807.03888, as in
+lib_generation.py of their code, of the last layer alone and without their change of the input; and the covariance is
+shrunk (Ledoit and Wolf 2004), since units that are always 0 in training would otherwise count for nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+from torch import Tensor, nn
+
+from pointset.data.batches import fixed_batches
+from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
+from pointset.evaluation.unpadded import logits_of
+from pointset.nn.modes import in_evaluation_mode
+from pointset.runs import digests
+from pointset.zoo.pretrained import StrangerScore, Unlike
+
+BELOW = 0.95
+"""Share of held-out shapes that are below the threshold."""
+MEANS = "unlike.safetensors"
+"""Beside the weights of a model whose card scores by distance."""
+Rows = Callable[[], Float[ndarray, "shapes width"]]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeans:
+    """Where the training shapes of each class lie, as the last layer gets them."""
+
+    means: Float[ndarray, "classes width"]
+    precision: Float[ndarray, "width width"]
+    """Inverse of the covariance that all classes share."""
+
+    @classmethod
+    def fit(cls, rows: Float[ndarray, "shapes width"], labels: Int[ndarray, " shapes"]) -> "ClassMeans":
+        """Of training shapes; a class without one has no mean.
+
+        Raises:
+            PointsetError: there is no shape.
+        """
+        from sklearn.covariance import LedoitWolf
+
+        if not len(rows):
+            raise PointsetError("means of classes are those of training shapes, got 0")
+        present, places = np.unique(labels, return_inverse=True)
+        means = np.stack([rows[labels == label].mean(axis=0) for label in present])
+        fitted = LedoitWolf(assume_centered=True).fit(rows.astype(np.float64) - means[places])
+        return cls(means.astype(np.float32), fitted.precision_.astype(np.float32))
+
+    def distances(self, rows: Float[ndarray, "shapes width"]) -> Float[ndarray, " shapes"]:
+        """Squared Mahalanobis distance of each row to the nearest mean."""
+        apart = rows[:, None].astype(np.float64) - self.means  # [shapes, classes, width]
+        return np.einsum("scw,wv,scv->sc", apart, self.precision, apart, optimize=True).min(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Detector:
+    """Says of a model's answers which are to shapes unlike those of its training."""
+
+    threshold: float
+    means: ClassMeans | None = None
+    """To score by distance; None scores by energy."""
+
+    @property
+    def score(self) -> StrangerScore:
+        """What it goes by."""
+        return "energy" if self.means is None else "distance"
+
+    def scores(self, logits: Float[ndarray, "shapes classes"], rows: Rows) -> Float[ndarray, " shapes"]:
+        """The larger, the stranger; the shape is unlike those of training above `threshold`.
+
+        Args:
+            logits: of the model.
+            rows: gives what its last layer got for them: see `last_inputs`.
+        """
+        return energy(logits) if self.means is None else self.means.distances(rows())
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model makes of point sets."""
+
+    logits: Float[ndarray, "shapes classes"]
+    rows: Float[ndarray, "shapes width"]
+    """What its last layer got."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How well a score tells strangers from test shapes."""
+
+    detector: Detector
+    flagged: float
+    """Share of test shapes above the threshold."""
+    auroc: dict[str, float]
+    """By strangers: the chance that one of them has a larger score than a test shape."""
+    found: dict[str, float]
+    """By strangers: share above the threshold."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON and a card's `unlike`."""
+        detector = {"score": self.detector.score, "threshold": self.detector.threshold}
+        return detector | {"flagged": self.flagged, "auroc": self.auroc, "found": self.found}
+
+
+def energy(logits: Float[ndarray, "shapes classes"]) -> Float[ndarray, " shapes"]:
+    """-log(sum(exp(logits))) of each shape, in double precision."""
+    from scipy.special import logsumexp
+
+    return -logsumexp(logits.astype(np.float64), axis=1)
+
+
+def fit_threshold(scores: Float[ndarray, " shapes"], below: float = BELOW) -> float:
+    """The score that this share of held-out shapes stays below.
+
+    Raises:
+        PointsetError: there is no shape.
+    """
+    if not len(scores):
+        raise PointsetError("a threshold is fitted on held-out shapes, got 0: train with --validation 0.1")
+    return float(np.quantile(scores, below))
+
+
+def auroc(own: Float[ndarray, " shapes"], strange: Float[ndarray, " others"]) -> float:
+    """Area under the ROC curve of scores that are to be larger for strangers: 0.5 is chance, 1 is perfect."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(np.repeat([0, 1], [len(own), len(strange)]), np.concatenate([own, strange])))
+
+
+@contextmanager
+def last_inputs(model: nn.Module) -> Iterator[Rows]:
+    """Keep what the last linear layer gets while the block runs: a function that gives it, [shapes, width].
+
+    The function raises a PointsetError if there is no such layer or it was not called.
+    """
+    last = next((layer for layer in reversed(list(model.modules())) if _is_linear(layer)), None)
+    kept: list[Tensor] = []
+
+    def rows() -> ndarray:
+        if not kept:
+            raise PointsetError(
+                "the model has no last linear layer, or it was not called: score strange shapes by energy"
+            )
+        return torch.cat([part.flatten(1) for part in kept]).float().cpu().numpy()
+
+    if last is None:
+        yield rows
+        return
+    hook = last.register_forward_pre_hook(lambda _, given: kept.append(given[0].detach()))
+    try:
+        yield rows
+    finally:
+        hook.remove()
+
+
+def _is_linear(layer: nn.Module) -> bool:
+    """True also of torch-geometric's own."""
+    weight = vars(layer).get("_parameters", {}).get("weight")
+    return weight is not None and weight.dim() == 2
+
+
+def answers_of(model: nn.Module, sets: PointSets, batch_size: int = 64) -> Answers:
+    """Logits and last inputs of every shape, of any classes, on the model's device."""
+    device = next(model.parameters()).device
+    with torch.inference_mode(), in_evaluation_mode(model), last_inputs(model) as rows:
+        logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(sets, batch_size)]
+    return Answers(torch.cat(logits).numpy(), rows())
+
+
+def measure_strangers(
+    model: nn.Module, train: PointSets, held_out: PointSets, test: PointSets, strangers: Mapping[str, PointSets]
+) -> dict[StrangerScore, Measured]:
+    """Fit both scores on a model's own shapes, and measure how well they tell strangers from its test shapes.
+
+    Args:
+        model: trained on `train`.
+        train: gives the means of the classes.
+        held_out: gives the thresholds; not trained on.
+        test: neither.
+        strangers: by name, sets of shapes whose classes the model does not know.
+    """
+    given, threshold_of, own = answers_of(model, train), answers_of(model, held_out), answers_of(model, test)
+    strange = {name: answers_of(model, sets) for name, sets in strangers.items()}
+    found: dict[StrangerScore, Measured] = {}
+    for means in (None, ClassMeans.fit(given.rows, train.labels.numpy())):
+        plain = Detector(0.0, means)
+        detector = Detector(fit_threshold(_scores(plain, threshold_of)), means)
+        test_scores = _scores(detector, own)
+        by_name = {name: _scores(detector, answers) for name, answers in strange.items()}
+        found[detector.score] = Measured(
+            detector,
+            flagged=float((test_scores > detector.threshold).mean()),
+            auroc={name: auroc(test_scores, scores) for name, scores in by_name.items()},
+            found={name: float((scores > detector.threshold).mean()) for name, scores in by_name.items()},
+        )
+    return found
+
+
+def save_means(folder: Path, means: ClassMeans) -> None:
+    """Write them beside a model's weights."""
+    digests.write(folder / MEANS, save_arrays({"means": means.means, "precision": means.precision}))
+
+
+def load_detector(unlike: Unlike, folder: Path) -> Detector:
+    """What the card of a trained model says.
+
+    Args:
+        unlike: of the card.
+        folder: of the model's weights.
+
+    Raises:
+        PointsetError: the card scores by distance, and the means are missing or damaged.
+    """
+    if unlike.score == "energy":
+        return Detector(unlike.threshold)
+    return Detector(unlike.threshold, digests.parse(folder / MEANS, _parse_means, "means", "install pointset again"))
+
+
+def _parse_means(content: bytes) -> ClassMeans:
+    return ClassMeans(**load_arrays(content))
+
+
+def _scores(detector: Detector, answers: Answers) -> ndarray:
+    return detector.scores(answers.logits, lambda: answers.rows)

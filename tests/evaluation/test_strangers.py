@@ -1,0 +1,92 @@
+"""Shapes unlike those of the training: both scores by hand, what the last layer gets, and a model among strangers."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import mahalanobis
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.evaluation.strangers import (
+    ClassMeans,
+    answers_of,
+    auroc,
+    energy,
+    fit_threshold,
+    last_inputs,
+    load_detector,
+    measure_strangers,
+    save_means,
+)
+from pointset.training.recipe import Recipe
+from pointset.zoo.pretrained import Unlike
+
+
+def test_energy_is_minus_the_log_of_the_sum_of_exponentials():
+    assert energy(np.log(np.array([[1.0, 2.0, 5.0], [0.5, 0.25, 0.25]]))) == pytest.approx([-np.log(8.0), 0.0])
+    assert energy(np.array([[1e4, 0.0]], dtype=np.float32)) == pytest.approx([-1e4])
+
+
+def test_the_threshold_has_95_percent_below_it():
+    scores = np.random.default_rng(0).permutation(1000).astype(float)
+    assert (scores < fit_threshold(scores)).sum() == 950
+    with pytest.raises(PointsetError, match="held-out shapes, got 0"):
+        fit_threshold(np.array([]))
+
+
+def test_strangers_are_those_with_the_larger_scores():
+    assert auroc(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0])) == 1.0
+    assert auroc(np.array([1.0, 4.0]), np.array([3.0])) == 0.5
+
+
+def test_the_distance_is_to_the_nearest_mean_under_one_covariance():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 2], 200)
+    rows = rng.normal(size=(400, 3)) * [1.0, 2.0, 0.0] + 10.0 * (labels == 2)[:, None]  # the last is always 0 or 10
+    found = ClassMeans.fit(rows.astype(np.float32), labels)
+    np.testing.assert_allclose(found.means, [rows[:200].mean(axis=0), rows[200:].mean(axis=0)], atol=1e-5)
+    np.testing.assert_allclose(np.linalg.inv(found.precision)[:2, :2], np.diag([1, 4]), atol=0.5)
+    points = np.array([[0, 0, 0], [10, 10, 10], [0, 3, 0], [0, 0, 3]], dtype=np.float32)
+    nearest = [min(mahalanobis(x, mean, found.precision) ** 2 for mean in found.means) for x in points]
+    np.testing.assert_allclose(found.distances(points), nearest, rtol=1e-4)
+    assert nearest[3] > nearest[2] > nearest[0], "what never varied in training counts, too"
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma2", "sab-mean", "dgcnn"])
+def test_the_last_layer_gets_what_its_weights_make_logits_of(name):
+    model = pointset.create_model(name, classes=3, dim=8, heads=2).eval()
+    *_, last = (layer for layer in model.modules() if getattr(getattr(layer, "weight", None), "ndim", 0) == 2)
+    with torch.no_grad(), last_inputs(model) as rows:
+        logits = [model(torch.randn(2, 24, 3)), model(torch.randn(1, 30, 3))]
+        if name == "rff-max":
+            logits.append(model.stream([torch.randn(9, 3)]))
+        made = torch.from_numpy(rows()) @ last.weight.T + last.bias
+    torch.testing.assert_close(made, torch.cat(logits))
+    assert not last._forward_pre_hooks
+
+
+def test_a_model_without_a_last_layer_says_so_when_it_is_asked():
+    with last_inputs(nn.Identity()) as rows, pytest.raises(PointsetError, match="no last linear layer"):
+        rows()
+
+
+def test_strangers_of_a_trained_model(clouds_folder, tmp_path):
+    sets = pointset.load_dataset(clouds_folder, points=16)
+    test = pointset.load_dataset(clouds_folder, "test", points=16)
+    train, held_out = sets.split_validation(0.3, seed=0)
+    model = pointset.fit(pointset.create_model("rff-max", 3, dim=8), train, Recipe(epochs=2), progress=False).model
+    strangers = pointset.from_arrays(np.eye(3)[:2].repeat(4, 0)[None].repeat(5, 0), ["line"] * 5)  # two places
+    found = measure_strangers(model, train, held_out, test, {"lines": strangers})
+    answers = answers_of(model, strangers)
+    for score, one in found.items():
+        assert one.detector.score == score
+        assert 0 <= one.flagged < 0.5
+        assert one.as_dict()["auroc"] == {"lines": one.auroc["lines"]}
+        scores = one.detector.scores(answers.logits, lambda: answers.rows)
+        assert one.found == {"lines": np.mean(scores > one.detector.threshold)}
+    assert found["distance"].auroc["lines"] > 0.9
+    save_means(tmp_path, found["distance"].detector.means)
+    again = load_detector(Unlike(score="distance", threshold=found["distance"].detector.threshold), tmp_path)
+    np.testing.assert_array_equal(again.scores(answers.logits, lambda: answers.rows), scores)
+    assert load_detector(Unlike(score="energy", threshold=-2.0), tmp_path).score == "energy"
