@@ -66,7 +66,7 @@ class PretrainedCard(Checked):
     temperature: Positive
     """By which logits are divided for probabilities; fitted on the validation split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
-    """Mean over five severities, by corruption of ModelNet40-C; "clean" without any."""
+    """Mean over five severities, by corruption of ModelNet40-C; "clean" without any, on sets of so many `points`."""
     unlike: Unlike | None = None
     """What tells shapes unlike those of training, and how well it does."""
     failures: tuple[Text, ...] = ()

@@ -22,6 +22,7 @@ from torch import nn
 
 from pointset.data.catalogue.cards import load_card
 from pointset.data.loading import load_like
+from pointset.data.normalize import normalize_points
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
@@ -37,6 +38,7 @@ MOST_LOST = 0.001
 """Share of test shapes by which 16-bit weights may change an accuracy."""
 WORST = 3
 """Confusions on the card."""
+GENERATED = "The code, the shapes that it generates, and these numbers are under the MIT licence."
 TERMS = (
     "The code and these numbers are under the MIT licence. They were fitted to the CAD models of ModelNet40, whose "
     "copyright stays with their authors and which were released for academic research: clear any other use with them."
@@ -65,6 +67,8 @@ def publish(
 
 def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str:
     model, description = load_run(run)
+    corrupted_at = description["data"]["points"]
+    description["data"]["points"] = SIZES[-1]
     tested = {size: _test(model, description, size) for size in SIZES}
     weights = _in_16_bits(model)
     model.load_state_dict(weights)
@@ -82,15 +86,16 @@ def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str
             temperature=round(temperature, 3),
             failures=list(_confusions(halved[SIZES[-1]])),
             command=command,
-            terms=TERMS,
+            terms=GENERATED if load_card(data).kind == "generated" else TERMS,
             accuracy={str(size): _interval(found) for size, found in halved.items()},
-            corruption_errors=_corruption_errors(run),
+            corruption_errors=_corruption_errors(run, corrupted_at),
         )
     )
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     digests.write_json(target / "run.json", _about(description, data))
     digests.write(target / "model.safetensors", as_safetensors(weights))
+    digests.write(target / "check.safetensors", as_safetensors(_check(model)))
     digests.write_text(target / "card.toml", card + "\n")
     return card
 
@@ -103,10 +108,17 @@ def _in_16_bits(model: nn.Module) -> Weights:
     return {name: one.half() if one.is_floating_point() else one for name, one in model.state_dict().items()}
 
 
+def _check(model: nn.Module) -> Weights:
+    """A few sets and their logits, by which an installation can tell that it computes the same."""
+    points = normalize_points(torch.randn(4, 128, 3, generator=torch.Generator().manual_seed(0)), "unit-sphere")
+    with torch.inference_mode():
+        return {"points": points, "logits": model(points)}
+
+
 def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
     """run.json, which names the data by its card, and says nothing of the machine's folders."""
     card = load_card(data)
-    return description | {"data": description["data"] | {"name": data, "source": data, "up": card.up, "points": 1024}}
+    return description | {"data": description["data"] | {"name": data, "source": data, "up": card.up}}
 
 
 def _sizes(recipe: Mapping[str, Any]) -> str:
@@ -134,11 +146,11 @@ def _confusions(found: Evaluation) -> Iterator[str]:
         )
 
 
-def _corruption_errors(run: Path) -> dict[str, float]:
+def _corruption_errors(run: Path, points: int) -> dict[str, float]:
     if not (run / "robustness.json").exists():
         return {}
     (found,) = robustness_of({0: run}).values()
-    return {"clean": round(found.clean_error, 4)} | {
+    return {"points": points, "clean": round(found.clean_error, 4)} | {
         name: round(error, 4) for name, error in found.corruption_errors.items()
     }
 

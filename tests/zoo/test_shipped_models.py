@@ -1,0 +1,55 @@
+"""The trained models in the package: whole, small, and as good as their cards say."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import pointset
+from pointset.data.catalogue.cards import load_card
+from pointset.data.loading import load_like
+from pointset.runs import digests
+from pointset.zoo.pretrained import FOLDER, USUAL, pretrained_card
+
+MOST = 12_000_000
+"""Bytes of all of them."""
+NAMES = pointset.list_pretrained()
+
+
+def test_they_are_there_and_small():
+    assert USUAL in NAMES
+    assert sum(file.stat().st_size for file in FOLDER.rglob("*")) < MOST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_computes_what_it_computed_when_it_was_published(name):
+    model, description = pointset.load_run(name)
+    known = load_file(FOLDER / name / "check.safetensors")
+    with torch.inference_mode():
+        torch.testing.assert_close(model(known["points"]), known["logits"], rtol=1e-3, atol=1e-3)
+    tag = name.removeprefix(f"{description['model']['name']}.")
+    again = pointset.create_model(description["model"]["name"], pretrained=tag).eval()
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), again.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_and_its_run_say_the_same(name):
+    card, run = pretrained_card(name), digests.read_json(FOLDER / name / "run.json", "-")
+    model, _ = pointset.load_run(name)
+    assert tuple(run["data"]["classes"]) == load_card(card.data).classes
+    assert run["data"]["up"] == load_card(card.data).up
+    assert card.parameters == sum(parameter.numel() for parameter in model.parameters())
+    assert {"64", "100", "256", "1024"} <= set(card.accuracy)
+    assert all(tested.low < tested.accuracy < tested.high for tested in card.accuracy.values())
+    assert "/" not in json.dumps(run["data"]["source"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if "modelnet40" in name])
+def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_data):
+    model, description = pointset.load_run(name)
+    test = load_like(description["data"], "test", real_data / "modelnet40_ply_hdf5_1024", points=100)
+    assert pointset.evaluate(model, test).accuracy == pytest.approx(
+        pretrained_card(name).accuracy["100"].accuracy, abs=1e-3
+    )
