@@ -116,9 +116,13 @@ def _told(value: Any) -> str:
     return quoted(value) if isinstance(value, str | int | float) else described(value)
 
 
-def check_clouds(points: Any, mask: Any = None) -> None:
-    """Refuse, with the types and the shapes, what is not a floating batch [B, n, 3] of clouds, or not its mask."""
-    if not isinstance(points, Tensor) or points.dim() != 3 or points.shape[2] != 3 or not points.is_floating_point():
+def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:
+    """Refuse, with the types and the shapes, what is not a floating batch [B, n, 3] of clouds, or not its mask.
+
+    With `features`, a point may have more numbers behind its coordinates.
+    """
+    floating = isinstance(points, Tensor) and points.dim() == 3 and points.is_floating_point()
+    if not floating or not (points.shape[2] == 3 or (features and points.shape[2] > 3)):
         alone = ": for one cloud give points[None]" if getattr(points, "ndim", 0) == 2 else ""
         raise InputError(f"points must be a floating tensor [B, n, 3], got {described(points)}{alone}")
     if mask is not None and not is_mask(mask, points):

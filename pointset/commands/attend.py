@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
+from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_parent
 
@@ -57,6 +58,7 @@ def attend(
     query: int | None = None,
     points: int | None = None,
     seed: int = 0,
+    up: UsualUp = "auto",
     as_json: Json = False,
 ) -> None:
     """Draw what a trained model attends to on one shape, and print its prediction.
@@ -73,6 +75,8 @@ def attend(
         points: how many to sample on the mesh; when not given, as many as the model was trained on, but at least 1,024
             for a clear picture.
         seed: of the points sampled on the mesh.
+        up: the file's upward axis; auto takes y for OBJ, GLB and glTF, and else that of the model's shapes. A file with
+            another than these is turned.
         as_json: print JSON.
     """
     from pointset.data.loading import load_shape_like
@@ -82,7 +86,7 @@ def attend(
     draw = _writer(output)
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
-    loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed)
+    loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed, up=up)
     name, confidence, unlike = _predict(trained, loaded)
     prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
     camera = Camera(up=data["up"])
@@ -139,7 +143,7 @@ def _page(request: Request, output: Path) -> None:
     queries = None if request.query is None else [request.query]
     page = make_page(
         request.maps,
-        request.shape.points,
+        request.shape.points[:, :3],
         title=request.title,
         prediction=request.prediction,
         layer=request.layer and request.chosen().layer,
@@ -153,7 +157,7 @@ def _page(request: Request, output: Path) -> None:
 def _still(request: Request, output: Path) -> None:
     from pointset.viz import draw_map, draw_maps, save
 
-    attention, points = request.chosen(), request.shape.points
+    attention, points = request.chosen(), request.shape.points[:, :3]
     title = f"{request.title}, {request.prediction}; {attention.layer}"
     if request.head is not None and request.query is not None:
         figure = draw_map(attention, points, request.head, request.query, camera=request.camera, title=title)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
+from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def classify(
     model: Model = None,
     output: Table = None,
     on_error: Literal["raise", "skip"] = "raise",
+    up: UsualUp = "auto",
     as_json: Json = False,
 ) -> None:
     """Classify files of shapes, or all in a folder, with a trained model.
@@ -42,6 +44,8 @@ def classify(
             with probabilities, entropy in nats, points.
         on_error: what to do about files that cannot be used: all are tried, and then "raise" names them and writes
             nothing, "skip" does without them.
+        up: the files' upward axis; auto takes y for OBJ, GLB and glTF, and else that of the model's shapes. Files with
+            another than these are turned.
         as_json: print JSON.
     """
     from pointset.evaluation.files import FileClassifier, in_folders
@@ -59,6 +63,7 @@ def classify(
         trained.description["data"],
         temperature=trained.temperature,
         detector=trained.detector,
+        up=up,
     )
     found, failures = _all_of(classifier, shapes)
     _refuse(failures, len(found), on_error)

@@ -47,7 +47,8 @@ def train(
     _check_options(model, model_options)
     run = run or Path("runs") / model
     sets = load_split(data, "train", data_options, progress=is_main())
-    network = create_model(model, classes=len(sets.classes), seed=seed, **model_options.as_dict())
+    options = {"inputs": sets.inputs, "seed": seed, **model_options.as_dict()}
+    network = create_model(model, classes=len(sets.classes), **options)
     fitted = fit(network, sets, recipe, seed=seed, run=run)
     if not is_main():
         return

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from pointset.data.augment import Axis
 from pointset.data.files.clouds import Cloud
 from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
-from pointset.data.options import DataOptions
+from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.unusable import OnError
@@ -25,6 +26,7 @@ def from_arrays(
     X: Any,
     y: Any,
     classes: Sequence[str | int] | None = None,
+    features: Any = None,
     *,
     points: int | None = None,
     normalize: str = "unit-sphere",
@@ -37,12 +39,15 @@ def from_arrays(
     """Make point sets of clouds that are in memory: what `load_dataset` makes of files.
 
     Args:
-        X: points [N, n, 3] as an array or a tensor of any floating type or of whole numbers, or a list of N such clouds
-            [n_i, 3] of several sizes.
+        X: points [N, n, d] as an array or a tensor of any floating type or of whole numbers, or a list of N such clouds
+            [n_i, d] of several sizes; d is 3, or more: what stands behind the coordinates is the feature "columns".
         y: N labels, whole numbers or names of classes.
         classes: names of the classes in the order of the labels, such as `train.classes` for test data. Whole numbers
             in y are then places in this list, unless the classes are numbers themselves and are called by them. None
             takes the values that are in y, sorted.
+        features: more than coordinates of each point: [N, n, f] or [N, n], or a list as of X, called "columns"; or
+            several such by their names, {"normals": ..., "intensity": ...}. Those called "normals", [N, n, 3], are made
+            unit vectors, come first, and turn with the shape.
         points: points per set; those with fewer give all they have, and None takes all of every cloud.
         normalize: see `DataOptions`.
         names: unique, of the shapes; they seed the fixed subsets. Numbers when None.
@@ -52,8 +57,8 @@ def from_arrays(
         on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
 
     Raises:
-        UnreadableShapesError: clouds are empty, are not [n, 3], are not finite, or have all points at one place; all
-            were tried, and `failures` names them.
+        UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
+            one place; all were tried, and `failures` names them.
         PointsetError: there are not as many labels or names as clouds, a label is not a class, or names are given
             twice.
     """
@@ -61,14 +66,16 @@ def from_arrays(
     check_kind("split", split, str)
     labels, known = _labels(y, len(clouds), classes)
     chosen = _names(names, len(clouds))
-    made, skipped = try_all(
-        chosen, lambda index, name: _cloud(clouds[index], index), on_error, "clouds", "X", stacklevel=3
-    )
+    beside = _features(features, len(clouds))
+    make = partial(_cloud, clouds, beside)
+    made, skipped = try_all(chosen, make, on_error, "clouds", "X", stacklevel=3)
     kept = [label for label, name in zip(labels, chosen, strict=True) if name in made]
     pool = _pool(made, kept, known, skipped)
     most = int(pool.sizes.max()) if points is None else points
+    wide = as_array(clouds[chosen.index(pool.names[0])]).shape[1] > 3
+    kinds = tuple(dict.fromkeys(["columns"] * wide + list(beside)))
     options = DataOptions.from_dict(
-        {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error}
+        {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error, "features": kinds}
     )
     return PointSets(pool, options, name=NAME, split=split)
 
@@ -78,9 +85,9 @@ def _clouds(given: Any) -> Sequence[Any]:
     if isinstance(given, np.ndarray | torch.Tensor):
         if given.ndim != 3 and not _is_list(given):
             alone = ": for one cloud give X[None]" if given.ndim == 2 else ""
-            raise PointsetError(f"X must be [N, n, 3], or a list of clouds [n, 3], got {described(given)}{alone}")
+            raise PointsetError(f"X must be [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
     elif not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise PointsetError(f"X must be an array [N, n, 3], or a list of clouds [n, 3], got {described(given)}")
+        raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}")
     if not len(given):
         raise PointsetError("X holds no cloud: give at least one")
     whole = as_array(given) if isinstance(given, torch.Tensor) else given
@@ -92,12 +99,27 @@ def _is_list(given: Any) -> bool:
     return isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind == "O"
 
 
-def _cloud(given: Any, index: int) -> Cloud:
+def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
+    """By name, of every cloud."""
+    named = {} if given is None else dict(given) if isinstance(given, Mapping) else {"columns": given}
+    for name, values in named.items():
+        check_kind("the names of features", [name], Sequence[str])
+        if not isinstance(values, Sequence | np.ndarray | torch.Tensor) or not getattr(values, "ndim", 1):
+            raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
+        if len(values) != count:
+            raise PointsetError(f"features {quoted(name)} are of {len(values):,} clouds, and X has {count:,}")
+    return named
+
+
+def _cloud(clouds: Sequence[Any], features: Mapping[str, Sequence[Any]], index: int, name: str) -> Cloud:
     try:
-        columns = as_array(given)
-        if columns.ndim != 2 or columns.shape[1] != 3 or columns.dtype.kind not in "fiu":
-            raise PointsetError(f"expected numbers [n, 3], found {described(columns)}")
-        return usable_cloud(columns)
+        rows = as_array(clouds[index])
+        if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
+            raise PointsetError(f"expected numbers [n, d], d at least 3, found {described(rows)}")
+        normals = None if NORMALS not in features else features[NORMALS][index]
+        further = [values[index] for name, values in features.items() if name != NORMALS]
+        columns = [rows[:, 3:]] if rows.shape[1] > 3 else []
+        return usable_cloud(rows[:, :3], normals, normals is not None, [*columns, *further])
     except (PointsetError, ValueError) as error:
         raise PointsetError(f"cloud {index} of X cannot be used: {error}") from error
 
@@ -152,4 +174,6 @@ def _pool(made: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[st
     size = int(pool.sizes[0])
     if (pool.sizes != size).any():
         return pool
-    return dataclasses.replace(pool, points=pool.points.reshape(-1, size, 3), offsets=None)
+    arrays = {name: getattr(pool, name) for name in ("points", "normals", "features")}
+    even = {name: array.reshape(-1, size, array.shape[1]) for name, array in arrays.items() if array is not None}
+    return dataclasses.replace(pool, **even, offsets=None)

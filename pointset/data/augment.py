@@ -1,29 +1,33 @@
-"""Augmentations of a batch, called as `augmentation(points [B, n, 3], generator, mask=None) -> points`.
+"""Augmentations of a batch, called as `augmentation(points [B, n, d], generator, mask=None) -> points`.
 
-Random numbers come from the `torch.Generator` alone. The mask [B, n] is True at real points; padded rows come out as
-zeros. Distances are in the unit of the points.
+Random numbers come from the `torch.Generator` alone, as many for points with features (d > 3) as without. The mask
+[B, n] is True at real points; padded rows come out as zeros. Distances are in the unit of the points.
+
+Coordinates change, and features stay what they are; but with `normals=True` numbers 3 to 5 of each point are its unit
+normal, which turns with the shape: by x -> A x a normal becomes A^-T times itself, made a unit vector again.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
 
 from pointset.configuration import NonNegative, Positive, Share, check
+from pointset.data.axes import Axis as Axis
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, check_kind, takes
-
-Axis = Literal["y", "z"]
 
 
 class Augmentation(Protocol):
     """A function of a batch; the given points are left alone."""
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Return the changed points [B, n, 3]."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Return the changed points [B, n, d]; `normals` is given only where there are some."""
         ...
 
 
@@ -42,11 +46,14 @@ class Scale:
         if self.low > self.high:
             raise PointsetError(f"Scale needs 0 < low <= high, got {self.low}, {self.high}")
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Scale [B, n, 3] about the origin."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Scale [B, n, d] about the origin."""
         _check(points, generator, mask)
         factors = _uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
-        return _zero_padding(points * factors, mask)
+        turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if normals else None
+        return _zero_padding(_rows(points, points[..., :3] * factors, turned), mask)
 
 
 @dataclass(frozen=True)
@@ -63,11 +70,14 @@ class Jitter:
         check("sigma", self.sigma, NonNegative)
         check("clip", self.clip, NonNegative)
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Move every point of [B, n, 3] by up to `clip` along each axis."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Move every point of [B, n, d] by up to `clip` along each axis."""
         _check(points, generator, mask)
-        noise = _normal(points.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
-        return _zero_padding(noise.add_(points), mask)
+        place = points[..., :3]
+        noise = _normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
+        return _zero_padding(_rows(points, noise.add_(place)), mask)
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,13 @@ class Shift:
     def __post_init__(self) -> None:
         check("limit", self.limit, NonNegative)
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Shift [B, n, 3], one vector per cloud."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Shift [B, n, d], one vector per cloud."""
         _check(points, generator, mask)
         offsets = _uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
-        return _zero_padding(points + offsets, mask)
+        return _zero_padding(_rows(points, points[..., :3] + offsets), mask)
 
 
 @dataclass(frozen=True)
@@ -97,30 +109,39 @@ class RotateUp:
         check("up", self.up, Axis)
         check("degrees", self.degrees, NonNegative)
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Rotate [B, n, 3] about the origin; heights stay."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Rotate [B, n, d] about the origin; heights stay."""
         _check(points, generator, mask)
         limit = math.radians(self.degrees)
         angles = _uniform((len(points), 1), -limit, limit, points, generator)
+        turned = self._turned(points[..., 3:6], angles) if normals else None
+        return _zero_padding(_rows(points, self._turned(points[..., :3], angles), turned), mask)
+
+    def _turned(self, vectors: Tensor, angles: Tensor) -> Tensor:
         # (z, x) turn about y as (x, y) turn about z: both pairs are right-handed.
         first, second, height = (0, 1, 2) if self.up == "z" else (2, 0, 1)
-        a, b, cosine, sine = points[..., first], points[..., second], angles.cos(), angles.sin()
-        turned = torch.empty_like(points)
+        a, b, cosine, sine = vectors[..., first], vectors[..., second], angles.cos(), angles.sin()
+        turned = torch.empty_like(vectors)
         turned[..., first] = cosine * a - sine * b
         turned[..., second] = sine * a + cosine * b
-        turned[..., height] = points[..., height]
-        return _zero_padding(turned, mask)
+        turned[..., height] = vectors[..., height]
+        return turned
 
 
 @dataclass(frozen=True)
 class RotateAny:
     """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Rotate [B, n, 3] about the origin."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Rotate [B, n, d] about the origin."""
         _check(points, generator, mask)
-        quaternions = _normal((len(points), 4), points, generator)
-        return _zero_padding(points @ rotation_matrices(quaternions).transpose(1, 2), mask)
+        rotations = rotation_matrices(_normal((len(points), 4), points, generator)).transpose(1, 2)
+        turned = points[..., 3:6] @ rotations if normals else None
+        return _zero_padding(_rows(points, points[..., :3] @ rotations, turned), mask)
 
 
 @dataclass(frozen=True)
@@ -136,8 +157,10 @@ class Drop:
     def __post_init__(self) -> None:
         check("most", self.most, Share)
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Drop some points of [B, n, 3] at random; the first one stays."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Drop some points of [B, n, d] at random, with their features; the first one stays."""
         _check(points, generator, mask)
         share = _uniform((len(points), 1, 1), 0.0, self.most, points, generator)
         dropped = _uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
@@ -153,10 +176,12 @@ class Compose:
     def __post_init__(self) -> None:
         check_kind("steps", self.steps, Sequence[Callable])
 
-    def __call__(self, points: Tensor, generator: Generator, mask: Tensor | None = None) -> Tensor:
-        """Apply the steps in order to [B, n, 3]."""
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Apply the steps in order to [B, n, d]."""
         for step in self.steps:
-            points = step(points, generator, mask)
+            points = step(points, generator, mask, normals=True) if normals else step(points, generator, mask)
         return points
 
 
@@ -194,8 +219,16 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
 
 
 def _check(points: Tensor, generator: Generator, mask: Tensor | None) -> None:
-    check_clouds(points, mask)
+    check_clouds(points, mask, features=True)
     check_kind("generator", generator, Generator)
+
+
+def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:
+    """The points [B, n, d] with other coordinates, and perhaps other normals."""
+    if points.shape[2] == 3:
+        return places
+    changed = [places] if normals is None else [places, normals]
+    return torch.cat([*changed, points[..., 3 * len(changed) :]], dim=2)
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ class Batch(NamedTuple):
     """Some sets and their classes."""
 
     points: Tensor
-    """[B, n, 3] float32."""
+    """[B, n, d] float32; d is 3, or more with features."""
     mask: Tensor | None
     """bool [B, n], True at real points; None when all sets have one size."""
     labels: Tensor
@@ -31,7 +31,7 @@ class MixedBatch(NamedTuple):
     """Some sets of which each may hold points of a second shape; see `pointset.data.mixing`."""
 
     points: Tensor
-    """[B, n, 3] float32."""
+    """[B, n, d] float32; d is 3, or more with features."""
     mask: Tensor | None
     """bool [B, n], as in `Batch`."""
     labels: Tensor
@@ -65,7 +65,8 @@ def batches(
         with one_thread():
             points, mask = dataset.draw_masked(rows, generator, size and size(index))
             if augment is not None:
-                points = augment(points, generator, mask)
+                turning = {"normals": True} if dataset.options.has_normals else {}
+                points = augment(points, generator, mask, **turning)
             labels = dataset.labels[rows]
             mixed = None if mix is None else mix(points, generator, mask)
         if mixed is None:

@@ -3,13 +3,14 @@
 import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pointset.data.axes import Axis, usual_up
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
@@ -50,8 +51,9 @@ def load_dataset(
         normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
         classes: keep only these, labelled in this order; None keeps all.
         progress: show a bar while pools are made (on a terminal only).
-        options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error.
-            Pools made by `pointset data build --points 10000` are those of pool_points=10000.
+        options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error,
+            features ("normals", say, which makes every point a row of 6 numbers).
+            `pointset data build` makes the pools of the default pool_points, with --points 10000 those of 10,000.
 
     Warns:
         UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class has shapes to train on and
@@ -84,6 +86,7 @@ def load_split(
     progress: bool = True,
 ) -> PointSets:
     """One split of a data set under the options; arguments and errors as for `load_dataset`."""
+    normals = normals or options.has_normals
     if not isinstance(data, str | Path):
         pool = geometric_pool(data, options, normals)
         sets = PointSets(pool, options, name=type(data).__name__, split=split)
@@ -92,12 +95,25 @@ def load_split(
         pool, present = _folder_pool(folder, card, split, options, normals, progress)
         _tell_of_gaps(folder, pool, split, present, classes)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
-        up = options.up or (card.up if card else "z")
+        up = options.up or (card.up if card else _usual_up(folder, pool))
         sets = PointSets(pool, dataclasses.replace(options, up=up), name=name, source=source, split=split)
     if classes is None:
         return sets
     pool, rows = _keep_classes(sets.source_pool, classes)
     return PointSets(pool, sets.options, name=sets.name, source=sets.source, split=split, rows=rows)
+
+
+def _usual_up(folder: Path, pool: Pool) -> Axis:
+    """What is usual for the files of a folder; said where it is not z, which is what nobody would look for."""
+    if usual_up(pool.names) is None:
+        return "z"
+    warnings.warn(
+        f"{folder} holds {PurePath(pool.names[0]).suffix} files, which usually have Y up: y is taken for their upward "
+        f"axis; look at them with `pointset data show {folder}`, and say --up y or --up z (in Python up=)",
+        UserWarning,
+        stacklevel=4,
+    )
+    return "y"
 
 
 def _folder_pool(
@@ -106,8 +122,9 @@ def _folder_pool(
     """One split of a folder, of released clouds, of cloud files or of meshes, and the labels that each split has."""
     if is_released(folder):
         _require_no_sampling(folder, options)
-        if normals:
-            raise PointsetError(f"{folder} holds points without normals: leave normals out")
+        if normals or options.further:
+            wanted = ", ".join(options.features or ("normals",))
+            raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
         pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
         shapes = None if pool.skipped else len(pool)
         check_against_card(pool.classes, shapes, card, split, folder, options.variant)
@@ -126,7 +143,11 @@ def _folder_pool(
     sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
-        sampling = Sampling.none(normals)
+        sampling = Sampling.none(normals, options.further)
+    elif options.further:
+        raise PointsetError(
+            f"{folder} holds meshes, whose points have normals alone: leave {', '.join(options.further)} out"
+        )
     plan = _built_with_normals(Plan.of(f"{folder.name}-{split}", listing, sampling))
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
     return pool if normals else dataclasses.replace(pool, normals=None), listing.present

@@ -19,8 +19,8 @@ from pointset.errors import PointsetError, quoted
 class GeometricSets(Dataset[Any]):
     """Point sets as `torch_geometric.data.Data(pos [n, 3], y [1], normal [n, 3])`, without padding.
 
-    `normal` is there if the sets were loaded with normals. With `fresh`, `pos` is a new random subset each time, and
-    there is no `normal`.
+    `normal` is there if the sets were loaded with normals, and the features stand in `x` [n, f]. With `fresh`, `pos` is
+    a new random subset each time, and there is no `normal`.
     """
 
     def __init__(self, sets: Any, fresh: torch.Generator | None = None) -> None:
@@ -36,12 +36,16 @@ class GeometricSets(Dataset[Any]):
 
         if self.fresh is not None:
             points = self.sets.draw([index], self.fresh)[0]
-            return Data(pos=points, y=self.sets.labels[index].reshape(1))
+            return Data(pos=points[:, :3], y=self.sets.labels[index].reshape(1), **_beside(points))
         points, label = self.sets[index]
-        data = Data(pos=points, y=torch.tensor([label]))
+        data = Data(pos=points[:, :3], y=torch.tensor([label]), **_beside(points))
         if self.sets.has_normals:
             data.normal = self.sets.normals_of(index)
         return data
+
+
+def _beside(points: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"x": points[:, 3:]} if points.shape[1] > 3 else {}
 
 
 def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
@@ -49,7 +53,8 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
-            are sampled; the others are clouds, and may have `normal` [n, 3]. Classes are called by its `classes`, if it
+            are sampled; the others are clouds, and may have `normal` [n, 3], `x` [n, f] (the feature "columns") and
+            other features [n] or [n, f] by their names. Classes are called by its `classes`, if it
             has them, else by their labels.
         options: how meshes are sampled; with `on_error="skip"`, items that cannot be used are left out with a warning.
         normals: keep the normals too.
@@ -72,7 +77,13 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
         raise PointsetError(f"the torch-geometric data set mixes meshes and clouds: item {odd} differs from item 0")
     if not are_meshes[0] and options.sampler != "uniform":
         raise PointsetError(f"the torch-geometric data set holds clouds: leave sampler={options.sampler!r} out")
-    make = functools.partial(_sample, options=options) if are_meshes[0] else functools.partial(_cloud, normals=normals)
+    if are_meshes[0] and options.further:
+        raise PointsetError(
+            f"the torch-geometric data set holds meshes, whose points have normals alone: leave "
+            f"{', '.join(options.further)} out"
+        )
+    sampled, read = (functools.partial(make, options=options) for make in (_sample, _cloud))
+    make = sampled if are_meshes[0] else functools.partial(read, normals=normals)
     names = [f"{index:06}" for index in range(len(items))]
     made, skipped = try_all(
         names,
@@ -124,12 +135,12 @@ def _sample(item: Any, index: int, name: str, options: DataOptions) -> Cloud:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be sampled: {error}") from error
 
 
-def _cloud(item: Any, index: int, name: str, normals: bool) -> Cloud:
+def _cloud(item: Any, index: int, name: str, options: DataOptions, normals: bool) -> Cloud:
     try:
-        columns = as_array(item.pos)
-        normal = getattr(item, "normal", None)
-        if normals and normal is not None:
-            columns = np.hstack([columns, as_array(normal)])
-        return usable_cloud(columns, normals)
+        found = {what: getattr(item, "x" if what == "columns" else what, None) for what in options.further}
+        if lacking := [what for what, values in found.items() if values is None]:
+            raise PointsetError(f"lacks the feature {quoted(lacking[0])}")
+        normal = getattr(item, "normal", None) if normals else None
+        return usable_cloud(item.pos, normal, normals, list(found.values()))
     except (PointsetError, ValueError) as error:
         raise PointsetError(f"item {index} of the torch-geometric data set cannot be used: {error}") from error

@@ -10,7 +10,7 @@ import torch
 from pointset.data.files.clouds import Cloud, CloudError, extent_fault, require_cloud
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
-from pointset.errors import PointsetError, one_line
+from pointset.errors import PointsetError, one_line, quoted
 
 T = TypeVar("T")
 
@@ -48,9 +48,18 @@ def try_all(
     return made, tuple(failures)
 
 
-def usable_cloud(columns: np.ndarray, normals: bool = False) -> Cloud:
-    """A cloud from an array, as `require_cloud`, whose points are not all at one place."""
-    cloud = require_cloud(columns, normals)
+def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequence[Any]) -> Cloud:
+    """A cloud from arrays or tensors, as `require_cloud`, whose points are not all at one place.
+
+    Args:
+        points: [n, 3].
+        normals: [n, 3], or None.
+        with_normals: whether there must be some.
+        features: each [n] or [n, f], laid side by side.
+    """
+    columns = as_array(points) if normals is None else np.hstack([as_array(points), as_array(normals)])
+    numbers = [values[:, None] if values.ndim == 1 else values for values in map(as_array, features)]
+    cloud = require_cloud(columns, with_normals, np.hstack(numbers) if numbers else None)
     if fault := extent_fault([cloud.points]):
         raise CloudError(f"the cloud {fault}")
     return cloud
@@ -62,6 +71,11 @@ def ragged_pool(
     """A pool of clouds by name, one after the other."""
     found = list(clouds.values())
     normals = [cloud.normals for cloud in found if cloud.normals is not None]
+    features = [cloud.features for cloud in found if cloud.features is not None]
+    odd = next((name for name, one in zip(clouds, features, strict=False) if one.shape[1] != features[0].shape[1]), "")
+    if odd:
+        first, other = (clouds[name].features.shape[1] for name in (next(iter(clouds)), odd))  # type: ignore[union-attr]
+        raise CloudError(f"the features of {quoted(odd)} have {other} columns, and those before have {first}")
     return Pool(
         np.concatenate([cloud.points for cloud in found]),
         list(clouds),
@@ -69,6 +83,7 @@ def ragged_pool(
         list(classes),
         AS_RELEASED,
         normals=np.concatenate(normals) if normals else None,
+        features=np.concatenate(features) if features else None,
         skipped=skipped,
         offsets=np.cumsum([0, *(len(cloud.points) for cloud in found)]),
     )

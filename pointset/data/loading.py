@@ -1,17 +1,19 @@
 """Sets, and single shapes, like those of an earlier run."""
 
 import dataclasses
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
 from pointset.data.dataset import PointSets, load_split
-from pointset.data.files.clouds import CloudError, extent_fault
+from pointset.data.files.clouds import Cloud, CloudError, extent_fault
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.meshes import Mesh
@@ -68,15 +70,20 @@ class Shape:
     """One shape from a file, made into a set like those that a model was trained on."""
 
     points: Tensor
-    """float32 [n, 3], normalised."""
+    """float32 [n, d]: normalised coordinates, and the features that the sets have."""
     raw: NDArray[np.float32]
-    """[n, 3], the same points in the file's own units."""
+    """[n, 3], the same points in the file's own units, turned as the sets stand."""
     mesh: Mesh | None
-    """What they were sampled from; None for a file of points."""
+    """What they were sampled from, turned as they are; None for a file of points."""
 
 
 def load_shape_like(
-    description: dict[str, Any], path: str | Path, *, points: int | None = None, seed: int = 0
+    description: dict[str, Any],
+    path: str | Path,
+    *,
+    points: int | None = None,
+    seed: int = 0,
+    up: UsualUp | None = None,
 ) -> Shape:
     """Read one mesh or point cloud and make it a set like those that `PointSets.describe` tells of.
 
@@ -85,21 +92,55 @@ def load_shape_like(
         path: a mesh or cloud file; see `pointset.data.read_mesh` and `read_cloud`.
         points: n; None takes as many as the sets have. A cloud with more gives a random subset.
         seed: of the points.
+        up: the file's upward axis; "auto" or None takes what is usual for its kind, y for OBJ, GLB and glTF, and where
+            nothing is, that of the sets. A shape with another than the sets is turned.
+
+    Warns:
+        UserWarning: it is turned.
 
     Raises:
-        PointsetError: the file cannot be read or sampled, or all points of a cloud are at one place; it is named.
+        PointsetError: the file cannot be read or sampled, lacks a feature, or all points of a cloud are at one place;
+            it is named.
     """
     path, mesh, options = Path(path), None, DataOptions.of(description)
     wanted = points or options.points
+    now, upward = file_up(description, path, up)
     if is_cloud_file(path):
-        raw = read_cloud(path).points
-        if fault := extent_fault([raw]):
+        cloud = read_cloud(path, normals=options.has_normals, features=options.further)
+        if fault := extent_fault([cloud.points]):
             raise CloudError(f"{path}: the cloud {fault}")
-        raw = raw[downsample(raw, min(wanted, len(raw)), seed=seed)]
+        cloud = cloud[downsample(cloud.points, min(wanted, len(cloud.points)), seed=seed)]
+        normals = None if cloud.normals is None else turned_up(cloud.normals, now, upward)
+        cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, upward), normals=normals)
     else:
         mesh = read_mesh(path)
-        raw = sample_points(mesh, wanted, seed=seed, sampler=options.sampler)
-    return Shape(normalize_points(torch.from_numpy(raw)[None], options.normalize)[0], raw, mesh)
+        mesh = Mesh(turned_up(mesh.vertices, now, upward), mesh.faces)
+        if options.further:
+            lacking = ", ".join(options.further)
+            raise PointsetError(f"{path} is a mesh, and the model wants {lacking} of its points: give a point cloud")
+        cloud = Cloud(*sample_points(mesh, wanted, seed=seed, sampler=options.sampler, normals=True))
+    beside = [cloud.normals] * options.has_normals + [cloud.features] * bool(options.further)
+    normalised = normalize_points(torch.from_numpy(cloud.points)[None], options.normalize)[0]
+    rows = torch.cat([normalised, *(torch.from_numpy(array) for array in beside)], dim=1)
+    return Shape(rows, cloud.points, mesh)
+
+
+def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = None) -> tuple[Axis, Axis]:
+    """The upward axis of a file and that of the sets; a UserWarning where they differ. See `load_shape_like`."""
+    check_up(up)
+    usual, wanted = usual_up([str(path)]), DataOptions.of(description).up or "z"
+    said = None if up in (None, "auto") else up
+    now = said or usual or wanted
+    if now != wanted:
+        # Not named: ten thousand files of one kind are to be one warning.
+        which = "the files are said to have" if said else f"{Path(path).suffix.lower()} files usually have"
+        leave = "" if said else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
+        warnings.warn(
+            f"{which} {now.upper()} up, and the model's shapes have {wanted.upper()} up: they are turned{leave}",
+            UserWarning,
+            stacklevel=4,
+        )
+    return cast(Axis, now), cast(Axis, wanted)
 
 
 def is_cloud_file(path: Path) -> bool:

@@ -26,8 +26,8 @@ from pointset.inputs import check_clouds, check_kind
 class Mixed(NamedTuple):
     """A batch of which some shapes hold points of another."""
 
-    points: Float[Tensor, "B n 3"]
-    """Every set as large as it was, its points in another order, zeros behind them."""
+    points: Float[Tensor, "B n d"]
+    """Every set as large as it was, its points in another order, with their features, zeros behind them."""
     partners: Int[Tensor, " B"]
     """The row of the batch that each set has taken points from."""
     shares: Float[Tensor, " B"]
@@ -48,10 +48,10 @@ class CutMix:
         check("probability", self.probability, Annotated[float, Meta(ge=0, le=1, description="from 0 to 1")])
 
     def __call__(
-        self, points: Float[Tensor, "B n 3"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
+        self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
     ) -> Mixed:
         """Mix the sets of a batch; the mask, True at real points, stays what it is."""
-        check_clouds(points, mask)
+        check_clouds(points, mask, features=True)
         check_kind("generator", generator, Generator)
         count, most, _ = points.shape
         partners = torch.randperm(count, generator=generator)
@@ -78,13 +78,13 @@ class CutMix:
             first, second = torch.rand((2, *real.shape), generator=generator)
         else:
             places = (torch.rand((len(own), 1), generator=generator) * real.sum(dim=1, keepdim=True)).long()
-            centre = own.gather(1, places[..., None].expand(-1, -1, 3))
-            first, second = ((cloud - centre).square().sum(dim=2) for cloud in (own, theirs))
+            centre = own[..., :3].gather(1, places[..., None].expand(-1, -1, 3))
+            first, second = ((cloud[..., :3] - centre).square().sum(dim=2) for cloud in (own, theirs))
         return first.masked_fill(~real, torch.inf).argsort(dim=1), second.masked_fill(~really, torch.inf).argsort(dim=1)
 
 
 def _in_order(points: Tensor, order: Tensor) -> Tensor:
-    return points.gather(1, order[..., None].expand(-1, -1, 3))
+    return points.gather(1, order[..., None].expand(-1, -1, points.shape[2]))
 
 
 MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}

@@ -21,7 +21,7 @@ from pointset.inputs import check_clouds, takes
 ROWS = 65_536
 """Points of a cloud in pieces that are normalised at a time."""
 
-Points = Callable[[], Iterator[Float[Tensor, "n 3"]]]
+Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
 
 
 @takes(how=str)
@@ -45,19 +45,21 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
     return change(points, mask)
 
 
-@takes(how=str, rows=Count)
-def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
+@takes(how=str, rows=Count, features=int)
+def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: int = 0) -> Points:
     """What `normalize_points` makes of a whole cloud, piece by piece.
 
     The cloud is read twice now (not for "none"), for its centre and for its radius or standard deviation, in float64.
 
     Args:
-        chunks: pieces [n_i, 3], as for `model.stream`; such as `pointset.data.open_scan(path)`.
+        chunks: pieces [n_i, 3 + features], as for `model.stream`; such as `pointset.data.open_scan(path)`.
         how: one of `NORMALIZATIONS`.
         rows: points that are normalised at a time.
+        features: numbers behind the coordinates of each point, which stay what they are.
 
     Returns:
-        A function that returns a fresh iterator over float64 pieces [n_i, 3], each good until the next is asked for.
+        A function that returns a fresh iterator over float64 pieces [n_i, 3 + features], each good until the next is
+        asked for.
 
     Raises:
         PointsetError: `how` is unknown, or the chunks are not points [n_i, 3], or can be read only once.
@@ -66,12 +68,18 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS) -> Points:
     pieces = fresh_pieces(chunks)
 
     def points() -> Iterator[Tensor]:
-        return blocks(pieces, width=3, rows=rows, dtype=torch.float64)
+        return blocks(pieces, width=3 + features, rows=rows, dtype=torch.float64)
 
     if how == "none":
         return points
-    frame = _frame(points, by_axis=how == "unit-sphere")
-    return lambda: (frame.centred(block).div_(frame.spread) for block in points())
+    frame = _frame(lambda: (block[:, :3] for block in points()), by_axis=how == "unit-sphere")
+    if not features:
+        return lambda: (frame.centred(block).div_(frame.spread) for block in points())
+
+    def normalised(block: Tensor) -> Tensor:
+        return torch.cat([frame.centred(block[:, :3]).div_(frame.spread), block[:, 3:]], dim=1)
+
+    return lambda: map(normalised, points())
 
 
 def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:

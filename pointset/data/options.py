@@ -6,9 +6,12 @@ from typing import Any, Literal, Self, get_args
 
 from pointset.configuration import Checked, Points, Seed
 from pointset.data.unusable import OnError
+from pointset.errors import PointsetError, quoted
 
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
+NORMALS = "normals"
+"""The feature whose numbers are a direction, and turn with the shape."""
 SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 """Fields that have another name in what `PointSets.describe` says."""
 
@@ -16,6 +19,8 @@ SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Checked):
     """Which point sets a run sees. Every row of a comparison shares them."""
+
+    LATER = ("features",)
 
     points: Points = 1024
     """Points per set."""
@@ -31,10 +36,34 @@ class DataOptions(Checked):
     """Seeds the split of a folder that has none."""
     variant: str | None = None
     """Which version of a data set that comes in several, such as PB_T50_RS of ScanObjectNN."""
-    up: Literal["y", "z"] | None = None
-    """Up axis; None takes the card's, or z for a folder."""
+    up: Literal["y", "z", "auto"] | None = None
+    """Up axis; None or "auto" takes the card's, or of a folder what is usual: y for OBJ, GLB and glTF, else z."""
     on_error: OnError = "raise"
     """When clouds or meshes cannot be used: "raise" names them all, "skip" does without them."""
+    features: tuple[str, ...] = ()
+    """Numbers of each point beside its coordinates: "normals", of meshes or files; and of files of points "colors",
+    "columns" (those without names), or a field by its own name."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.features, str):
+            object.__setattr__(self, "features", (self.features,))
+        super().__post_init__()
+        if len(set(self.features)) < len(self.features) or not all(self.features):
+            raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
+        if self.up == "auto":  # one name for one thing: results are compared by it
+            object.__setattr__(self, "up", None)
+        if self.has_normals:  # first, so that their place is known
+            object.__setattr__(self, "features", (NORMALS, *self.further))
+
+    @property
+    def has_normals(self) -> bool:
+        """Whether numbers 3 to 5 of every point are its unit normal."""
+        return NORMALS in self.features
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The features behind the normals."""
+        return tuple(name for name in self.features if name != NORMALS)
 
     def describe(self) -> dict[str, Any]:
         """The fields under the names that stand beside results; what was left out is said there for itself."""
@@ -47,6 +76,8 @@ class DataOptions(Checked):
         What was made without some shapes may do without others.
         """
         names = [field.name for field in dataclasses.fields(cls) if field.name != "on_error"]
-        saved = {name: description[SAVED_AS.get(name, name)] for name in names}
+        stored = {name: SAVED_AS.get(name, name) for name in names}
+        saved = {name: description[key] for name, key in stored.items() if key in description or name not in cls.LATER}
         sampler = saved["sampler"] if saved["sampler"] in SAMPLERS else "uniform"
-        return cls(**saved | {"sampler": sampler, "on_error": "skip" if description.get("skipped") else "raise"})
+        on_error = "skip" if description.get("skipped") else "raise"
+        return cls.from_dict({**saved, "sampler": sampler, "on_error": on_error})

@@ -32,6 +32,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     the shape's name alone. The training view (`draw`) is a fresh random subset each time. Both are normalised
     after the subset is taken, so a model sees nothing of a shape but its points.
 
+    A point is its three coordinates and then what `options.features` names, of which normals come first: d numbers,
+    `inputs` of a model. Only coordinates are normalised.
+
     Sets have n points each; a shape of a ragged pool with fewer gives all it has. Sets of several sizes are padded with
     zeros, and a mask is True at real points.
 
@@ -59,10 +62,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Make a view of a pool.
 
         Raises:
-            PointsetError: the sets would have more points than any shape of the pool.
+            PointsetError: the sets would have more points than any shape of the pool, or features that it lacks.
         """
         check_kind("pool", pool, Pool)
         check_kind("options", options, DataOptions)
+        lacking = (options.has_normals and pool.normals is None) or (options.further and pool.features is None)
+        if lacking or not (options.further or pool.features is None):
+            there = [name for name in ("normals", "features") if getattr(pool, name) is not None]
+            raise PointsetError(
+                f"features={list(options.features)} do not fit the pool of points, which has {there or 'none'}"
+            )
         for what, text in (("name", name), ("source", source), ("split", split)):
             check_kind(what, text, str)
         self.source_pool, self.options = pool, options
@@ -79,7 +88,27 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def up(self) -> Axis:
         """The axis that points up."""
-        return self.options.up or "z"
+        return "y" if self.options.up == "y" else "z"
+
+    @property
+    def inputs(self) -> int:
+        """Numbers of each point, d: 3 and those of the features."""
+        return 3 + sum(getattr(self.source_pool, array).shape[-1] for array in self._beside)
+
+    @property
+    def _beside(self) -> list[str]:
+        """Arrays of the pool whose rows stand beside the coordinates, in this order."""
+        return ["normals"] * self.options.has_normals + ["features"] * bool(self.options.further)
+
+    def require_inputs(self, model: Any) -> None:
+        """Raise a PointsetError if a model wants another number of numbers for each point."""
+        wanted = getattr(model, "inputs", self.inputs)
+        if wanted != self.inputs:
+            beside = f" (coordinates and {', '.join(self.options.features)})" if self.options.features else ""
+            raise PointsetError(
+                f"the model takes {wanted} numbers of each point, and those of {self.name or 'the data'} have "
+                f"{self.inputs}{beside}: create it with inputs={self.inputs}, or load the data with other features"
+            )
 
     @property
     def pool(self) -> NDArray[np.float32]:
@@ -95,15 +124,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return len(self.rows)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Shape `index` of the evaluation view: points [n, 3], without padding, and label."""
+        """Shape `index` of the evaluation view: points [n, d], without padding, and label."""
         points, _ = self._fixed(self._row(index))
         return points[0], int(self.labels[index])
 
     @functools.cached_property
     def points(self) -> Tensor:
-        """The evaluation view, float32 [N, n, 3], padded with zeros; made at first use."""
+        """The evaluation view, float32 [N, n, d], padded with zeros; made at first use."""
         sizes = self.sizes
-        whole = torch.zeros(len(self), int(sizes.max(initial=0)), 3)
+        whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs)
         for first in range(0, len(self), _AT_ONCE):
             some, _ = self._fixed(self.rows.numpy()[first : first + _AT_ONCE])
             whole[first : first + len(some), : some.shape[1]] = some
@@ -144,7 +173,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             size: points of each subset, in place of those of the evaluation view; all of a shape that has fewer.
 
         Returns:
-            float32 [B, n, 3], normalised; padded with zeros if the sets have several sizes.
+            float32 [B, n, d], normalised; padded with zeros if the sets have several sizes.
         """
         return self.draw_masked(indices, generator, size)[0]
 
@@ -223,7 +252,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of the classes and of the names, labels and points of all shapes, in order; not of where they lie."""
-        return self.source_pool.fingerprint(self.rows.tolist())
+        return self.source_pool.fingerprint(self.rows.tolist(), self._beside)
 
     def _choose(self, rows: Tensor) -> None:
         self.rows = rows
@@ -243,7 +272,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return self.rows.numpy()[place : place + 1]
 
     def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """The evaluation view of rows of the pool, [B, n, 3], and its mask."""
+        """The evaluation view of rows of the pool, [B, n, d], and its mask."""
         return self._take(*fixed_places(self.source_pool, rows, self.size, self.options.data_seed))
 
     def _normals(self, rows: NDArray[np.int64]) -> Tensor:
@@ -253,9 +282,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return pad_rows(self.source_pool.take(where, "normals"), sizes)[0]
 
     def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, 3], and their mask."""
+        """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, d], and their mask."""
         points, mask = pad_rows(self.source_pool.take(where), sizes)
-        return normalization(self.options.normalize)(points, mask), mask
+        normalised = normalization(self.options.normalize)(points, mask)
+        beside = [pad_rows(self.source_pool.take(where, array), sizes)[0] for array in self._beside]
+        return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and worker processes get no cached property."""

@@ -42,10 +42,12 @@ class Pool:
     """Names of shapes whose meshes could not be used; the pool lacks them."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+    features: NDArray[np.float32] | None = None
+    """f other numbers of each of the `points`, [M, P, f] or [T, f], if they were kept."""
 
     def __post_init__(self) -> None:
         self._check()
-        for name in ("points", "normals"):
+        for name in ("points", "normals", "features"):
             array = getattr(self, name)
             if array is not None and not array.flags.c_contiguous:  # else every draw copies it whole
                 object.__setattr__(self, name, np.ascontiguousarray(array))
@@ -62,6 +64,9 @@ class Pool:
         _require("labels", self.labels, "iu", (count,), f"[{count}], one for each name")
         if self.normals is not None:
             _require("normals", self.normals, "f", clouds, f"as the points, {list(clouds)}")
+        if self.features is not None:
+            wide = (*clouds[:-1], *getattr(self.features, "shape", ())[-1:])
+            _require("features", self.features, "f", wide, f"as the points, {[*clouds[:-1], 'f']}")
         if self.offsets is not None:
             _require("offsets", self.offsets, "iu", (count + 1,), f"[{count + 1}], one more than names")
             first, last = int(self.offsets[0]), int(self.offsets[-1])
@@ -86,9 +91,9 @@ class Pool:
         return np.full(len(self.names), self.points.shape[1], np.int64)
 
     def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[np.float32]:
-        """Rows `where` [S] of all points, or of all normals: [S, 3]."""
+        """Rows `where` [S] of all points, of all normals or of all features: [S, 3] or [S, f]."""
         source = getattr(self, array)
-        taken = source.view(np.ndarray).reshape(-1, 3).take(where, axis=0)
+        taken = source.view(np.ndarray).reshape(-1, source.shape[-1]).take(where, axis=0)
         _give_back(source)
         return taken
 
@@ -97,16 +102,19 @@ class Pool:
         if self.checksums:
             return self.checksums[row]
         if row not in self._hashed:
-            first, last = self.starts[row], self.starts[row] + self.sizes[row]
-            block = np.ascontiguousarray(self.points.reshape(-1, 3)[first:last], dtype="<f4")
-            self._hashed[row] = hashlib.blake2b(block.data, digest_size=16).hexdigest()
+            self._hashed[row] = self._digest(row, "points")
         return self._hashed[row]
 
-    def fingerprint(self, rows: Sequence[int]) -> str:
-        """A hash of the classes, and of names, labels and points of some shapes, in order."""
+    def _digest(self, row: int, array: str) -> str:
+        block = self.take(self.starts[row] + np.arange(self.sizes[row]), array).astype("<f4", copy=False)
+        return hashlib.blake2b(block.data, digest_size=16).hexdigest()
+
+    def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
+        """A hash of the classes, and of names, labels and points of some shapes, in order; and of other arrays."""
         found = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
             found.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
+            found.update("".join(f"\0{array}\0{self._digest(row, array)}" for array in beside).encode())
         return found.hexdigest()[:16]
 
     @functools.cached_property

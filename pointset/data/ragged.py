@@ -12,12 +12,12 @@ from pointset.inputs import takes
 
 
 def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-    """Cut rows [S, 3] into sets of the sizes [B], S together, and lay them side by side; returns as `pad_sets`."""
-    largest = int(sizes.max(initial=0))
+    """Cut rows [S, d] into sets of the sizes [B], S together, and lay them side by side; returns as `pad_sets`."""
+    largest, width = int(sizes.max(initial=0)), rows.shape[1]
     if (sizes == largest).all():
-        return torch.from_numpy(rows.reshape(len(sizes), largest, 3)), None
+        return torch.from_numpy(rows.reshape(len(sizes), largest, width)), None
     mask = np.arange(largest) < sizes[:, None]
-    padded = np.zeros((len(sizes), largest, 3), dtype=np.float32)
+    padded = np.zeros((len(sizes), largest, width), dtype=np.float32)
     padded[mask] = rows
     return torch.from_numpy(padded), torch.from_numpy(mask)
 
@@ -27,20 +27,21 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     """Lay sets of several sizes side by side.
 
     Args:
-        sets: B tensors [n_i, 3] of one type; n_i = 0 is allowed.
+        sets: B tensors [n_i, d] of one type, d at least 3; n_i = 0 is allowed.
 
     Returns:
-        points [B, n, 3] with n the largest n_i and zeros in the padded rows, and mask bool [B, n], True at
+        points [B, n, d] with n the largest n_i and zeros in the padded rows, and mask bool [B, n], True at
         real points, or None when all sets have one size.
 
     Raises:
-        PointsetError: `sets` is empty, or a set is not [n_i, 3].
+        PointsetError: `sets` is empty, or a set is not [n_i, d].
     """
     if not sets:
         raise PointsetError("sets must hold at least one set, got none")
     for index, points in enumerate(sets):
-        if points.dim() != 2 or points.shape[1] != 3:
-            raise PointsetError(f"set {index} must be [n, 3], got {list(points.shape)}")
+        width = sets[0].shape[-1] if sets[0].dim() == 2 and sets[0].shape[1] > 3 else 3
+        if points.dim() != 2 or points.shape[1] != width:
+            raise PointsetError(f"set {index} must be [n, {width}], got {list(points.shape)}")
     padded = torch.nn.utils.rnn.pad_sequence(list(sets), batch_first=True)
     sizes = torch.tensor([len(points) for points in sets], device=padded.device)
     if int(sizes.min()) == int(sizes.max()):

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pointset.data.axes import UsualUp, turned_up
 from pointset.data.batches import Batch
 from pointset.data.catalogue.folders import LooseShape, list_shapes
 from pointset.data.files.clouds import extent_fault
 from pointset.data.files.file_kinds import MESH_SUFFIXES
 from pointset.data.files.scans import open_scan
-from pointset.data.loading import is_cloud_file, load_shape_like
+from pointset.data.loading import file_up, is_cloud_file, load_shape_like
 from pointset.data.normalize import normalize_chunks
 from pointset.data.ragged import pad_sets
 from pointset.errors import REPEATED, PointsetError, one_line
@@ -62,7 +64,13 @@ class FileClassifier:
     """
 
     def __init__(
-        self, model: nn.Module, data: Mapping[str, Any], *, temperature: float = 1.0, detector: Detector | None = None
+        self,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        *,
+        temperature: float = 1.0,
+        detector: Detector | None = None,
+        up: UsualUp = "auto",
     ) -> None:
         """Of a model, and of what run.json says of its data.
 
@@ -71,7 +79,9 @@ class FileClassifier:
             data: `description["data"]`.
             temperature: see the class.
             detector: see the class.
+            up: the files' upward axis; see `load_shape_like`.
         """
+        self.up = up
         self.model, self.data, self.temperature, self.detector = model, dict(data), temperature, detector
         self.classes: list[str] = data["classes"]
         self.reason = ""
@@ -107,15 +117,22 @@ class FileClassifier:
         """A file's points, normalised as those that the model was trained on."""
         path = shape.path
         if path.suffix.lower() in MESH_SUFFIXES and not is_cloud_file(path):
-            sampled = load_shape_like(self.data, path).points
+            sampled = load_shape_like(self.data, path, up=self.up).points
             return _Cloud(shape, lambda: (sampled,), len(sampled))
-        scan = open_scan(path)
-        if fault := extent_fault(scan()):
+        features = self.data.get("features", ())
+        scan = open_scan(path, features=features)
+        if fault := extent_fault(piece[:, :3] for piece in scan()):
             raise PointsetError(f"{path}: the cloud {fault}")
         most = MOST_SQUARE if self.model.spec.name == "dgcnn" else MOST_WHOLE  # type: ignore[union-attr]
         if self.reason and scan.count > most:
             raise PointsetError(f"{path} has {scan.count:,} points, more than {most:,}, and {self.reason}")
-        return _Cloud(shape, normalize_chunks(scan, self.data["normalize"]), scan.count)
+        now, wanted = file_up(self.data, path, self.up)
+
+        def pieces() -> Iterator[np.ndarray]:
+            return (turned_up(piece, now, wanted, normals="normals" in features) for piece in scan())
+
+        chunks = normalize_chunks(pieces, self.data["normalize"], features=len(scan.columns) - 3)
+        return _Cloud(shape, chunks, scan.count)
 
     def _whole(self, cloud: _Cloud) -> Tensor:
         """All points [n, 3] of a small cloud."""

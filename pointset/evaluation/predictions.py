@@ -107,16 +107,18 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     """Run a classifier over the fixed subsets of a data set, on the model's own device.
 
     Args:
-        model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; its training mode is left as it was.
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is left as it was.
         data: every shape is used once.
         batch_size: shapes per forward pass; does not change the result beyond rounding.
 
     Raises:
-        PointsetError: the model has another number of classes than the data, or a shape's logits are not finite.
+        PointsetError: the model takes other `inputs` than `data.inputs`, has another number of classes than the data,
+            or a shape's logits are not finite.
     """
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
+    data.require_inputs(model)
     with torch.inference_mode(), in_evaluation_mode(model):
         logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(data, batch_size)]
     stacked = torch.cat(logits).numpy()

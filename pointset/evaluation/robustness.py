@@ -152,9 +152,15 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
         seed: together with the name, the severity and the order of the shapes it decides the result.
 
     Raises:
-        PointsetError: there is no such corruption or severity.
+        PointsetError: there is no such corruption or severity, or the points have features: corruptions are defined
+            for coordinates alone.
     """
     found, _ = find_corruption(name, severity)
+    if data.options.features:
+        raise PointsetError(
+            f"{data.name or 'the data'} has {', '.join(data.options.features)}, and corruptions are defined for "
+            "coordinates alone: load it without features"
+        )
     generator = torch.Generator().manual_seed(seed_for(seed, f"{name}/{severity}"))
     given = _with_more_points(data, found.points_needed)
     corrupted: list[Tensor] = [torch.empty(0, 3)] * len(given)
@@ -223,14 +229,17 @@ def _with_more_points(data: PointSets, factor: int) -> PointSets:
 
 
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
-    """The data set with clouds [n_i, 3] in place of its own, in sets of at most `size` points."""
+    """The data set with clouds [n_i, d] in place of its own, in sets of at most `size` points."""
+    rows, normals = torch.cat(list(clouds)).numpy(), data.options.has_normals
     pool = Pool(
-        torch.cat(list(clouds)).numpy(),
+        rows[:, :3],
         data.names,
         data.labels.numpy(),
         list(data.classes),
         "derived",
         offsets=np.cumsum([0, *map(len, clouds)]),
+        normals=rows[:, 3:6] if normals else None,
+        features=rows[:, 3 + 3 * normals :] if data.options.further else None,
     )
     options = dataclasses.replace(data.options, points=size, data_seed=seed)
     return PointSets(pool, options, name=data.name, source=data.source, split=data.split)

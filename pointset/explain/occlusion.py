@@ -61,7 +61,8 @@ def occlusion_influence(
     device = next(model.parameters()).device
     points = points.to(device)
     # By differences: far from the origin the rounding of a matrix product is as large as the distances.
-    distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    places = points[:, :3]
+    distances = torch.cdist(places, places, compute_mode="donot_use_mm_for_euclid_dist")
     distances.fill_diagonal_(-1.0)  # nearer to itself than to another point in the same place
     near = distances.topk(taken, largest=False).indices  # [n, taken]
     masks = torch.ones(n, n, dtype=torch.bool, device=device).scatter(1, near, False)

@@ -107,7 +107,8 @@ def specialisation(
     mask = None if sets.mask is None else sets.mask[rows]
     augment = augment or augmentation_from_names(("scale", "jitter"), sets.up)
     generator = epoch_generator(seed, 0)
-    changed = augment(points, generator) if mask is None else augment(points, generator, mask)
+    turning = {"normals": True} if sets.options.has_normals else {}
+    changed = augment(points, generator, mask, **turning) if turning or mask is not None else augment(points, generator)
     box, measured = _box(points, mask), []
     for part in torch.arange(len(rows)).split(batch_size):
         some = None if mask is None else mask[part]
@@ -168,14 +169,14 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
 
 def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Lowest and highest coordinates [3] of all real points."""
-    real = points.flatten(0, 1) if mask is None else points[mask]
+    real = (points.flatten(0, 1) if mask is None else points[mask])[:, :3]
     return real.amin(dim=0), real.amax(dim=0)
 
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
     """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight."""
     low, high = box
-    place = ((points - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
+    place = ((points[..., :3] - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
     into = torch.nn.functional.one_hot(cell, CELLS**3).to(weights.dtype)
     return torch.einsum("bhmn,bnc->bhmc", weights, into)

@@ -144,6 +144,8 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
         text["classes"] = list(data["classes"])
     if data.get("normalize") in NORMALIZATIONS:
         text["normalize"] = f"{data['normalize']}: {NORMALIZATIONS[data['normalize']]}, before the points are given"
+    if data.get("features"):
+        text["features"] = f"behind the coordinates of each point: {', '.join(data['features'])}; not normalised"
     if data.get("up"):
         text["up"] = f"{data['up']} is the upward axis of the points"
     if "points" in data:

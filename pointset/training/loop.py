@@ -68,7 +68,7 @@ def fit(
     On a CPU, sets of several sizes go through `model.packed` where the model has it: the padding costs no time.
 
     Args:
-        model: called as `model(points [B, n, 3], mask) -> logits [B, classes]`; trained in place.
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
         train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; its defaults when None.
         seed: of order, subsets, augmentation, dropout and the validation split.
@@ -77,11 +77,13 @@ def fit(
 
     Raises:
         PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
-            available, the sets are of one class, the model has another number of logits than the sets have classes, or
-            the loss became infinite or NaN (a shape that is not finite is named).
+            available, the sets are of one class, the model takes other `inputs` than `train.inputs` or has another
+            number of logits than the sets have classes, or the loss became infinite or NaN (a shape that is not finite
+            is named).
     """
     recipe = recipe or Recipe()
     check_seed(seed)
+    train.require_inputs(model)
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
     return fit_objective(model, objective, recipe, description, seed=seed, run=run, progress=progress)

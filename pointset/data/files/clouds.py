@@ -21,10 +21,17 @@ class Cloud:
     """float32 [n, 3], finite, in the file's own units and axes."""
     normals: np.ndarray | None = None
     """float32 [n, 3] of length 1, if they were asked for."""
+    features: np.ndarray | None = None
+    """float32 [n, f], other numbers of each point, if they were asked for."""
+
+    def __getitem__(self, rows: np.ndarray) -> "Cloud":
+        """Some of the points."""
+        normals, features = (None if array is None else array[rows] for array in (self.normals, self.features))
+        return Cloud(self.points[rows], normals, features)
 
 
-def require_cloud(columns: np.ndarray, normals: bool) -> Cloud:
-    """A cloud from an array [n, 3] or, with normals, [n, 6].
+def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | None = None) -> Cloud:
+    """A cloud from an array [n, 3] or, with normals, [n, 6], and perhaps features [n, f].
 
     Raises:
         CloudError: the array has another shape or type, no row, or numbers that float32 cannot show.
@@ -39,7 +46,7 @@ def require_cloud(columns: np.ndarray, normals: bool) -> Cloud:
     if fault:
         raise CloudError(f"the cloud {fault}")
     points = np.ascontiguousarray(columns[:, :3], np.float32)
-    return Cloud(points, _directions(columns[:, 3:]) if normals else None)
+    return Cloud(points, unit_normals(columns[:, 3:]) if normals else None, _require_features(features, len(points)))
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
@@ -66,7 +73,21 @@ def require_finite(columns: np.ndarray, first: int = 0) -> None:
         raise CloudError(f"point {first + row} has a number that is not finite, {found}: leave it out")
 
 
-def _directions(vectors: np.ndarray) -> np.ndarray:
+def _require_features(features: np.ndarray | None, count: int) -> np.ndarray | None:
+    if features is None:
+        return None
+    if features.ndim != 2 or len(features) != count or not features.shape[1] or features.dtype.kind not in "fiub":
+        told = f"{features.dtype} {list(features.shape)}"
+        raise CloudError(f"expected features [n, f] of {count:,} points, found {told}")
+    features = features.astype(np.float64, copy=False)
+    require_finite(features)
+    if np.abs(features).max() > np.finfo(np.float32).max:
+        raise CloudError("has a feature that is too large for float32")
+    return np.ascontiguousarray(features, np.float32)
+
+
+def unit_normals(vectors: np.ndarray) -> np.ndarray:
+    """Normals [n, 3] of any length but 0, as float32 of length 1."""
     if not vectors.shape[1]:
         raise CloudError("normals were asked for, and there are none: load the data without normals")
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)

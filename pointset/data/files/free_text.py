@@ -8,12 +8,11 @@ from typing import BinaryIO
 
 import numpy as np
 
+from pointset.data.files.layouts import plain_columns
 from pointset.data.files.number_table import Form, parse_lines
 from pointset.data.files.text_lines import Lines
 from pointset.errors import PointsetError
 
-WIDTHS = (3, 6)
-"""Numbers on a line: a point, and perhaps its normal."""
 BLANKS = b" "
 STYLES = {
     BLANKS: "blanks",
@@ -28,16 +27,26 @@ _BESIDE_BLANKS = re.compile(r"[ \t\v\f][,;]|[,;][ \t\v\f]")
 _BLANK = re.compile(r"[ \t\v\f]")
 
 
+@dataclass(frozen=True)
 class FreeText:
-    """A line per point: 3 or 6 finite numbers, as many on each; comments after `#` or `//`, empty lines are skipped.
+    """A line per point: 3 or 6 finite numbers, or others where features are wanted, as many on each.
+
+    Comments after `#` or `//` and empty lines are skipped.
 
     One thing separates all numbers of a file: blanks and tabs, or one comma, or one semicolon; and blanks stand beside
     each of the commas or semicolons, or beside none. So decimal commas (`1,5 2,5 3,5`) and numbers left out (`1,,2,3`)
     never pass for other numbers.
     """
 
+    features: tuple[str, ...] = ()
+    """That are wanted."""
+
+    def kept(self, width: int) -> tuple[str, ...]:
+        """Names of the columns that are kept: all."""
+        return plain_columns(width, self.features)
+
     def tables(self, file: BinaryIO, most: int) -> Iterator[np.ndarray]:
-        """Numbers [n_i, 3 or 6] of at most so many lines.
+        """Numbers [n_i, columns] of at most so many lines.
 
         Raises:
             PointsetError: a line is wrong, or the file is UTF-16.
@@ -49,7 +58,7 @@ class FreeText:
         lines, split = Lines(file, comments=True), None
         while (taken := lines.take(most))[1]:
             first, some = taken
-            split = split or _split_of(some, first)
+            split = split or _split_of(some, first, self.features)
             if split:
                 yield parse_lines(some, first, split.form, usual=split.is_usual(some, lines.odd))
 
@@ -91,7 +100,7 @@ class _Split:
         return not _BLANK.search(text) or not _BESIDE_BLANKS.search(text)
 
 
-def _split_of(lines: Sequence[str], first: int) -> _Split | None:
+def _split_of(lines: Sequence[str], first: int, features: Sequence[str]) -> _Split | None:
     """How the first line that is not empty is split."""
     for number, line in enumerate(lines, first):
         content = line.encode("latin-1")
@@ -99,11 +108,9 @@ def _split_of(lines: Sequence[str], first: int) -> _Split | None:
             continue
         try:
             style, words = _words(content)
-        except ValueError as error:
+            plain_columns(len(words), features)
+        except (ValueError, PointsetError) as error:
             raise PointsetError(f"line {number}: {error}") from error
-        if len(words) not in WIDTHS:
-            expected = " or ".join(map(str, WIDTHS))
-            raise PointsetError(f"line {number}: expected {expected} numbers, found {len(words)}")
         return _Split(style, len(words))
     return None
 

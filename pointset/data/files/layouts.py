@@ -6,8 +6,14 @@ from itertools import accumulate
 
 import numpy as np
 
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
+
 AXES = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
+COLORS = (("red", "green", "blue"), ("r", "g", "b"))
+"""The columns of a point's color, by either of two names."""
+
+MORE_COLUMNS = ": more are read with --features columns"
 
 
 @dataclass(frozen=True)
@@ -18,7 +24,7 @@ class Binary:
     offset: int
     """Byte of the first record."""
     record: np.dtype
-    """With the fields x, y, z and perhaps nx, ny, nz; or, with `by_column`, the type of one number."""
+    """With the fields x, y, z, perhaps nx, ny, nz, and those of features; or, with `by_column`, that of a number."""
     by_column: tuple[str, ...] = ()
     """Names of the columns, if they stand one after another."""
     after: int = 0
@@ -37,21 +43,64 @@ class Binary:
         return {*NORMALS} <= {*(self.by_column or self.record.names or ())}
 
 
-def kept_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns that are read: the points, and their normals if all three are there."""
-    return AXES + NORMALS if {*NORMALS} <= {*names} else AXES
+def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that a feature is, of a file's: "normals", "colors", "columns" (those without names), or a name.
+
+    Raises:
+        PointsetError: the file lacks it.
+    """
+    several = tuple(numbered(feature, len(names)))
+    known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMALS,), "colors": COLORS}
+    groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})])
+    found = next((group for group in groups if group and {*group} <= {*names}), None)
+    if found is None:
+        there = one_line(", ".join(names), REPEATED)
+        raise PointsetError(f"lacks the feature {quoted(feature)}: its columns are {there}")
+    return found
 
 
-def record_of(names: Sequence[str], types: Sequence[np.dtype]) -> np.dtype:
-    """The type of one point in the file, with x, y, z and perhaps nx, ny, nz as its fields."""
+def numbered(feature: str, count: int) -> list[str]:
+    """Names of the columns of a feature that has several, and no names for them."""
+    return [f"{feature} {place}" for place in range(count)]
+
+
+def kept_columns(names: Sequence[str], features: Sequence[str] = ()) -> tuple[str, ...]:
+    """The columns that are read: the points, their normals if all three are there, and wanted features."""
+    usual = AXES + NORMALS if {*NORMALS} <= {*names} else AXES
+    return tuple(dict.fromkeys([*usual, *(name for one in features for name in feature_columns(one, names))]))
+
+
+def plain_columns(width: int, features: Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a file without names are: a point, its normal, and those that only features have.
+
+    Raises:
+        PointsetError: there are others than features are wanted of.
+    """
+    further = "columns" in features
+    if width not in (3, 6) and not (further and width > len(AXES)):
+        more = MORE_COLUMNS if width > len(AXES) else ""
+        raise PointsetError(f"expected 3 or 6 numbers, found {width}{more}")
+    normals = width >= len(AXES + NORMALS) and (not further or "normals" in features)
+    named = AXES + NORMALS if normals else AXES
+    return (*named, *numbered("columns", width - len(named)))
+
+
+def as_share(column: np.ndarray, name: str, kind: np.dtype) -> np.ndarray:
+    """A column; of a color in whole numbers, its shares of the largest number of the type."""
+    is_color = (name.startswith("colors") or any(name in group for group in COLORS)) and kind.kind in "iu"
+    return column / np.iinfo(kind).max if is_color else column
+
+
+def record_of(names: Sequence[str], types: Sequence[np.dtype], features: Sequence[str] = ()) -> np.dtype:
+    """The type of one point in the file, with its `kept_columns` as fields."""
     starts = [*accumulate((one.itemsize for one in types), initial=0)]
-    kept = kept_columns(names)
+    kept = kept_columns(names, features)
     where = [names.index(name) for name in kept]
     formats, offsets = [types[i] for i in where], [starts[i] for i in where]
     return np.dtype({"names": kept, "formats": formats, "offsets": offsets, "itemsize": starts[-1]})
 
 
-def records(points: np.ndarray) -> np.ndarray:
-    """Numbers [n, 3] or [n, 6] as records."""
-    record = record_of((AXES + NORMALS)[: points.shape[1]], [points.dtype] * points.shape[1])
+def records(points: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Numbers [n, columns] as records with these names."""
+    record = np.dtype([(name, points.dtype) for name in names])
     return np.frombuffer(points.tobytes(), record)

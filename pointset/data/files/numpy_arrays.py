@@ -9,6 +9,7 @@ import os
 import re
 import warnings
 import zipfile
+from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -16,9 +17,19 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pointset.data.files.layouts import AXES, NORMALS, Binary, record_of, records
+from pointset.data.files.layouts import (
+    AXES,
+    MORE_COLUMNS,
+    NORMALS,
+    Binary,
+    as_share,
+    kept_columns,
+    numbered,
+    plain_columns,
+    records,
+)
 from pointset.data.files.zips import DAMAGE, MOST_RATIO, entries, require_whole_directory
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
@@ -34,33 +45,39 @@ _LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
 _TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")
 
 
-def npy_layout(path: Path) -> Binary:
-    """The layout of an array in an .npy file."""
+def npy_layout(path: Path, features: tuple[str, ...] = ()) -> Binary:
+    """The layout of an array in an .npy file, whose further columns may be wanted."""
     with path.open("rb") as file:
-        return _layout(file)
+        return _layout(file, features)
 
 
-def npz_points(path: Path) -> np.ndarray:
-    """The points of an .npz file, as records."""
+def npz_points(path: Path, features: tuple[str, ...] = ()) -> np.ndarray:
+    """The points of an .npz file, as records; features are further columns, or arrays of their names."""
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as content:
-                points, normals = _arrays(file, content)
+                points, further = _arrays(file, content, features)
         except (*DAMAGE, OSError) as error:
             if isinstance(error, PointsetError) or (isinstance(error, OSError) and error.errno not in (None, 22)):
                 raise
             words = one_line(f"{type(error).__name__}: {error}", REPEATED)
             raise PointsetError(f"holds no archive of arrays that can be read: {words}") from error
-    if normals is None:
-        return records(points)
-    if points.shape != normals.shape or points.shape[1] != 3:
-        shapes = f"{list(normals.shape)} beside {list(points.shape)}"
-        raise PointsetError(f"expected as many normals as points, found {shapes}")
+    names, parts = plain_columns(points.shape[1], features), [points]
+    for what, array in further.items():
+        if len(array) != len(points) or (what == "normals" and not points.shape[1] == array.shape[1] == 3):
+            shapes = f"{list(array.shape)} beside {list(points.shape)}"
+            raise PointsetError(f"expected as many {one_line(what, QUOTED)} as points, found {shapes}")
+        names = (*names, *(NORMALS if what == "normals" else numbered(what, array.shape[1])))
+        parts.append(as_share(array, what, array.dtype))
+    kept_columns(names, features)
     with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
-        return records(np.hstack([points, normals]))
+        return records(np.hstack(parts), names)
 
 
-def _arrays(file: BinaryIO, content: zipfile.ZipFile) -> tuple[np.ndarray, np.ndarray | None]:
+def _arrays(
+    file: BinaryIO, content: zipfile.ZipFile, features: Sequence[str]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The points, and by feature what else is read."""
     infos, size = entries(content), os.fstat(file.fileno()).st_size
     require_whole_directory(file, content)
     members = {info.filename.removesuffix(".npy"): info for info in infos}
@@ -72,20 +89,23 @@ def _arrays(file: BinaryIO, content: zipfile.ZipFile) -> tuple[np.ndarray, np.nd
     if key is None:
         raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {quoted(', '.join(members))}")
     normal_key = next((key for key in NORMAL_KEYS if key in members), None)
-    wanted = [members[name] for name in (key, normal_key) if name is not None]
-    unpacked = sum(info.file_size for info in wanted)
+    others = {name: members[name] for name in features if name in members and name not in (*NORMAL_KEYS, key)}
+    wanted = {**({} if normal_key is None else {"normals": members[normal_key]}), **others}
+    unpacked = sum(info.file_size for info in (members[key], *wanted.values()))
     if unpacked > max(SMALL, MOST_RATIO * size):
         raise PointsetError(f"unpacks to {unpacked:,} bytes from {size:,}, which no point cloud does")
-    points, *normals = [_array(content, info) for info in wanted]
-    return points, normals[0] if normals else None
+    further = {what: _array(content, info, features, any_width=what in others) for what, info in wanted.items()}
+    return _array(content, members[key], features), further
 
 
-def _array(content: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+def _array(
+    content: zipfile.ZipFile, info: zipfile.ZipInfo, features: Sequence[str], *, any_width: bool = False
+) -> np.ndarray:
     with content.open(info) as packed:  # a block at a time: `read` at once asks for the memory of a size that may lie
         found = b"".join(iter(partial(packed.read, BLOCK), b""))
     if len(found) != info.file_size:
         raise EOFError(f"{quoted(info.filename)} has {len(found):,} bytes instead of {info.file_size:,}")
-    layout = _layout(BytesIO(found))
+    layout = _layout(BytesIO(found), features, any_width=any_width)
     if layout.end != len(found):
         raise PointsetError(
             f"expected {layout.end:,} bytes of {quoted(info.filename)}, as its header says, found {len(found):,}"
@@ -94,18 +114,26 @@ def _array(content: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     if layout.by_column:
         return np.frombuffer(found, layout.record, offset=layout.offset).reshape(len(columns), layout.count).T
     kind = layout.record[0]
-    return np.frombuffer(found, kind, offset=layout.offset).reshape(layout.count, len(columns))
+    width = layout.record.itemsize // kind.itemsize
+    return np.frombuffer(found, kind, offset=layout.offset).reshape(layout.count, width)
 
 
-def _layout(file: BinaryIO) -> Binary:
-    """The layout of the array that begins where a file begins."""
+def _layout(file: BinaryIO, features: Sequence[str], *, any_width: bool = False) -> Binary:
+    """The layout of the array that begins where a file begins: of points, or of anything [n] or [n, width]."""
     kind, by_column, shape = _header(file)
-    if len(shape) != 2 or shape[1] not in (3, 6) or not _TYPE.fullmatch(kind):
+    if any_width and len(shape) == 1:
+        shape, by_column = (*shape, 1), False
+    if len(shape) != 2 or not shape[1] or not _TYPE.fullmatch(kind):
         raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {one_line(kind, 40)} {quoted(list(shape))}")
-    names, dtype = (AXES + NORMALS)[: shape[1]], np.dtype(kind)
+    try:
+        names = tuple(numbered("", shape[1])) if any_width else plain_columns(shape[1], features)
+    except PointsetError as error:
+        more = MORE_COLUMNS if shape[1] > len(AXES) else ""
+        raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {kind} {list(shape)}{more}") from error
+    dtype = np.dtype(kind)
     if by_column:
         return Binary(shape[0], file.tell(), dtype, by_column=names)
-    return Binary(shape[0], file.tell(), record_of(names, [dtype] * shape[1]))
+    return Binary(shape[0], file.tell(), np.dtype([(name, dtype) for name in names]))
 
 
 def _header(file: BinaryIO) -> tuple[str, bool, tuple[int, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.files.headers import Header, read_header, whole_number
-from pointset.data.files.layouts import AXES, Binary, kept_columns, record_of, records
+from pointset.data.files.layouts import AXES, Binary, as_share, kept_columns, record_of, records
 from pointset.data.files.lzf import unpack_lzf
 from pointset.data.files.number_words import number_of
 from pointset.data.files.typed_text import TypedText
@@ -30,11 +30,11 @@ PAGE = 1 << 16
 """Bytes that old versions of the Point Cloud Library fill with zeros after the points, at most."""
 
 
-def pcd_layout(path: Path) -> Binary | TypedText | np.ndarray:
-    """The layout of a PCD file, or its points if they are compressed."""
+def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText | np.ndarray:
+    """The layout of a PCD file with wanted features, or its points if they are compressed."""
     header = read_header(path, "DATA")
     said = _said(header)
-    names, types, repeats = _fields(said)
+    names, types, repeats = _fields(said, features)
     count = _count(said)
     fields = [
         np.dtype(("<" + kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(types, repeats, strict=True)
@@ -45,11 +45,11 @@ def pcd_layout(path: Path) -> Binary | TypedText | np.ndarray:
                 (name, kind) for name, kind, repeat in zip(names, types, repeats, strict=True) for _ in range(repeat)
             ]
             columns, kinds = zip(*words, strict=True)
-            return TypedText(columns, kinds, count, header.text, len(header.lines) + 1)
+            return TypedText(columns, kinds, count, header.text, len(header.lines) + 1, features=features)
         case ["binary"]:
-            return Binary(count, header.start_of_numbers, record_of(names, fields), padding=PAGE - 1)
+            return Binary(count, header.start_of_numbers, record_of(names, fields, features), padding=PAGE - 1)
         case ["binary_compressed"]:
-            return _decompressed(path, header.start_of_numbers, count, names, fields)
+            return _decompressed(path, header.start_of_numbers, count, names, fields, features)
     raise PointsetError(f"holds its points as {quoted(' '.join(said['DATA']))}: save them as ascii or binary")
 
 
@@ -83,7 +83,7 @@ def _require_viewpoint(words: list[str]) -> None:
             raise PointsetError(f"{error} after VIEWPOINT in the header of a PCD file") from error
 
 
-def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]]:
+def _fields(said: dict[str, list[str]], features: Sequence[str]) -> tuple[list[str], list[str], list[int]]:
     """Name, type and numbers of each field."""
     names = [AXIS_OF.get(name, name) for name in said["FIELDS"]]
     counts = [whole_number(word) for word in said.get("COUNT", ["1"] * len(names))]
@@ -99,8 +99,8 @@ def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]
     twice = next((name for name in names if name != PADDING and names.count(name) > 1), None)
     if twice is not None:
         raise PointsetError(f"has two fields called {quoted(twice)} in its header: nobody knows which is meant")
-    if any(repeats[names.index(name)] > 1 for name in kept_columns(names)):
-        raise PointsetError("expected a COUNT of 1 for x, y and z and the normals of a PCD file")
+    if any(repeats[names.index(name)] > 1 for name in kept_columns(names, features)):
+        raise PointsetError("expected a COUNT of 1 for x, y and z, the normals and the features of a PCD file")
     return names, types, repeats
 
 
@@ -118,7 +118,9 @@ def _count(said: dict[str, list[str]]) -> int:
     return sizes["POINTS"]
 
 
-def _decompressed(path: Path, offset: int, count: int, names: Sequence[str], types: Sequence[np.dtype]) -> np.ndarray:
+def _decompressed(
+    path: Path, offset: int, count: int, names: Sequence[str], types: Sequence[np.dtype], features: Sequence[str]
+) -> np.ndarray:
     """The points of a compressed PCD file: two sizes, then all numbers of each field in turn, packed by LZF."""
     with path.open("rb") as file:
         file.seek(offset)
@@ -130,7 +132,11 @@ def _decompressed(path: Path, offset: int, count: int, names: Sequence[str], typ
     if len(rest) == PAGE or rest.strip(b"\0"):
         raise PointsetError(f"expected the end of the file after {count:,} points, found more bytes")
     numbers = unpack_lzf(content, size)
-    kept = [names.index(name) for name in kept_columns(names)]
+    kept = kept_columns(names, features)
+    places = [names.index(name) for name in kept]
     with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
-        columns = [np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64) for i in kept]
-    return records(np.stack(columns, axis=1))
+        columns = [
+            as_share(np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64), names[i], types[i])
+            for i in places
+        ]
+    return records(np.stack(columns, axis=1), kept)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pointset.data.files.layouts import AXES, Binary, record_of
+from pointset.data.files.layouts import AXES, Binary, kept_columns, record_of
 from pointset.data.files.ply_header import PlyElement, PlyHeader, read_ply_header
 from pointset.data.files.typed_text import TypedText
 from pointset.errors import PointsetError, quoted
 
 
-def ply_layout(path: Path) -> Binary | TypedText:
-    """The layout of the vertices in a PLY file without faces."""
+def ply_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText:
+    """The layout of the vertices, and of wanted features, in a PLY file without faces."""
     header = read_ply_header(path)
     counts = {element.name: element.count for element in header.elements}
     if counts.get("face"):
@@ -29,7 +29,8 @@ def ply_layout(path: Path) -> Binary | TypedText:
     if lists is not None:
         raise PointsetError(f"has lists in its element {quoted(lists)}, so that points have no fixed place: drop them")
     if header.order:
-        return _binary(header, vertex, before, after)
+        return _binary(header, vertex, before, after, features)
+    kept_columns(vertex.names, features)
     return TypedText(
         tuple(vertex.names),
         tuple(one.type for one in vertex.properties),
@@ -38,12 +39,19 @@ def ply_layout(path: Path) -> Binary | TypedText:
         header.next_line,
         before=tuple(before),
         after=tuple(after),
+        features=features,
     )
 
 
-def _binary(header: PlyHeader, vertex: PlyElement, before: Sequence[PlyElement], after: Sequence[PlyElement]) -> Binary:
+def _binary(
+    header: PlyHeader,
+    vertex: PlyElement,
+    before: Sequence[PlyElement],
+    after: Sequence[PlyElement],
+    features: Sequence[str],
+) -> Binary:
     above, below = (sum(_bytes(one, header.order) for one in some) for some in (before, after))
-    record = record_of(vertex.names, vertex.types(header.order))
+    record = record_of(vertex.names, vertex.types(header.order), features)
     return Binary(vertex.count, header.offset + above, record, after=below)
 
 

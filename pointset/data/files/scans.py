@@ -16,10 +16,10 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from pointset.configuration import Count
-from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite
+from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite, unit_normals
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES
 from pointset.data.files.free_text import FreeText
-from pointset.data.files.layouts import AXES, NORMALS, Binary, records
+from pointset.data.files.layouts import AXES, NORMALS, Binary, as_share, feature_columns, records
 from pointset.data.files.numpy_arrays import npy_layout, npz_points
 from pointset.data.files.pcd import pcd_layout
 from pointset.data.files.ply_clouds import ply_layout
@@ -45,6 +45,8 @@ class Scan:
     """Opens the file, or numbers made from it."""
     piece: int = PIECE
     """Points that are read at a time."""
+    features: tuple[str, ...] = ()
+    """That stand behind the coordinates of each point."""
 
     @property
     def count(self) -> int:
@@ -52,12 +54,27 @@ class Scan:
         return self.layout.count
 
     def __call__(self) -> Iterator[np.ndarray]:
-        """Pieces [n_i, 3] in the file's order, units and precision: float32 or float64.
+        """Pieces [n_i, 3 + features] in the file's order, units and precision: float32 or float64.
 
         Raises:
-            CloudError: a number is not finite, or the file has become shorter; the point is counted from 0.
+            CloudError: a number is not finite, a normal has no length, or the file has become shorter; the point is
+                counted from 0.
         """
-        return self.pieces(AXES)
+        pieces = self.pieces(self.columns)
+        return self._with_unit_normals(pieces) if "normals" in self.features else pieces
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the file, those of the coordinates and of each feature."""
+        names = self.layout.by_column or self.layout.record.names or ()
+        return AXES + tuple(name for one in self.features for name in feature_columns(one, names))
+
+    def _with_unit_normals(self, pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        place = self.columns.index(NORMALS[0])
+        for piece in pieces:
+            with _named(self.path):
+                piece[:, place : place + 3] = unit_normals(piece[:, place : place + 3])
+            yield piece
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
         """Pieces of these columns [n_i, columns]."""
@@ -82,10 +99,11 @@ class Scan:
         layout, size = self.layout, self.layout.record.itemsize
         if layout.by_column:
             places = [layout.by_column.index(name) * layout.count + start for name in columns]
-            found = [self._numbers(file, layout.offset + place * size, count) for place in places]
+            numbers = [self._numbers(file, layout.offset + place * size, count) for place in places]
         else:
             records = self._numbers(file, layout.offset + start * size, count)
-            found = [records[name] for name in columns]
+            numbers = [records[name] for name in columns]
+        found = [as_share(column, name, column.dtype) for column, name in zip(numbers, columns, strict=True)]
         single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in found)
         with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
             return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
@@ -99,8 +117,8 @@ class Scan:
         return np.frombuffer(content, record)
 
 
-@takes(path=str | Path, piece=Count)
-def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
+@takes(path=str | Path, piece=Count, features=Sequence[str])
+def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] = ()) -> Scan:
     """Open a file of points to be read in pieces; only its header is read now.
 
     `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points, and `.npz` one such array,
@@ -118,10 +136,13 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     Args:
         path: the file.
         piece: points that are read at a time.
+        features: more than coordinates of each point, in this order: "normals", made unit vectors; "colors", shares of
+            1 where they are whole numbers; "columns", those that files without names have beyond the others; or the
+            file's own name of a field, or of an array [n] or [n, f] of an `.npz` file.
 
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off, damaged or longer than it says, has no x, y
-            and z, or a word where a number should be.
+            and z, lacks a feature, or has a word where a number should be.
     """
     path = Path(path)
     if path.suffix.lower() not in CLOUD_SUFFIXES:
@@ -130,43 +151,48 @@ def open_scan(path: str | Path, *, piece: int = PIECE) -> Scan:
     with _named(path):
         if not stat.S_ISREG(path.stat().st_mode):
             raise CloudError("is a folder, pipe or device, and a point cloud is read from a file")
-        layout = _layout(path)
+        features = tuple(features)
+        layout = _layout(path, features)
         if isinstance(layout, TypedText | FreeText):
-            scan = _parsed(path, layout, piece)
+            scan = _parsed(path, layout, piece, features)
         elif isinstance(layout, np.ndarray):
             content = layout.tobytes()
-            scan = Scan(path, Binary(len(layout), 0, layout.dtype), lambda: BytesIO(content), piece)
+            scan = Scan(path, Binary(len(layout), 0, layout.dtype), lambda: BytesIO(content), piece, features)
         else:
-            scan = Scan(path, layout, lambda: path.open("rb"), piece)
+            scan = Scan(path, layout, lambda: path.open("rb"), piece, features)
             _require_whole(path, layout)
         if not scan.count:
             raise CloudError("expected a point cloud, found no point")
+        scan.columns  # noqa: B018 - fails where a feature is missing
     return scan
 
 
-@takes(path=str | Path, normals=bool)
-def read_cloud(path: str | Path, *, normals: bool = False) -> Cloud:
+@takes(path=str | Path, normals=bool, features=Sequence[str])
+def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     """Read one point cloud as a whole; see `open_scan` for the kinds of files.
 
     Args:
         path: the file.
         normals: read the normals too.
+        features: other features to read; see `open_scan`.
 
     Raises:
         CloudError: as for `open_scan`, or a number is not finite, float32 cannot show the cloud, or it has no normals.
     """
-    scan = open_scan(path)
+    scan = open_scan(path, features=("normals", *features) if normals and features else features)
     columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
+    further = scan.columns[len(AXES) + len(NORMALS) * normals :] if features else ()
     with _named(scan.path):
-        return require_cloud(scan.whole(columns), normals)
+        table = scan.whole((*columns, *further))
+        return require_cloud(table[:, : len(columns)], normals, table[:, len(columns) :] if features else None)
 
 
-def _layout(path: Path) -> Binary | TypedText | FreeText | np.ndarray:
+def _layout(path: Path, features: tuple[str, ...]) -> Binary | TypedText | FreeText | np.ndarray:
     """The layout of a file with one of `CLOUD_SUFFIXES`, or its points if they are compressed."""
-    readers: dict[str, Callable[[Path], Binary | TypedText | np.ndarray]]
+    readers: dict[str, Callable[[Path, tuple[str, ...]], Binary | TypedText | np.ndarray]]
     readers = {".npy": npy_layout, ".npz": npz_points, ".ply": ply_layout, ".pcd": pcd_layout}
     reader = readers.get(path.suffix.lower())
-    return reader(path) if reader else FreeText()
+    return reader(path, features) if reader else FreeText(features)
 
 
 def _require_whole(path: Path, layout: Binary) -> None:
@@ -198,18 +224,18 @@ def _named(path: Path) -> Iterator[None]:
         raise CloudError(f"{path}: does not fit into memory: read it in pieces, with open_scan") from error
 
 
-def _parsed(path: Path, layout: TypedText | FreeText, piece: int) -> Scan:
+def _parsed(path: Path, layout: TypedText | FreeText, piece: int, features: tuple[str, ...]) -> Scan:
     numbers = cast(BinaryIO, tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 - closed with the scan
     count, record = 0, np.dtype([])
     try:
         with path.open("rb") as file:
             for table in layout.tables(file, piece):
-                rows = records(table)
+                rows = records(table, layout.kept(table.shape[1]))
                 numbers.write(rows.tobytes())
                 count, record = count + len(rows), rows.dtype
     except BaseException:
         numbers.close()
         raise
-    scan = Scan(path, Binary(count, 0, record), lambda: nullcontext(numbers), piece)
+    scan = Scan(path, Binary(count, 0, record), lambda: nullcontext(numbers), piece, features)
     weakref.finalize(scan, numbers.close)
     return scan

@@ -6,7 +6,7 @@ from typing import BinaryIO, TypeVar
 
 import numpy as np
 
-from pointset.data.files.layouts import AXES, kept_columns
+from pointset.data.files.layouts import AXES, as_share, kept_columns
 from pointset.data.files.number_table import LETTERS, Form, parse_lines
 from pointset.data.files.ply_header import PlyElement
 from pointset.data.files.ply_lists import parse_lists
@@ -32,9 +32,15 @@ class TypedText:
     """Number of the line there."""
     before: tuple[PlyElement, ...] = ()
     after: tuple[PlyElement, ...] = ()
+    features: tuple[str, ...] = ()
+    """That are wanted."""
+
+    def kept(self, width: int) -> tuple[str, ...]:
+        """Names of the columns that are kept."""
+        return kept_columns(self.names, self.features)
 
     def tables(self, file: BinaryIO, most: int) -> Iterator[np.ndarray]:
-        """Numbers [n_i, 3 or 6] of at most so many lines: the points, and their normals if there are any.
+        """Numbers [n_i, columns] of at most so many lines: the `kept` columns.
 
         Raises:
             PointsetError: a line is wrong, wherever it stands, or lines are missing or surplus.
@@ -43,8 +49,13 @@ class TypedText:
         lines = Lines(file, self.first_line)
         for element in self.before:
             pass_over(lines, element, most)
-        kept = tuple(self.names.index(name) for name in kept_columns(self.names))
-        yield from number_entries(lines, Form(self.types, kept, kept[: len(AXES)]), self.count, "points", most)
+        names = kept_columns(self.names, self.features)
+        kept = tuple(self.names.index(name) for name in names)
+        kinds = [np.dtype(self.types[place]) for place in kept]
+        form = Form(self.types, kept, kept[: len(AXES)])
+        for table in number_entries(lines, form, self.count, "points", most):
+            columns = [as_share(table[:, place], *one) for place, one in enumerate(zip(names, kinds, strict=True))]
+            yield np.stack(columns, axis=1)
         for element in self.after:
             pass_over(lines, element, most)
         require_end(lines, most)

@@ -1,9 +1,9 @@
 """The manifest of a finished pool, written beside its points and compared with them and with the plan.
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] of sampled meshes or [T, 3] of clouds one after the other, the
-same for `normals.npy` on request, and `manifest.json`, whose digest is in SHA256SUMS beside it; the digests of the
-arrays, shape by shape, are in the manifest. A pool of another format is refused. The library's version is noted for
-people.
+same for `normals.npy` and, f numbers of each point, `features.npy` on request, and `manifest.json`, whose digest is in
+SHA256SUMS beside it; the digests of the arrays, shape by shape, are in the manifest. A pool of another format is
+refused. The library's version is noted for people.
 """
 
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,13 @@ class Entry:
     """Why it has no points; empty if it has some."""
     size: int | None = None
     """Its points, if it is a cloud."""
+    width: int | None = None
+    """Its features, f, if it has some."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data; a width only where there is one: pools did not always know it."""
+        found = {**vars(self), "source": vars(self.source)}
+        return found if self.width else {name: value for name, value in found.items() if name != "width"}
 
 
 @dataclass(frozen=True)
@@ -62,17 +70,27 @@ class Manifest:
         """Points of each shape that has some."""
         return [self.sampling.points or entry.size or 0 for entry in self.kept]
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of each array."""
-        return (sum(self.sizes), 3) if self.sampling.points is None else (len(self.kept), self.sampling.points, 3)
+    def width(self, array: str) -> int:
+        """Numbers of a point in an array."""
+        return self.kept[0].width or 3 if array == "features" and self.kept else 3
 
-    @property
-    def header(self) -> bytes:
-        """Beginning of each array's .npy file, of little-endian float32."""
+    def header(self, array: str) -> bytes:
+        """Beginning of an array's .npy file, of little-endian float32."""
+        points = self.sampling.points
+        count = (sum(self.sizes),) if points is None else (len(self.kept), points)
         stream = BytesIO()
-        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": self.shape})
+        described = {"descr": "<f4", "fortran_order": False, "shape": (*count, self.width(array))}
+        np.lib.format.write_array_header_1_0(stream, described)
         return stream.getvalue()
+
+    def check_widths(self) -> None:
+        """Raise a PointsetError if features differ in number from shape to shape."""
+        for entry in self.kept:
+            if entry.width != self.kept[0].width:
+                first, odd = (f"{one.width} in {one.file}" for one in (self.kept[0], entry))
+                raise PointsetError(
+                    f"{', '.join(self.sampling.features)} are {first} and {odd}: give all files as many"
+                )
 
     def check(self, plan: Plan) -> None:
         """Raise a PointsetError if the plan is another."""
@@ -82,8 +100,9 @@ class Manifest:
 
     def check_arrays(self, folder: Path) -> None:
         """Raise a PointsetError if an array is missing, cut off or of another shape."""
-        size = len(self.header) + 3 * 4 * sum(self.sizes)
         for name in self.sampling.arrays:
+            header = self.header(name)
+            size = len(header) + self.width(name) * 4 * sum(self.sizes)
             path = folder / f"{name}.npy"
             if not path.is_file():
                 raise PointsetError(f"{path.name} is missing")
@@ -91,7 +110,7 @@ class Manifest:
             if found != size:
                 raise PointsetError(f"{path.name} is damaged: expected {size} bytes, found {found}")
             with path.open("rb") as file:
-                if file.read(len(self.header)) != self.header:
+                if file.read(len(header)) != header:
                     raise PointsetError(f"{path.name} is damaged at its beginning")
 
     def as_text(self) -> str:
@@ -101,12 +120,10 @@ class Manifest:
             "version": version("pointset"),
             "folder": self.folder,
             "classes": self.classes,
-            **vars(self.sampling),
+            **self.sampling.as_dict(),
             "skipped": [entry.name for entry in self.skipped],
         }
-        lines = [
-            json.dumps({**vars(entry), "source": vars(entry.source)}, ensure_ascii=False) for entry in self.entries
-        ]
+        lines = [json.dumps(entry.as_dict(), ensure_ascii=False) for entry in self.entries]
         body = ",\n  ".join(lines)
         return f'{json.dumps(head, indent=1, ensure_ascii=False)[:-2]},\n "shapes": [\n  {body}\n ]\n}}\n'
 
@@ -122,7 +139,9 @@ def read_manifest(folder: Path) -> Manifest:
         if content["format"] != FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {FORMAT}")
         entries = [Entry(**{**shape, "source": Source(**shape["source"])}) for shape in content["shapes"]]
-        sampling = Sampling(**{name: content[name] for name in Sampling.__dataclass_fields__})
+        names = [name for name in Sampling.__dataclass_fields__ if name != "features"]
+        features = tuple(content.get("features", ()))
+        sampling = Sampling(**{name: content[name] for name in names}, features=features)
         return Manifest(content["folder"], tuple(content["classes"]), sampling, tuple(entries))
     except digests.DamagedError as error:
         raise PointsetError(error.fault) from error

@@ -59,12 +59,13 @@ class PartialPool:
         manifest = Manifest(
             str(self.plan.root), self.plan.classes, self.plan.sampling, tuple(entries[row] for row in sorted(entries))
         )
+        manifest.check_widths()
         whole = self.whole
         try:
             whole.mkdir()
             for name in self.plan.sampling.arrays:
                 with (whole / f"{name}.npy").open("wb") as file:
-                    file.write(manifest.header)
+                    file.write(manifest.header(name))
                     for row in sorted(self.finished):
                         file.write(self._read(row)[0][name].tobytes())
             digests.fill(whole, {FILE: manifest.as_text().encode()})
@@ -99,7 +100,8 @@ class PartialPool:
         shape = self.plan.shapes[row]
         checksums = {name: checksum(array.tobytes()) for name, array in arrays.items()}
         size = len(arrays["points"]) if self.plan.sampling.points is None else None
-        return Entry(shape.name, shape.label, str(shape.path), source, checksums, size=size)
+        width = arrays["features"].shape[1] if "features" in arrays else None
+        return Entry(shape.name, shape.label, str(shape.path), source, checksums, size=size, width=width)
 
     def _require_space(self) -> None:
         """Room for the missing shapes, and for all of them once more in the pool; sizes of clouds are not known yet."""

@@ -31,11 +31,13 @@ class Sampling:
     """Each mesh is sampled with its own seed, made from this one and the shape's name."""
     normals: bool = False
     """Keep the unit normal at each point too."""
+    features: tuple[str, ...] = ()
+    """Other numbers of each point of clouds to keep, by name."""
 
     @classmethod
-    def none(cls, normals: bool) -> Self:
+    def none(cls, normals: bool, features: tuple[str, ...] = ()) -> Self:
         """The reading of clouds."""
-        return cls(None, AS_RELEASED, 0, normals)
+        return cls(None, AS_RELEASED, 0, normals, features)
 
     def __post_init__(self) -> None:
         if self.points is None:
@@ -49,8 +51,13 @@ class Sampling:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """Names of the arrays of a shape, each float32 [n, 3]."""
-        return ("points", "normals") if self.normals else ("points",)
+        """Names of the arrays of a shape, each float32 [n, 3], but features [n, f]."""
+        return ("points", *["normals"] * self.normals, *["features"] * bool(self.features))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data; features only where there are some: pools did not always know them."""
+        found = {**vars(self), "features": list(self.features)}
+        return found if self.features else {name: value for name, value in found.items() if name != "features"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,12 @@ def identity(
     root: str | Path, classes: Sequence[str], sampling: Sampling, names: Sequence[tuple[str, int, str]]
 ) -> dict[str, Any]:
     """Data set, classes, sampling, and (name, label, file) of all shapes: a pool with the same is the same."""
-    return {"folder": str(root), "classes": list(classes), **vars(sampling), "names": [list(name) for name in names]}
+    return {
+        "folder": str(root),
+        "classes": list(classes),
+        **sampling.as_dict(),
+        "names": [list(name) for name in names],
+    }
 
 
 def build_command(root: str | Path, sampling: Sampling, *flags: str) -> str:

@@ -48,7 +48,7 @@ class Result:
     row: int
     source: Source
     arrays: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    """float32 [n, 3] under "points" and, if asked for, "normals"."""
+    """float32 [n, 3] under "points" and, if asked for, "normals", and [n, f] under "features"."""
     reason: str = ""
     """Why the file cannot be used."""
 
@@ -71,7 +71,7 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
 
 def _arrays(shape: ShapeFile, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
     if sampling.points is None:
-        cloud = read_cloud(shape.path, normals=sampling.normals)
+        cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"the cloud {fault}")
         return {name: getattr(cloud, name) for name in sampling.arrays}

@@ -106,6 +106,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
         checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(entry.name for entry in manifest.skipped),
         offsets=None if plan.sampling.points else np.cumsum([0, *manifest.sizes]),
+        features=arrays.get("features"),
     )
 
 

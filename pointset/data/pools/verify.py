@@ -44,7 +44,7 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
         return [_verify_release(root, card)]
-    pools = [folder for folder in sorted(pools_home().glob("*")) if _made_from(folder, root)]
+    pools = [folder for folder in sorted(pools_home().glob("*")) if folder.is_dir() and _made_from(folder, root)]
     if not pools:
         raise PointsetError(f"{name_or_folder} has no pool in {pools_home()}: make one with `pointset data build`")
     return [verify_pool(folder, progress=progress) for folder in pools]
@@ -81,9 +81,9 @@ def _array_problems(folder: Path, manifest: Manifest, progress: bool) -> Iterato
     sizes = dict(zip((entry.name for entry in manifest.kept), manifest.sizes, strict=True))
     for name in manifest.sampling.arrays:
         with (folder / f"{name}.npy").open("rb") as file:
-            file.seek(len(manifest.header))
+            file.seek(len(manifest.header(name)))
             for entry in _bar(manifest.kept, f"reading {name}", progress):
-                if checksum(file.read(sizes[entry.name] * 3 * 4)) != entry.checksums.get(name):
+                if checksum(file.read(sizes[entry.name] * manifest.width(name) * 4)) != entry.checksums.get(name):
                     yield f"{name}.npy is damaged in the points of {entry.name}"
 
 

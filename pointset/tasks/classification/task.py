@@ -149,6 +149,10 @@ class Classification(Task):
         if unknown := set(self.robustness_seeds) - set(seeds):
             raise PointsetError(f"robustness_seeds must be of the seeds {list(seeds)}, got {sorted(unknown)}")
         recipe_augmentations(recipe.augment)
+        if self.robustness_seeds and self.sets.features:
+            raise PointsetError(
+                "robustness_seeds must be empty where sets have features: corruptions are defined for coordinates alone"
+            )
 
     def with_seeds(self, seeds: Sequence[int]) -> Self:
         """Robustness is asked for of these seeds alone."""
@@ -167,8 +171,10 @@ class Classification(Task):
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
         """A model of the zoo, for the classes of the data."""
-        classes = len(self._sets("test", size).classes)
-        return create_model(model, classes=classes, seed=seed, **options.as_dict())
+        return self._model(model, self._sets("test", size), options, seed)
+
+    def _model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
+        return create_model(name, classes=len(sets.classes), inputs=sets.inputs, seed=seed, **options.as_dict())
 
     def elements(self, size: Size) -> int:
         """The size."""
@@ -180,7 +186,7 @@ class Classification(Task):
         Where the recipe draws the sizes of its sets, what was trained for another size of the comparison is taken over.
         """
         train = self._sets("train", run.size)
-        model = create_model(run.model, classes=len(train.classes), seed=run.seed, **run.model_options.as_dict())
+        model = self._model(run.model, train, run.model_options, run.seed)
         if folder is not None:
             twins = [run.at(size).folder for size in self.points if size != run.size]
             take_over(twins, folder, model, train, recipe, run.seed)

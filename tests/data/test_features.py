@@ -1,0 +1,237 @@
+"""More numbers of a point than its coordinates: from files and arrays through drawing and changing to models."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.data import augmentation_from_names, normalize_chunks, open_scan, read_cloud
+from pointset.data.augment import RotateUp
+from pointset.data.loading import load_shape_like
+from pointset.data.mixing import CutMix
+from pointset.data.options import DataOptions
+from pointset.errors import PointsetError
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(9, 3))
+NORMALS = POINTS / np.linalg.norm(POINTS, axis=1, keepdims=True)
+COLORS = RNG.integers(0, 256, (9, 3)).astype(np.uint8)
+RISING = np.arange(9.0)
+PLY = "ply\nformat {form} 1.0\nelement vertex 9\n{fields}end_header\n"
+PLY_FIELDS = [
+    ("x", "f4"),
+    ("y", "f4"),
+    ("z", "f4"),
+    ("intensity", "f8"),
+    ("red", "u1"),
+    ("green", "u1"),
+    ("blue", "u1"),
+]
+PLY_NAMES = {"f4": "float", "f8": "double", "u1": "uchar"}
+
+
+def ply(path: Path, *, text: bool) -> Path:
+    fields = "".join(f"property {PLY_NAMES[kind]} {name}\n" for name, kind in PLY_FIELDS)
+    rows = [(*map(float, point), float(RISING[i]), *map(int, COLORS[i])) for i, point in enumerate(POINTS)]
+    head = PLY.format(form="ascii" if text else "binary_little_endian", fields=fields).encode()
+    lines = "".join(" ".join(map(repr, row)) + "\n" for row in rows).encode()
+    path.write_bytes(head + (lines if text else np.array(rows, PLY_FIELDS).tobytes()))
+    return path
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_fields_of_ply_files(tmp_path: Path, text: bool) -> None:
+    cloud = read_cloud(ply(tmp_path / "a.ply", text=text), features=["colors", "intensity"])
+    np.testing.assert_allclose(cloud.points, POINTS, rtol=1e-6)
+    np.testing.assert_allclose(cloud.features, np.column_stack([COLORS / 255, RISING]), rtol=1e-6)
+    with pytest.raises(PointsetError, match=r"a\.ply.*'density'.*intensity, red"):
+        open_scan(tmp_path / "a.ply", features=["density"])
+
+
+@pytest.mark.parametrize("kind", ["ascii", "binary"])
+def test_fields_of_pcd_files(tmp_path: Path, kind: str) -> None:
+    table = np.column_stack([POINTS, RISING]).astype("<f4")
+    head = (
+        f"VERSION 0.7\nFIELDS x y z intensity\nSIZE 4 4 4 4\nTYPE F F F F\nWIDTH 9\nHEIGHT 1\nPOINTS 9\nDATA {kind}\n"
+    )
+    body = "".join(" ".join(map(str, row)) + "\n" for row in table.tolist()).encode()
+    (tmp_path / "a.pcd").write_bytes(head.encode() + (body if kind == "ascii" else table.tobytes()))
+    found = read_cloud(tmp_path / "a.pcd", features=("intensity",)).features
+    np.testing.assert_array_equal(found, RISING[:, None])
+
+
+def save_npy(path: Path) -> None:
+    np.save(path.with_suffix(".npy"), np.hstack([POINTS, NORMALS * 5, RISING[:, None]]))
+
+
+def save_npz(path: Path) -> None:
+    further = {"columns": RISING, "colors": COLORS}
+    np.savez(path.with_suffix(".npz"), allow_pickle=False, points=POINTS, normals=NORMALS * 5, **further)
+
+
+def save_txt(path: Path) -> None:
+    np.savetxt(path.with_suffix(".txt"), np.hstack([POINTS, NORMALS * 5, RISING[:, None]]), delimiter=",")
+
+
+@pytest.mark.parametrize(("suffix", "save"), [(".npy", save_npy), (".npz", save_npz), (".txt", save_txt)])
+def test_columns_without_names_and_normals(tmp_path: Path, suffix: str, save: Any) -> None:
+    save(tmp_path / "a")
+    path = tmp_path / f"a{suffix}"
+    cloud = read_cloud(path, normals=True, features=["columns"])
+    assert cloud.normals is not None
+    np.testing.assert_allclose(cloud.normals, NORMALS, atol=1e-6)
+    np.testing.assert_array_equal(cloud.features, RISING[:, None])
+    rows = np.concatenate(list(open_scan(path, piece=4, features=["normals", "columns"])()))
+    np.testing.assert_allclose(rows, np.column_stack([POINTS, NORMALS, RISING]), atol=1e-6)
+    if suffix != ".npz":
+        with pytest.raises(PointsetError, match="--features columns"):
+            open_scan(path)
+
+
+def test_colors_of_an_archive_are_shares(tmp_path: Path) -> None:
+    save_npz(tmp_path / "a")
+    np.testing.assert_allclose(read_cloud(tmp_path / "a.npz", features=["colors"]).features, COLORS / 255, rtol=1e-6)
+
+
+def cloud_folder(folder: Path) -> Path:
+    for number in range(8):
+        place = folder / "clouds" / f"class{number % 2}" / ("test" if number > 5 else "train")
+        place.mkdir(parents=True, exist_ok=True)
+        ply(place / f"{number}.ply", text=False)
+    return folder / "clouds"
+
+
+def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home: Path) -> None:
+    folder = cloud_folder(tmp_path)
+    train = pointset.load_dataset(folder, points=5, features=["colors", "intensity"], progress=False)
+    assert (train.inputs, train.options.features, train.points.shape) == (7, ("colors", "intensity"), (6, 5, 7))
+    places = {tuple(row) for row in np.column_stack([COLORS / 255, RISING]).astype(np.float32).tolist()}
+    drawn = train.draw([0, 1], torch.Generator().manual_seed(0))
+    assert {tuple(row) for row in drawn[0, :, 3:].tolist()} <= places
+    again = pointset.load_dataset(folder, points=5, features=["colors", "intensity"], progress=False)
+    plain = pointset.load_dataset(folder, points=5, progress=False)
+    assert torch.equal(again.points, train.points)
+    assert torch.equal(plain.points, train.points[..., :3])
+    assert "features" not in plain.describe()
+    assert len({train.fingerprint, again.fingerprint, plain.fingerprint}) == 2
+    model = pointset.create_model("isab4-pma", classes=2, inputs=7, dim=8, heads=2)
+    pointset.fit(model, train, pointset.Recipe(epochs=1, batch_size=3, augment=("jitter", "cutmix-r")), progress=False)
+    assert pointset.evaluate(model, again).logits.shape == (6, 2)
+    for use in (pointset.fit, pointset.evaluate):
+        with pytest.raises(PointsetError, match=r"takes 7 numbers .* have 3: create it with inputs=3"):
+            use(model, plain)
+    path = folder / "class0" / "test" / "6.ply"
+    shape = load_shape_like(train.describe(), path, points=9)
+    scan = open_scan(path, features=train.options.features)
+    with torch.inference_mode():
+        streamed = model.stream(normalize_chunks(scan, "unit-sphere", features=4))
+        torch.testing.assert_close(streamed[0], model(shape.points[None])[0], atol=1e-5, rtol=1e-5)
+
+
+def test_a_file_that_lacks_a_feature_is_named(tmp_path: Path, home: Path) -> None:
+    with pytest.raises(PointsetError, match=r"0\.ply: lacks the feature 'rough'"):
+        pointset.load_dataset(cloud_folder(tmp_path), points=5, features="rough", progress=False)
+
+
+def test_normals_of_meshes_stand_behind_the_coordinates(few: Path, home: Path) -> None:
+    sets = pointset.load_dataset(few, points=9, pool_points=30, features="normals", progress=False)
+    assert (sets.inputs, sets.has_normals) == (6, True)
+    assert torch.equal(sets.points[..., 3:], sets.normals)
+    plain = pointset.load_dataset(few, points=9, pool_points=30, normals=True, progress=False)
+    assert (plain.inputs, plain.has_normals) == (3, True)
+    torch.testing.assert_close(plain.points, sets.points[..., :3])
+    item = sets.to_geometric()[0]
+    assert (item.pos.shape, item.x.shape) == ((9, 3), (9, 3))
+    with pytest.raises(PointsetError, match=r"meshes.*colors"):
+        pointset.load_dataset(few, features="colors", progress=False)
+    shape = load_shape_like(sets.describe(), few / "class0" / "train" / "shape0.off")
+    assert shape.points.shape == (9, 6)
+
+
+def test_features_of_arrays() -> None:
+    clouds, normals = np.stack([POINTS, POINTS * 2]), np.stack([NORMALS * 3, NORMALS])
+    given = {"shine": np.stack([RISING, RISING]), "normals": normals}
+    sets = pointset.from_arrays(clouds, [0, 1], features=given)
+    assert (sets.inputs, sets.options.features) == (7, ("normals", "shine"))
+    torch.testing.assert_close(sets.points[0, :, 3:6].norm(dim=1), torch.ones(9))
+    wide = pointset.from_arrays(np.concatenate([clouds, normals], axis=2), [0, 1])
+    apart = pointset.from_arrays(clouds, [0, 1], features=list(normals))
+    assert wide.options.features == apart.options.features == ("columns",)
+    both = pointset.from_arrays(np.concatenate([clouds, normals], axis=2), [0, 1], features=given)
+    assert (both.options.features, both.inputs) == (("normals", "columns", "shine"), 10)
+    assert torch.equal(wide.points, apart.points)
+    assert wide.fingerprint == apart.fingerprint
+    ragged = pointset.from_arrays([clouds[0], clouds[1, :4]], [0, 1], features=[RISING, RISING[:4]])
+    assert ragged.points.shape == (2, 9, 4)
+    for features, said in (([RISING, RISING[:4]], "cloud 1"), ([RISING], "1 clouds"), (3, "features")):
+        with pytest.raises(PointsetError, match=said):
+            pointset.from_arrays(clouds, [0, 1], features=features)
+
+
+@pytest.fixture(scope="module")
+def rows() -> torch.Tensor:
+    """Points of a tetrahedron with their normals, [40, 6]."""
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
+    mesh = pointset.data.Mesh(corners, np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]))
+    return torch.tensor(np.hstack(pointset.data.sample_points(mesh, 40, seed=0, normals=True)))
+
+
+@pytest.mark.parametrize("name", ["stretch", "rotate-up", "rotate-any", "turn", "scale"])
+@pytest.mark.parametrize("up", ["y", "z"])
+def test_normals_stay_normal_to_the_surface(name: str, up: Any, rows: torch.Tensor) -> None:
+    beside = torch.rand(1, 40, 2, generator=torch.Generator().manual_seed(0))
+    given = torch.cat([rows[None], beside], dim=2)
+    changed = augmentation_from_names((name,), up)(given, torch.Generator().manual_seed(1), normals=True)
+    # Tangents, the differences of points of one face, are what the map made of them: normals are normal to them.
+    for face in rows[:, 3:].unique(dim=0):
+        mine = (rows[:, 3:] == face).all(dim=1).nonzero()[:, 0]
+        tangents = changed[0, mine, :3] - changed[0, mine[0], :3]
+        torch.testing.assert_close(tangents @ changed[0, mine[0], 3:6], torch.zeros(len(mine)), atol=1e-5, rtol=0)
+    torch.testing.assert_close(changed[0, :, 3:6].norm(dim=1), torch.ones(40))
+    assert torch.equal(changed[..., 6:], beside)
+    plain = augmentation_from_names((name,), up)(rows[None, :, :3], torch.Generator().manual_seed(1))
+    assert torch.equal(plain, changed[..., :3])
+
+
+@pytest.mark.parametrize("name", ["jitter", "shift"])
+def test_jitter_and_shift_leave_features_alone(name: str) -> None:
+    given = torch.rand(2, 5, 7)
+    changed = augmentation_from_names((name,))(given, torch.Generator().manual_seed(1), normals=True)
+    assert torch.equal(changed[..., 3:], given[..., 3:])
+    assert (changed[..., :3] != given[..., :3]).any()
+
+
+def test_a_mask_keeps_padding_zero() -> None:
+    given, mask = torch.rand(1, 4, 6), torch.tensor([[True, True, False, False]])
+    changed = RotateUp()(given, torch.Generator().manual_seed(0), mask, normals=True)
+    assert not changed[0, 2:].any()
+
+
+@pytest.mark.parametrize("change", [augmentation_from_names(("drop",)), CutMix("random", 1.0), CutMix("nearest", 1.0)])
+def test_points_keep_their_features(change: Any) -> None:
+    places = torch.rand(3, 8, 3)
+    given = torch.cat([places, 10 * places], dim=2)
+    changed = change(given, torch.Generator().manual_seed(0))
+    rows = changed if isinstance(changed, torch.Tensor) else changed.points
+    assert not torch.equal(rows, given)
+    torch.testing.assert_close(rows[..., 3:], 10 * rows[..., :3])
+
+
+def test_options_put_normals_first_and_are_saved_where_they_are_not_usual() -> None:
+    options = DataOptions.from_dict({"features": ["colors", "normals"]})
+    assert (options.features, options.further) == (("normals", "colors"), ("colors",))
+    assert DataOptions(features="normals") == DataOptions(features=("normals",))  # type: ignore[arg-type]
+    assert "features" not in DataOptions().as_dict()
+    with pytest.raises(PointsetError, match="different"):
+        DataOptions(features=("a", "a"))
+
+
+def test_pools_from_before_features_are_found(few: Path, home: Path) -> None:
+    """The folder's name is made of what tells a pool from others, and a manifest names no features."""
+    pointset.load_dataset(few, points=9, pool_points=30, progress=False)
+    (manifest,) = home.rglob("manifest.json")
+    assert "features" not in manifest.read_text()
+    assert "width" not in manifest.read_text()
