@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pointset.configuration import Count
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.viz.camera import Camera, to_unit
@@ -44,9 +45,20 @@ class HeightScale(Scale):
         return [], []
 
 
-@takes(clouds=Sequence | np.ndarray | Tensor, names=Sequence[str] | None, camera=Camera | None, title=str)
+@takes(
+    clouds=Sequence | np.ndarray | Tensor,
+    names=Sequence[str] | None,
+    camera=Camera | None,
+    title=str,
+    columns=Count,
+)
 def draw_clouds(
-    clouds: Sequence[Any], *, names: Sequence[str] | None = None, camera: Camera | None = None, title: str = ""
+    clouds: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    camera: Camera | None = None,
+    title: str = "",
+    columns: int = MOST_COLUMNS,
 ) -> Picture:
     """Clouds side by side, coloured by height, each in a size of its own.
 
@@ -55,6 +67,7 @@ def draw_clouds(
         names: one per cloud, drawn above it.
         camera: the same for every panel.
         title: of the whole picture.
+        columns: clouds in a line, at most.
 
     Raises:
         PointsetError: there is no cloud, one is empty or not [n, 3], or there is not one name per cloud.
@@ -68,6 +81,6 @@ def draw_clouds(
         Panel(cloud, (cloud[:, up] - cloud[:, up].min()) / max(np.ptp(cloud[:, up]), 1e-12), scale, name)
         for cloud, name in zip(shapes, names or [""] * len(shapes), strict=True)
     ]
-    lines = [Line("", panels[i : i + MOST_COLUMNS]) for i in range(0, len(panels), MOST_COLUMNS)]
+    lines = [Line("", panels[i : i + columns]) for i in range(0, len(panels), columns)]
     note = f"{len(shapes[0])} points each" if len({len(cloud) for cloud in shapes}) == 1 else ""
     return Grid(lines, frame_for(shapes, camera), camera, WIDTH).draw(title, note, below=0.1).picture

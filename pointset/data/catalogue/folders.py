@@ -57,6 +57,8 @@ class Listing:
     """What all files of the folder hold."""
     present: dict[str, frozenset[int]] = field(default_factory=dict)
     """The labels that have shapes, by split."""
+    rule: str = ""
+    """How shapes come to their splits, in words."""
 
 
 @dataclass
@@ -99,11 +101,12 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     if _splits_come_first(tree):
         _require_shapes_inside(folder, tree.folders)
         places = [(inner.name, branch.name, inner) for branch in tree.folders for inner in branch.folders]
-        shapes, classes = _by_folder(places)
+        rule, (shapes, classes) = "folders split/class/file", _by_folder(places)
     elif _has_splits(tree):
         places = [(branch.name, inner.name, inner) for branch in tree.folders for inner in branch.folders]
-        shapes, classes = _by_folder(places)
+        rule, (shapes, classes) = "folders class/split/file", _by_folder(places)
     else:
+        rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
         classes = [branch.name for branch in tree.folders]
         shapes = [shape for label, branch in enumerate(tree.folders) for shape in _by_rule(branch, label, seed)]
     chosen = [shape for shape in shapes if shape.split == split]
@@ -115,7 +118,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     for other in sorted(present):
         if other != split and other.casefold() == split.casefold():
             raise PointsetError(f"{folder} has the splits {quoted(split)} and {quoted(other)}: give both one name")
-    return Listing(chosen, classes, kind, present)
+    return Listing(chosen, classes, kind, present, rule)
 
 
 def list_shapes(folder: Path) -> list[LooseShape]:

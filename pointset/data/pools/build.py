@@ -7,6 +7,7 @@ from pathlib import Path
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
+from pointset.data.options import DataOptions
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.store import Made, build_pool
 from pointset.data.unusable import UnreadableShapesError
@@ -45,7 +46,7 @@ class BuildReport:
 def build_dataset(
     name_or_folder: str | Path,
     *,
-    points: int = 10_000,
+    points: int = DataOptions.pool_points,
     sampler: str = "uniform",
     seed: int = 0,
     normals: bool = False,
@@ -64,7 +65,7 @@ def build_dataset(
 
     Args:
         name_or_folder: as for `load_dataset`.
-        points: points per shape.
+        points: points per shape; `DataOptions.pool_points`, so that what is loaded later is there, when not given.
         sampler: "uniform", "fps" or "poisson"; see `pointset.data.sampling`.
         seed: of the points.
         normals: keep the unit normal at each point too.

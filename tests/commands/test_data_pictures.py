@@ -1,0 +1,69 @@
+"""`pointset data build` and `data show FOLDER`: what a data set holds, and a picture of it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import pointset
+from pointset.cli import main
+
+OBJ = "v 0 0 0\nv 1 0 0\nv 0 {size} 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    for number in range(7):
+        place = tmp_path / "parts" / ("tall" if number < 5 else "high")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.obj").write_text(OBJ.format(size=5))
+    return tmp_path / "parts"
+
+
+def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    main(["data", "show", str(folder), "-o", str(tmp_path / "sheet.png")])
+    said = capsys.readouterr().out
+    for words in ("2 classes", "tall is the largest with 5", "high the smallest with 2", "5 train", "2 test", "seed 0"):
+        assert words in said, said
+    assert "up: y is assumed" in said
+    assert not (tmp_path / "home" / "pools").exists()  # nothing was built to look at it
+    with Image.open(tmp_path / "sheet.png") as picture:
+        assert picture.width > 500
+
+
+def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Path) -> None:
+    """Tall shapes are tall on the paper where y is up, and lie where z is."""
+    heights = {}
+    for up in ("auto", "z"):
+        main(["data", "show", str(folder), "--up", up, "-o", str(tmp_path / f"{up}.png")])
+        with Image.open(tmp_path / f"{up}.png") as picture:
+            colored = np.ptp(np.asarray(picture.convert("RGB"), np.int64), axis=2) > 40
+        dots = np.flatnonzero(colored.any(axis=1))
+        heights[up] = np.ptp(dots) / max(np.ptp(np.flatnonzero(colored.any(axis=0))), 1)
+    assert heights["auto"] > 1.2 * heights["z"], heights
+
+
+def test_a_build_ends_with_what_there_is_and_makes_what_later_commands_open(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    main(["data", "build", str(folder), "--workers", "1", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (told["classes"], told["splits"]) == ({"tall": 5, "high": 2}, {"test": 2, "train": 5})
+    assert (told["up"], told["up_assumed"]) == ("y", True)
+    assert Path(told["picture"]).parent == tmp_path / "home" / "pools"
+    before = sorted((tmp_path / "home" / "pools").iterdir())
+    pointset.load_dataset(folder, up="y", points=16, progress=False)
+    assert sorted((tmp_path / "home" / "pools").iterdir()) == before
+    main(["data", "verify", str(folder)])  # a picture among the pools is not one
+    assert "train" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SystemExit) as left:
+        main(["data", "show", str(tmp_path / "empty")])
+    assert left.value.code == 2
+    assert "class/split/file" in capsys.readouterr().err
