@@ -1,5 +1,7 @@
 """What a data set holds, by class and split, and a few shapes of every class to look at before anything is trained."""
 
+import itertools
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.axes import Axis, usual_up
-from pointset.data.catalogue.folders import Listing, ShapeFile, list_folder
+from pointset.data.catalogue.folders import Listing, list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.pool import Pool
@@ -63,7 +65,7 @@ def look_at(
         progress: show a bar while a card's data is generated.
 
     Raises:
-        PointsetError: the data is absent or in no known layout, or a file to be looked at cannot be used.
+        PointsetError: the data is absent or in no known layout, or no file can be used.
     """
     card, folder = locate_data(name_or_folder, progress=progress)
     name = card.name if card else folder.name
@@ -79,6 +81,8 @@ def look_at(
         counts = {split: _count(one.classes, [shape.label for shape in one.shapes]) for split, one in listings.items()}
         rule, files = listing.rule, [shape.name for shape in listing.shapes]
         samples = list(_of_files(listing, f"{folder.name}-{listing.shapes[0].split}", sampling))
+    if not samples:
+        raise PointsetError(f"{folder} has no shape that can be used: load it, and each is named with its fault")
     said = up if up in ("y", "z") else card.up if card else None
     axis: Axis = "y" if (said or usual_up(files)) == "y" else "z"
     return Overview(name, rule, counts, axis, said is None, samples)
@@ -113,17 +117,14 @@ def _of_files(listing: Listing, name: str, sampling: Sampling) -> Iterator[tuple
         sampling = Sampling.none(False)
     plan = Plan.of(name, listing, sampling)
     if plan.folder.is_dir():
-        yield from _of_pool(load_pool(plan, on_error="skip", progress=False))
+        with warnings.catch_warnings():  # of shapes that are left out: the build names them
+            warnings.simplefilter("ignore", UserWarning)
+            pool = load_pool(plan, on_error="skip", progress=False)
+        yield from _of_pool(pool)
         return
     few = Sampling(POINTS) if sampling.points else sampling
     for label, class_name in enumerate(listing.classes):
-        for shape in [one for one in plan.shapes if one.label == label][:PER_CLASS]:
-            yield class_name, _points(shape, few)
-
-
-def _points(shape: ShapeFile, sampling: Sampling) -> NDArray[np.float32]:
-    made = make_shape((0, shape), sampling)
-    if made.reason:
-        raise PointsetError(made.reason)
-    points = made.arrays["points"]
-    return points[np.linspace(0, len(points) - 1, min(POINTS, len(points))).astype(np.int64)]
+        results = (make_shape((0, one), few) for one in plan.shapes if one.label == label)
+        usable = (one.arrays["points"] for one in results if not one.reason)
+        for points in itertools.islice(usable, PER_CLASS):
+            yield class_name, points[np.linspace(0, len(points) - 1, min(POINTS, len(points))).astype(np.int64)]
