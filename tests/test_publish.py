@@ -1,6 +1,7 @@
 """From a finished run to a trained model that comes with the package."""
 
 import json
+from types import SimpleNamespace
 
 import publish
 import pytest
@@ -22,9 +23,16 @@ def run(clouds_folder, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _small(run, monkeypatch):
+    classes = json.loads((run / "run.json").read_text())["data"]["classes"]
+    card = SimpleNamespace(classes=tuple(classes), up="z", kind="generated")
+    monkeypatch.setattr(publish, "load_card", lambda name: card)
+    monkeypatch.setattr(publish, "SIZES", (8, 16))
+
+
 @pytest.fixture
 def published(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "SIZES", (8, 16))
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     code = publish.publish(run, name=NAME, data="shapes10", command="pointset train rff-max", folder=tmp_path)
     return code, tmp_path / NAME
@@ -51,8 +59,13 @@ def test_no_folder_of_the_machine_is_published(run, published, clouds_folder):
     assert json.loads((published[1] / "run.json").read_text())["data"]["source"] == "shapes10"
 
 
-def test_a_run_on_sets_of_one_size_is_refused(clouds_folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(publish, "SIZES", (8, 16))
+def test_a_run_with_another_up_axis_than_the_card_is_refused(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(publish, "load_card", lambda name: SimpleNamespace(classes=(), up="y", kind="meshes"))
+    assert publish.publish(run, name=NAME, data="shapes10", command="-", folder=tmp_path) == 2
+    assert "up axis (z) than shapes10" in capsys.readouterr().err
+
+
+def test_a_run_on_sets_of_one_size_is_refused(clouds_folder, tmp_path, capsys):
     train = pointset.load_dataset(clouds_folder, points=16)
     model = pointset.create_model("rff-max", classes=len(train.classes), dim=8)
     pointset.fit(model, train, Recipe(epochs=1, validation=0.2), run=tmp_path / "run", progress=False)

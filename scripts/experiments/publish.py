@@ -51,7 +51,7 @@ def publish(
     run: Path,
     *,
     name: Annotated[str, Parameter(help="Model and training, such as isab16-pma.modelnet40-1024.")],
-    data: Annotated[str, Parameter(help="The card of the data that the run was trained on.")] = "modelnet40-hdf5",
+    data: Annotated[str, Parameter(help="The card of the data that the run was trained on.")] = "modelnet40",
     command: Annotated[str, Parameter(help="Trains it again.")],
     folder: Annotated[Path, Parameter(help="Where the trained models are.")] = FOLDER,
 ) -> int:
@@ -69,6 +69,7 @@ def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str
     model, description = load_run(run)
     corrupted_at = description["data"]["points"]
     description["data"]["points"] = SIZES[-1]
+    about = _about(description, data)
     tested = {size: _test(model, description, size) for size in SIZES}
     weights = _in_16_bits(model)
     model.load_state_dict(weights)
@@ -93,7 +94,7 @@ def _publish(run: Path, name: str, data: str, command: str, target: Path) -> str
     )
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    digests.write_json(target / "run.json", _about(description, data))
+    digests.write_json(target / "run.json", about)
     digests.write(target / "model.safetensors", as_safetensors(weights))
     digests.write(target / "check.safetensors", as_safetensors(_check(model)))
     digests.write_text(target / "card.toml", card + "\n")
@@ -117,8 +118,10 @@ def _check(model: nn.Module) -> Weights:
 
 def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
     """run.json, which names the data by its card, and says nothing of the machine's folders."""
-    card = load_card(data)
-    return description | {"data": description["data"] | {"name": data, "source": data, "up": card.up}}
+    card, sets = load_card(data), description["data"]
+    if (tuple(sets["classes"]), sets["up"]) != (card.classes, card.up):
+        raise PointsetError(f"the run was trained on other classes or another up axis ({sets['up']}) than {data} has")
+    return description | {"data": sets | {"name": data, "source": data}}
 
 
 def _sizes(recipe: Mapping[str, Any]) -> str:
