@@ -12,7 +12,7 @@ from pointset.commands.options import Json
 from pointset.commands.printing import print_json
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
-from pointset.runs.atomic import check_parent
+from pointset.runs.atomic import check_place
 
 if TYPE_CHECKING:
     from pointset.data.loading import Shape
@@ -79,11 +79,11 @@ def attend(
             another than these is turned.
         as_json: print JSON.
     """
+    draw = _writer(output)  # before the imports, which take seconds
     from pointset.data.loading import load_shape_like
     from pointset.explain.maps import attention_maps
     from pointset.viz import Camera
 
-    draw = _writer(output)
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
     loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed, up=up)
@@ -132,7 +132,7 @@ def _writer(output: Path) -> Callable[[Request, Path], object]:
     writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
     if output.suffix.lower() not in writers:
         raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")
-    check_parent(output)
+    check_place(output)
     return writers[output.suffix.lower()]
 
 

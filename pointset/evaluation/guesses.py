@@ -15,7 +15,7 @@ from numpy import ndarray
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import probabilities
 from pointset.evaluation.predictions import Evaluation
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import check_place, write_for_user
 
 BEST = 5
 """Classes that are named of each shape."""
@@ -135,7 +135,8 @@ def check_suffix(path: Path) -> None:
     """Raise a PointsetError if predictions cannot be written to a path of this name.
 
     Raises:
-        PointsetError: the suffix is none of `SUFFIXES`, what writes it is not installed, or there is no such folder.
+        PointsetError: the suffix is none of `SUFFIXES`, what writes it is not installed, its folder is
+            not there, or it is a folder itself.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -143,8 +144,7 @@ def check_suffix(path: Path) -> None:
     missing = [name for name in ("pandas", "pyarrow") if suffix == ".parquet" and find_spec(name) is None]
     if missing:
         raise PointsetError(f"writing {path} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
-    if not path.parent.is_dir():
-        raise PointsetError(f"{path} cannot be written: the folder {path.parent} does not exist")
+    check_place(path)
 
 
 def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from pointset.errors import PointsetError
-from pointset.runs.atomic import check_parent
+from pointset.runs.atomic import check_place
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
 """points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
@@ -120,7 +120,7 @@ def format_of(path: Path) -> Pt2 | Onnx:
     """
     if path.suffix.lower() not in FORMATS:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
-    check_parent(path)
+    check_place(path)
     form = FORMATS[path.suffix.lower()]
     form.check_installed()
     return form

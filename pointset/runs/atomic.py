@@ -103,11 +103,13 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
-def check_parent(path: Path) -> None:
-    """Refuse a path whose folder is not there, before anything slow is done."""
+def check_place(path: Path) -> None:
+    """Refuse a path that is a folder, or whose folder is not there, before anything slow is done."""
     if not _is_folder(path.parent):
         reason = file_in_the_way(path.parent) or f"the folder {path.parent} does not exist"
         raise PointsetError(f"{path} cannot be written: {reason}")
+    if _is_folder(path):
+        raise PointsetError(f"{path} cannot be written: it is a folder")
 
 
 def why_no_file(path: Path, error: OSError) -> str:

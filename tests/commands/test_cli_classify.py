@@ -170,6 +170,28 @@ def test_a_parquet_file_needs_two_packages(runs, scan, tmp_path, capsys, monkeyp
     assert pandas.read_parquet(output)["name"].tolist() == [str(scan)]
 
 
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("p.doc", "must end in .csv, .json, .parquet"),
+        ("folder.csv", "it is a folder"),
+        ("file/p.csv", "file is a file, not a folder"),
+        ("none/p.csv", "none does not exist"),
+    ],
+)
+@pytest.mark.parametrize("command", [("classify", "gone.npy", "-o"), ("evaluate", "--predictions")])
+def test_a_place_for_no_table_is_told_before_anything_is_read(command, place, why, tmp_path, capsys) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as left:
+        main([*command, str(tmp_path / place), "--model", "no/such/run"])
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert said.count("\n") == 1
+    assert str(tmp_path / place) in said
+    assert why in said
+
+
 def test_a_test_has_the_same_table(runs, tmp_path, capsys) -> None:
     main(["evaluate", "--model", str(runs / "isab4-pma"), "--predictions", str(tmp_path / "test.csv"), "--json"])
     rows = list(csv.DictReader((tmp_path / "test.csv").read_text().splitlines()))

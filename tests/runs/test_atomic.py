@@ -10,7 +10,7 @@ import pytest
 from pointset.errors import PointsetError
 from pointset.runs import atomic
 from pointset.runs.atomic import (
-    check_parent,
+    check_place,
     read_json,
     sync_folder,
     write_atomically,
@@ -59,14 +59,16 @@ def test_a_place_that_cannot_be_written_is_named_with_what_is_in_the_way(place, 
     [
         ("file/page.html", "{}/file is a file, not a folder"),
         ("no/such/page.html", "the folder {}/no/such does not exist"),
+        ("folder", "it is a folder"),
         (f"{'x' * 300}/page.html", "x does not exist"),
     ],
 )
-def test_a_folder_that_is_not_there_is_told_before_the_work(place, why, tmp_path):
+def test_a_place_for_no_file_is_told_before_the_work(place, why, tmp_path):
     (tmp_path / "file").touch()
-    check_parent(tmp_path / "page.html")
+    (tmp_path / "folder").mkdir()
+    check_place(tmp_path / "page.html")
     with pytest.raises(PointsetError) as caught:
-        check_parent(tmp_path / place)
+        check_place(tmp_path / place)
     assert str(caught.value).startswith(f"{tmp_path / place} cannot be written: ")
     assert str(caught.value).endswith(why.format(tmp_path))
 
