@@ -24,6 +24,7 @@ WORDS = {
     "DrawnMap": "an attention map, as attention_maps gives them",
     "Mesh": "a mesh, as read_mesh reads one",
     "Path": "a path",
+    "Callable": "a function",
     "Mapping": "a table from names",
     "Sequence": "a list",
     "str": "text",

@@ -1,5 +1,6 @@
 """What `pointset compare` and `pointset task` share: running an experiment, or looking at where it stands."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -81,10 +82,20 @@ def print_result(result: "Comparison", as_json: bool) -> None:
         print(result.caption())
         print(result.table(brief=True))
         print(f"saved in {result.folder}: {', '.join(FILES)}")
+        _print_next(result)
     if result.failures:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)
         total = len(result.failures) + len(result.runs)
         raise PointsetError(f"{len(result.failures)} of {total} runs failed ({reasons}): the same command tries again")
+
+
+def _print_next(result: "Comparison") -> None:
+    """Print what may be done now; without colours or questions, so that a pipe gets the same."""
+    runs = [(result.run(one.model, one.seed, one.points), one.metrics) for one in result.runs]
+    report = shlex.quote(str(result.folder / "report.html"))
+    print("next:")
+    for command in [f"python -m webbrowser {report}", *result.experiment.task.next_commands(runs)]:
+        print(f"  {command}")
 
 
 def print_estimate(found: "Sequence[Estimate]", threads: int, workers: "Workers", as_json: bool) -> None:

@@ -23,12 +23,13 @@ def train(
     data: str = "shapes10",
     seed: int = 0,
     run: Path | None = None,
+    log: Literal["tensorboard"] | None = None,
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),  # noqa: B008 - frozen
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
-    """Train one model. The same command continues an interrupted run.
+    """Train one model. The same command continues an interrupted run, and with more --epochs a finished one.
 
     Several GPUs, or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 
@@ -37,21 +38,27 @@ def train(
         data: a card's name, or a folder.
         seed: of weights, order, subsets, augmentation, dropout and the validation split.
         run: folder for checkpoints, history and weights; runs/MODEL when not given.
+        log: "tensorboard" also writes the history into the run's folder as TensorBoard reads it, for which the package
+            tensorboard must be installed: `tensorboard --logdir runs`.
         as_json: print JSON.
     """
     from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
+    from pointset.training.events import EventLog
     from pointset.training.loop import fit
     from pointset.zoo.models import create_model
 
     _check_options(model, model_options)
     run = run or Path("runs") / model
+    events = None if log is None else EventLog(run)
     sets = load_split(data, "train", data_options, progress=is_main())
     options = {"inputs": sets.inputs, "seed": seed, **model_options.as_dict()}
     network = create_model(model, classes=len(sets.classes), **options)
-    fitted = fit(network, sets, recipe, seed=seed, run=run)
+    fitted = fit(network, sets, recipe, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
+    if events is not None:
+        events.close(fitted.history)
     last = fitted.history[fitted.best_epoch - 1]
     if as_json:
         print_json({"run": str(run), "seconds": fitted.seconds, **last})

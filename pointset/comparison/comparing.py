@@ -36,7 +36,7 @@ def run_experiment(
         experiment: what to run.
         out: folder for the runs and the results; what is finished there is not done again.
         workers: where the work is done.
-        progress: show a bar and a line per run, where the output is a terminal.
+        progress: show a bar and a line per run on a terminal, and elsewhere how far it is every half minute.
         report: write report.html and report.md too.
 
     Raises:
@@ -57,7 +57,7 @@ def run_experiment(
 
 def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
     runs = make_runs(experiment, out)
-    outcomes = list(watched(run_all(runs, workers), len(runs), progress))
+    outcomes = list(watched(run_all(runs, workers), runs, progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
         raise PointsetError(f"no run was finished; {failures[0].name}: {failures[0].reason}")

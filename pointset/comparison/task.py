@@ -188,6 +188,10 @@ class Task(ABC):
     def taken(self, recipe: Recipe) -> str:
         """When the metrics are taken, and on what, for the caption."""
 
+    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+        """Commands that look further at finished runs, of which the metrics are given; there is at least one."""
+        return []
+
     @abstractmethod
     def sections(self, evidence: Evidence) -> Iterator[Section]:
         """What a report shows of one size beyond pairs and costs."""

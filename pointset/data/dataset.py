@@ -50,7 +50,7 @@ def load_dataset(
         seed: of the pools and of the fixed subsets; `DataOptions.data_seed`.
         normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
         classes: keep only these, labelled in this order; None keeps all.
-        progress: show a bar while pools are made (on a terminal only).
+        progress: tell how far it is while pools are made: a bar on a terminal, elsewhere a line every half minute.
         options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error,
             features ("normals", say, which makes every point a row of 6 numbers).
             `pointset data build` makes the pools of the default pool_points, with --points 10000 those of 10,000.

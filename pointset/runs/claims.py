@@ -62,14 +62,14 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
     if file.exists():
         check_claim(file, description, parts, what)
     else:
-        digests.write_json(file, _as_json(description))
+        digests.write_json(file, plain(description))
 
 
 def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
     """The check of `claim` alone: a folder without a description passes, and stays as it is."""
     if not file.exists():
         return
-    mine, theirs = _as_json(description), read_description(file, what)
+    mine, theirs = plain(description), read_description(file, what)
     for part in parts:
         if theirs.get(part) != mine.get(part):
             difference = _first_difference(theirs.get(part), mine.get(part), part)
@@ -89,8 +89,8 @@ def read_description(file: Path, what: str) -> dict[str, Any]:
     return found
 
 
-def _as_json(description: dict[str, Any]) -> Any:
-    """As JSON gives it back: lists for tuples."""
+def plain(description: dict[str, Any]) -> Any:
+    """A description as JSON gives it back: lists for tuples."""
     return json.loads(json.dumps(description))
 
 

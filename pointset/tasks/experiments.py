@@ -54,7 +54,7 @@ def compare(
         backend: "loky" (processes on this machine), "dask" or "ray" (a cluster that sees the same folders).
         scheduler: the cluster's address.
         threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
-        progress: show a bar and a line per run, where the output is a terminal.
+        progress: show a bar and a line per run on a terminal, and elsewhere how far it is every half minute.
         report: write report.html and report.md too.
 
     Raises:

@@ -40,6 +40,9 @@ from pointset.zoo.models import Spec, build_model, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
+DECISIVE = ("model", "data", "recipe", "seed")
+"""What a run shares with those that resume it; the rest of run.json is for the record."""
+
 
 class RunFolder:
     """The folder of one run; see the module's text for what lies in it."""
@@ -76,7 +79,15 @@ class RunFolder:
                 f"{file} is missing, so nothing says what was trained there: restore it from a copy, or delete "
                 f"{self.path} and start the same training again"
             )
-        claim(file, description, ("model", "data", "recipe", "seed"), "run")
+        claim(file, description, DECISIVE, "run")
+
+    def description(self) -> dict[str, Any]:
+        """The content of run.json.
+
+        Raises:
+            PointsetError: it is damaged.
+        """
+        return read_description(self.path / "run.json", "run")
 
     @property
     def finished(self) -> bool:
@@ -225,7 +236,7 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     """
     folder = RunFolder(find_run(path))
     weights = folder.weights()
-    description = read_description(folder.path / "run.json", "run")
+    description = folder.description()
     remedy = "restore it from a copy, or train again"
     model, data = description.get("model"), description.get("data")
     if not isinstance(model, dict) or not isinstance(data, dict) or "recipe" not in description:

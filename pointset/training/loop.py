@@ -12,48 +12,37 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from pointset.configuration import check_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.inputs import takes
-from pointset.runs.provenance import origin
-from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, describe_model, load_weights
+from pointset.runs.progress import progress_bar
+from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, load_weights
 from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
+from pointset.training.entering import describe, enter, epochs_before
+from pointset.training.history import Fitted, OnEpoch, answered, best_epoch, fitted
 from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """What a training leaves."""
-
-    model: nn.Module
-    """The model that was given, now trained, in evaluation mode."""
-    history: list[dict[str, Any]]
-    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, data included, validation not),
-    and validation_accuracy where there is one."""
-    best_epoch: int
-    """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
-
-    @property
-    def seconds(self) -> float:
-        """Time spent in the epochs."""
-        return float(sum(row["seconds"] for row in self.history))
-
-
-@takes(model=nn.Module, train=PointSets, recipe=Recipe | None, run=str | Path | None, progress=bool)
+@takes(
+    model=nn.Module,
+    train=PointSets,
+    recipe=Recipe | None,
+    run=str | Path | None,
+    progress=bool,
+    on_epoch=Callable | None,
+)
 def fit(
     model: nn.Module,
     train: PointSets,
@@ -62,6 +51,7 @@ def fit(
     seed: int = 0,
     run: str | Path | None = None,
     progress: bool = True,
+    on_epoch: OnEpoch | None = None,
 ) -> Fitted:
     """Train a classifier of point sets. Under a launcher, all its processes call this and get the same result.
 
@@ -72,8 +62,12 @@ def fit(
         train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; its defaults when None.
         seed: of order, subsets, augmentation, dropout and the validation split.
-        run: folder for checkpoints and history. An unfinished run in it is continued, a finished one is loaded.
-        progress: show a bar, where the output is a terminal.
+        run: folder for checkpoints and history. An unfinished run in it is continued. A finished one is loaded, or goes
+            on if `recipe.epochs` is higher than before: with a new schedule over the further epochs, from its weights.
+        progress: tell how far it is: a bar on a terminal, elsewhere a line every half minute.
+        on_epoch: called after each epoch with its row of the history, before that is saved; under a launcher, in the
+            main process alone. If it returns True (the value itself, not just a true one), the run ends there, is
+            finished, and its last row says `stopped`. An epoch that is repeated after a kill is told again.
 
     Raises:
         PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
@@ -86,7 +80,9 @@ def fit(
     train.require_inputs(model)
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
-    return fit_objective(model, objective, recipe, description, seed=seed, run=run, progress=progress)
+    return fit_objective(
+        model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
+    )
 
 
 def fit_objective(
@@ -98,6 +94,7 @@ def fit_objective(
     seed: int = 0,
     run: str | Path | None = None,
     progress: bool = True,
+    on_epoch: OnEpoch | None = None,
 ) -> Fitted:
     """Train a model on any objective; see `fit`.
 
@@ -108,44 +105,26 @@ def fit_objective(
         description: from the number of processes to what the run is, as `describe` makes it.
         seed: of dropout.
         run: folder for checkpoints and history.
-        progress: show a bar, where the output is a terminal.
+        progress: tell how far it is: a bar on a terminal, elsewhere a line every half minute.
+        on_epoch: called with each row of the history; True stops the run.
     """
     processes = join_processes(find_device(recipe.device))
     folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
     training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # finds mistakes in it
+    training.on_epoch = on_epoch
     with ExitStack() as held:
-        finished = processes.from_main(
-            lambda: None if folder is None else _enter(folder, description(processes.world), held)
-        )
+
+        def entered() -> tuple[Weights, list[dict[str, Any]]] | None:
+            if folder is None:
+                return None
+            held.enter_context(folder.locked())
+            return enter(folder, description(processes.world), training.optimizer.state_dict())
+
+        finished = processes.from_main(entered)
         if finished is None:
             return training.run(progress)
         load_weights(model, finished[0], f"the run in {run}")
-        return _fitted(model, finished[1], recipe)
-
-
-def _enter(
-    folder: RunFolder, description: dict[str, Any], held: ExitStack
-) -> tuple[Weights, list[dict[str, Any]]] | None:
-    """Lock a folder for as long as `held` and claim it; the weights and the history of a run that is finished."""
-    held.enter_context(folder.locked())
-    folder.claim(description)
-    if not folder.finished:
-        return None
-    weights, history = folder.weights(), folder.history()
-    folder.tidy()
-    return weights, history
-
-
-def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
-    """What a run is: enough to repeat it."""
-    return {
-        "model": describe_model(model),
-        "recipe": recipe.as_dict(),
-        "seed": seed,
-        "data": train.describe(),
-        "processes": processes,
-        **origin(),
-    }
+        return fitted(model, finished[1], recipe)
 
 
 class Training:
@@ -171,6 +150,9 @@ class Training:
         self.steps_per_epoch = objective.steps_per_epoch
         self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
         self.history: list[dict[str, Any]] = []
+        self.start = 0
+        """Epochs before the schedule began: those of a finished run that this one goes on from."""
+        self.on_epoch: OnEpoch | None = None
         self.best: Weights | None = None
         self.average: MovingAverage | None = None
 
@@ -182,31 +164,31 @@ class Training:
     def run(self, progress: bool) -> Fitted:
         """Train from where the folder left off to the end."""
         self._resume()
-        with tqdm(
-            total=self.steps,
-            initial=min(self.steps, len(self.history) * self.steps_per_epoch),
-            desc="training",
-            unit="step",
-            leave=False,
-            disable=None if progress and self.processes.is_main else True,  # None: only where the output is a terminal
-        ) as bar:
-            while len(self.history) * self.steps_per_epoch < self.steps and not self._stalled():
+        done = min(self.steps, len(self.history) * self.steps_per_epoch)
+        show = progress and self.processes.is_main
+        with progress_bar("training", "step", self.steps, show=show, done=done, leave=False) as bar:
+            while len(self.history) * self.steps_per_epoch < self.steps and not self._stopped():
                 # Not around all epochs: sets of random sizes leave holes of many sizes in what is kept.
                 with kept_memory() if self.device.type == "cpu" else nullcontext():
                     self._epoch(len(self.history), bar)
         if self.best is not None or self.average is not None:
             self.model.load_state_dict(self.best or self.kept.state_dict())
         self.processes.from_main(self._finish)
-        return _fitted(self.model, self.history, self.recipe)
+        return fitted(self.model, self.history, self.recipe)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
         start = time.perf_counter()
         row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
-        self.history.append(self.processes.from_main(lambda: {**row, **self.objective.watch(self.kept)}))
+        self.history.append(self.processes.from_main(lambda: self._told({**row, **self.objective.watch(self.kept)})))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
             self.best = {name: tensor.clone() for name, tensor in self.kept.state_dict().items()}
         self.processes.from_main(self._save)
+
+    def _told(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row, and whether the caller of the training stops it there."""
+        stopped = self.on_epoch is not None and answered(self.on_epoch(dict(row)))
+        return row | {"stopped": True} if stopped else row
 
     def _save(self) -> None:
         if self.folder is not None:
@@ -222,10 +204,11 @@ class Training:
         recipe, model = self.recipe, self.model.train()
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
         rate, parameters = 0.0, list(model.parameters())  # found once: it takes a while
+        begun = self.start * self.steps_per_epoch
         steps = range(epoch * self.steps_per_epoch, self.steps)
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
-                rate = learning_rate(recipe, step, self.steps)
+                rate = learning_rate(recipe, step - begun, self.steps - begun)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
@@ -273,12 +256,18 @@ class Training:
             cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
             raise PointsetError(f"the loss became {loss} in epoch {epoch + 1}: {cause}")
 
-    def _stalled(self) -> bool:
+    def _stopped(self) -> bool:
+        """True where the caller, or a lack of progress since the schedule began, ends the run before its time."""
+        if self.history[self.start :] and self.history[-1].get("stopped"):
+            return True
         patience = self.recipe.patience
-        return patience is not None and len(self.history) - best_epoch(self.history) >= patience
+        return patience is not None and len(self.history) - max(best_epoch(self.history), self.start) >= patience
 
     def _resume(self) -> None:
-        checkpoint = self.processes.from_main(lambda: None if self.folder is None else self.folder.load())
+        folder = self.folder
+        checkpoint, self.start = self.processes.from_main(
+            lambda: (None, 0) if folder is None else (folder.load(), epochs_before(folder))
+        )
         if checkpoint is None:
             self.processes.start_alike(self.model)
         else:
@@ -288,14 +277,3 @@ class Training:
             self.average = MovingAverage(self.model, self.recipe.average)
             if checkpoint is not None:
                 self.average.load(checkpoint.average or {})
-
-
-def _fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:
-    kept = len(history) if recipe.patience is None else best_epoch(history)
-    return Fitted(model.eval(), history, kept)
-
-
-def best_epoch(history: list[dict[str, Any]]) -> int:
-    """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
-    scores = [row["validation_accuracy"] for row in history]
-    return scores.index(max(scores)) + 1 if scores else 0

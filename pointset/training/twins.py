@@ -11,7 +11,7 @@ from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.claims import read_description
 from pointset.training.checkpoints import RunFolder
-from pointset.training.loop import describe
+from pointset.training.entering import CONTINUED, describe
 from pointset.training.recipe import Recipe
 
 
@@ -57,5 +57,5 @@ def _whatever_the_size(description: dict[str, Any]) -> dict[str, Any]:
     data = description.get("data")
     if not isinstance(data, dict):
         raise PointsetError("a run.json does not describe a run: restore it from a copy, or train again")
-    parts = {name: description.get(name) for name in ("model", "recipe", "seed", "processes")}
+    parts = {name: description.get(name) for name in ("model", "recipe", "seed", "processes", CONTINUED)}
     return {**parts, "data": {name: value for name, value in data.items() if name != "points"}}

@@ -164,7 +164,7 @@ def test_a_finished_run_is_loaded_not_trained_again(train, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("model", "recipe", "seed", "words"),
     [
-        (small(), Recipe(epochs=5, batch_size=16, learning_rate=3e-3), 0, "recipe.epochs is 2 there and 5 here"),
+        (small(), Recipe(epochs=1, batch_size=16, learning_rate=3e-3), 0, "recipe.epochs is 2 there and 1 here"),
         (small(name="rff-max"), SHORT, 0, "model.name is 'isab4-pma' there and 'rff-max' here"),
         (small(seed=1), SHORT, 0, "model.seed is 0 there and 1 here"),
         (small(), SHORT, 1, "seed is 0 there and 1 here"),

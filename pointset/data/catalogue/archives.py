@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from tqdm import tqdm
-
 from pointset.data.catalogue.home import disk_errors_told
 from pointset.data.files import zips
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.runs.progress import followed
 
 REMAINDER = "__MACOSX"
 """Added by macOS; not data."""
@@ -35,7 +34,7 @@ def unpack(
     Args:
         archive: a zip file, or a tar file with any compression.
         folder: becomes the archive's folder of the same name, wherever it lies there.
-        progress: show a bar, if the output is a terminal.
+        progress: show a bar, or lines where the output is not a terminal.
         look: called with the unpacked folder, before it has its name.
 
     Raises:
@@ -48,7 +47,7 @@ def unpack(
     try:
         with disk_errors_told(folder.parent), _damage_told(archive):
             members = _of_zip(archive, temporary) if zipfile.is_zipfile(archive) else _of_tar(archive, temporary)
-            for name, size in tqdm(members, desc="unpacking", unit="file", disable=None if progress else True):
+            for name, size in followed(members, "unpacking", "file", show=progress):
                 path = PurePosixPath(name.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts or ":" in name:
                     raise PointsetError(f"{archive} is not unpacked: {quoted(name)} is a path outside it")

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from pointset.data.catalogue.cards import Download
 from pointset.data.catalogue.home import disk_errors_told
 from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 from pointset.runs.atomic import read_json, write_json
+from pointset.runs.progress import progress_bar
 
 if TYPE_CHECKING:
     from requests import Response
@@ -51,7 +50,7 @@ def download(
         urls: mirrors of the same file, tried in order.
         target: the file, once it is whole and right.
         expected: known size and digests.
-        progress: show a bar, if the output is a terminal.
+        progress: show a bar, or lines where the output is not a terminal.
         pause: seconds before a cut connection is tried again; twice as long before each one after.
         mark: an empty file that is made before the whole file gets its name, to tell it from one saved by hand.
 
@@ -239,10 +238,10 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
 
 def _append(response: "Response", part: Part, most: int | None, progress: bool) -> None:
     """Write what comes, as it comes; stop at the first byte beyond `most`."""
-    size, hidden = part.size, None if progress else True
+    size = part.size
     with (
         part.path.open("ab") as file,
-        tqdm(desc=part.target.name, total=part.total, initial=size, unit="B", unit_scale=True, disable=hidden) as bar,
+        progress_bar(part.target.name, "B", part.total, show=progress, done=size, scaled=True) as bar,
     ):
         # Small reads are written at once: a full buffer would be lost with the connection.
         while block := response.raw.read1(BLOCK):

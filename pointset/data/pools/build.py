@@ -75,7 +75,7 @@ def build_dataset(
         on_error: when meshes cannot be used, after all have been tried: "raise", or "skip" to finish without them.
         rebuild: make existing pools again.
         split_seed: of the rule that splits a class/file folder.
-        progress: show a bar, if the output is a terminal.
+        progress: show a bar, or lines where the output is not a terminal.
 
     Raises:
         UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.

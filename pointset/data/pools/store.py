@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from pointset.data.catalogue.home import disk_errors_told, locked, make_folder
 from pointset.data.pool import Pool
@@ -28,6 +27,7 @@ from pointset.data.unusable import LEAVE_OUT, UnreadableShapesError, check_on_er
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.atomic import sweep, write_text
+from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
@@ -68,7 +68,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
         plan: of the pool.
         workers: that make it; they change no byte.
         on_error: if files cannot be used: "raise", or "skip" to do without them.
-        progress: show a bar, if the output is a terminal.
+        progress: show a bar, or lines where the output is not a terminal.
 
     Returns:
         A pool whose points, by class and name, are mapped from disk, read-only: [M, P, 3] of meshes, ragged of clouds.
@@ -128,7 +128,7 @@ def build_pool(
         on_error: if files cannot be used, after all have been tried: "raise", which keeps the finished shapes for the
             next run, or "skip", which finishes the pool without them.
         rebuild: make an existing pool again.
-        progress: show a bar, if the output is a terminal.
+        progress: show a bar, or lines where the output is not a terminal.
 
     Raises:
         UnreadableShapesError: files cannot be used, and `on_error` is "raise" or none is left.
@@ -161,8 +161,7 @@ def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> M
     partial = PartialPool(plan)
     before, failed = len(partial.finished), list[Result]()
     jobs = [job for job in enumerate(plan.shapes) if job[0] not in partial.finished]
-    show = {"desc": f"making {plan.name}", "unit": "shape", "disable": None if progress else True}
-    bar = tqdm(total=len(plan.shapes), initial=before, **show)
+    bar = progress_bar(f"making {plan.name}", "shape", len(plan.shapes), show=progress, done=before)
     with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as results:
         for result in results:
             if result.reason:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.home import pools_home
 from pointset.data.catalogue.intact import known_files
@@ -19,6 +17,7 @@ from pointset.data.pools.plan import build_command
 from pointset.data.pools.sources import hash_source
 from pointset.errors import PointsetError
 from pointset.runs import digests
+from pointset.runs.progress import followed
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def _file_problems(manifest: Manifest, progress: bool) -> Iterator[str]:
 
 
 def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]:
-    return tqdm(entries, desc=what, unit="shape", disable=None if progress else True)
+    return followed(entries, what, "shape", len(entries), show=progress)
 
 
 def _made_from(folder: Path, root: Path) -> bool:

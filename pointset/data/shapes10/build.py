@@ -19,6 +19,7 @@ from pointset.data.files.off import write_off
 from pointset.data.shapes10 import furniture, vessels
 from pointset.data.shapes10.defects import finished
 from pointset.errors import PointsetError
+from pointset.runs.progress import followed
 
 if TYPE_CHECKING:
     from trimesh import Trimesh
@@ -67,7 +68,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
         seed: of every instance.
         train: instances per kind for training.
         test: instances per kind for testing.
-        progress: show a bar, if the output is a terminal.
+        progress: show a bar, or lines where the output is not a terminal.
 
     Raises:
         PointsetError: the folder holds something that is not this data set.
@@ -93,9 +94,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
 
 
 def _write_shapes(folder: Path, seed: int, counts: dict[str, int], progress: bool) -> None:
-    from tqdm.auto import tqdm
-
-    for kind in tqdm(KINDS, desc="building shapes10", unit="kind", disable=None if progress else True):
+    for kind in followed(KINDS, "building shapes10", "kind", len(KINDS), show=progress):
         for split in SPLITS:
             (folder / kind / split).mkdir(parents=True)
             for number in range(counts[split]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,9 @@ from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Metric, Size, Task
 from pointset.configuration import Points, Seed, check
+from pointset.data.catalogue.folders import list_folder
+from pointset.data.catalogue.locate import locate_data
+from pointset.data.catalogue.released import is_released
 from pointset.data.dataset import load_sets, load_split
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.options import DataOptions
@@ -238,6 +242,22 @@ class Classification(Task):
     def taken(self, recipe: Recipe) -> str:
         """On what, and after which epoch."""
         return f"every test shape, {'last epoch' if recipe.patience is None else 'best validation epoch'}"
+
+    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+        """Test the most accurate run anew, and draw what the most accurate one with attention looks at."""
+        by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
+        commands = [f"pointset evaluate {shlex.quote(str(by_accuracy[0].folder))}"]
+        for run in by_accuracy:
+            if any(choice.part.maps for choice in parse_name(run.model)):
+                return [*commands, shlex.join(["pointset", "attend", self._a_file(), "--checkpoint", str(run.folder)])]
+        return commands
+
+    def _a_file(self) -> str:
+        """A shape of the test set; of a layout that has several shapes in a file, a name to put one's own in."""
+        _, folder = locate_data(self.data, progress=False)
+        if is_released(folder):
+            return "SHAPE.off"
+        return str(list_folder(folder, "test", seed=self.sets.split_seed).shapes[0].path)
 
     def sections(self, evidence: Evidence) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes."""

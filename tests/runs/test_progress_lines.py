@@ -1,0 +1,65 @@
+"""How far work has come, where there is no terminal: lines, and not too many of them."""
+
+import re
+import time
+
+import pytest
+
+from pointset.errors import PointsetError
+from pointset.runs import progress
+from pointset.runs.progress import Lines, followed, progress_bar
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (Lines("training", "step", 6000, 1000), "training: 1,000 of 6,000 steps done, 5,000 left"),
+        (Lines("unpacking", "file", None), "unpacking: 0 files done"),
+        (Lines("it.tar", "B", 2_500_000, 500_000, scaled=True), "it.tar: 500k of 2.50MB done, 2.00M left"),
+    ],
+)
+def test_a_line_says_what_is_done_and_left(lines, words):
+    assert lines.line(60.0) == words
+
+
+def test_the_rest_takes_as_long_as_what_was_done_since_the_start():
+    lines = Lines("training", "step", 6000, 1000)
+    lines.update(2000)
+    assert lines.line(60.0).endswith("3,000 left, about 0:01:30 to go")
+
+
+def test_a_share_of_the_work_is_finer_than_its_units():
+    shares = iter([0.1, 0.2])
+    lines = Lines("comparing", "run", 1, share=lambda: next(shares))
+    assert lines.line(60.0) == "comparing: 0 of 1 run done, 1 left, 20% of the work, about 0:08:00 to go"
+
+
+def test_a_line_comes_when_its_time_has_come(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    assert list(followed("ab\n", "reading\x1b[31m", "file", 3)) == ["a", "b", "\n"]
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in said] == [
+        rf"reading\x1b[31m: {number} of 3 files done" for number in (1, 2, 3)
+    ]
+    monkeypatch.setattr(progress, "EVERY", 30.0)
+    list(followed("ab", "reading", "file"))
+    list(followed("ab", "reading", "file", show=False))
+    assert capsys.readouterr().err == ""
+
+
+def test_work_in_long_units_tells_without_an_update(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with progress_bar("comparing", "run", 2, share=_damaged):
+        time.sleep(0.2)
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"(comparing: 0 of 2 runs done, 2 left\n)+", said)
+
+
+def _damaged() -> float:
+    raise PointsetError("a file is damaged")
+
+
+def test_a_terminal_has_a_bar(monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with progress_bar("training", "step", 2, leave=False) as bar:
+        assert not isinstance(bar, Lines)
