@@ -19,6 +19,7 @@ from typing import Any
 from safetensors.torch import load as load_tensors
 from torch import nn
 
+from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes
 from pointset.runs import digests
@@ -36,7 +37,7 @@ from pointset.training.contents import (
     parse_optimizer,
 )
 from pointset.zoo.carried import source_digests
-from pointset.zoo.models import Spec, build_model, spec_of
+from pointset.zoo.models import Spec, build_model, know_data, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
@@ -229,7 +230,8 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
 
     Returns:
-        The model in evaluation mode, and the content of run.json.
+        The model in evaluation mode, and the content of run.json. `model.predict(X)` normalises clouds as the
+        training did, and `model.classes` are its classes; `model(points)` takes points as they are.
 
     Raises:
         PointsetError: the folder is not a finished run, or its model is not from the zoo.
@@ -259,6 +261,9 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
         )
     built = _build(model, folder.path / "run.json")
     load_weights(built, weights, f"model.safetensors in {path}")
+    if data.get("normalize") not in NORMALIZATIONS:
+        raise PointsetError(f"{folder.path / 'run.json'} does not say how its clouds were normalised: {remedy}")
+    know_data(built, data)
     return built.eval(), description
 
 

@@ -33,6 +33,7 @@ from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
+from pointset.zoo.models import know_data
 
 
 @takes(
@@ -59,6 +60,7 @@ def fit(
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
+            One of the zoo then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.
         train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; its defaults when None.
         seed: of order, subsets, augmentation, dropout and the validation split.
@@ -80,9 +82,11 @@ def fit(
     train.require_inputs(model)
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
-    return fit_objective(
+    found = fit_objective(
         model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
     )
+    know_data(model, {"classes": train.classes, "normalize": train.options.normalize})
+    return found
 
 
 def fit_objective(

@@ -1,5 +1,5 @@
 """Names of models, and the classifiers that they stand for.
 
-Imports: `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `evaluation`, `explain`, `export`, `tasks`,
-`training`.
+Imports: `data`, `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `evaluation`, `explain`, `export`,
+`tasks`, `training`.
 """

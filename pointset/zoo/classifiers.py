@@ -14,7 +14,10 @@ from pointset.nn.registry import part_of
 from pointset.nn.rows import LOWER
 from pointset.streaming.chains import Chain, chain_of, chain_of_parts
 from pointset.streaming.logits import stream_logits
+from pointset.zoo.predicting import as_given, predicted_logits
 
+CloudsLike = Any
+"""One cloud [n, inputs], a batch [B, n, inputs], or a list of clouds [n_i, inputs] of several sizes."""
 PointsLike = Any
 """Points [B, n, inputs], or one cloud [n, inputs]: a tensor or an array of numbers of any kind."""
 MaskLike = Any
@@ -22,11 +25,18 @@ MaskLike = Any
 
 
 class Classifier(nn.Module):
-    """What the classifiers share: what they take for points."""
+    """What the classifiers share: what they take for points, and predictions on clouds as a user has them.
+
+    Attributes:
+        classes: names of the classes in the order of the logits; None before a training.
+        normalize: how each cloud is normalised before a prediction, as in the training; "none" before one.
+    """
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
         self.inputs = inputs
+        self.classes: list[str] | None = None
+        self.normalize = "none"
         self.computes_in: torch.dtype | None = None
         """Of the weights, known beforehand: looking for a parameter takes a tenth of a tiny model's time."""
 
@@ -35,6 +45,34 @@ class Classifier(nn.Module):
         super()._apply(*given, **options)
         self.settle()
         return self
+
+    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
+        """Return the class of each cloud, as its place in `classes`: `model.classes[label]` is its name.
+
+        Clouds are normalised here as those of the training were, by what `pointset.fit`, `load_run` and
+        `create_model(pretrained=...)` leave in `normalize`: give them in any unit and place. Clouds that are normalised
+        already, such as those of `PointSets`, stay as they are. The model is in evaluation mode meanwhile.
+
+        Args:
+            points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
+                tensors of any number type. All points are used.
+            mask: bool [B, n] of a batch, True at real points.
+            batch_size: clouds at a time; does not change the result beyond rounding.
+
+        Returns:
+            int64 [B], B = 1 for one cloud: an array where arrays came in, else a tensor on the device of the first.
+
+        Raises:
+            InputError: these are not clouds, or one of them has no point or is not finite; it is named.
+        """
+        return as_given(self._logits(points, mask, batch_size).argmax(dim=1), points)
+
+    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
+        """Return the probabilities of the classes, float32 [B, classes]: the softmax of the logits; see `predict`."""
+        return as_given(self._logits(points, mask, batch_size).softmax(dim=1), points)
+
+    def _logits(self, points: Any, mask: Any, batch_size: int) -> Tensor:
+        return predicted_logits(self, points, mask, normalize=self.normalize, batch_size=batch_size)
 
     def settle(self) -> None:
         """Look for the type of the weights."""

@@ -23,7 +23,7 @@ from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.weights import Weights
 from pointset.streaming.chains import check_streams
-from pointset.zoo.classifiers import PackedClassifier, SetClassifier
+from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -88,13 +88,15 @@ def create_model(
             Spec(name, 40 if classes is None else classes, inputs, seed, ModelOptions.from_dict(options))
         )
     trained = f"{name}.{pretrained}"
-    spec = spec_of(pretrained_run(trained)["model"])
+    run = pretrained_run(trained)
+    spec = spec_of(run["model"])
     for option, value in {"inputs": inputs, **options}.items():
         known = {"inputs": spec.inputs, **vars(spec.options)}
         if option not in known or value != known[option]:
             raise PointsetError(f"{trained} was trained with {option}={known.get(option)}, not {value}: leave it out")
     model = build_model(replace(spec, classes=classes or spec.classes, seed=seed))
     load_pretrained(model, trained, spec.classes)
+    know_data(model, run["data"])
     return model
 
 
@@ -105,6 +107,13 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
     if model.spec.classes != classes:  # type: ignore[union-attr]
         weights = {name: tensor if tensor.shape == own[name].shape else own[name] for name, tensor in weights.items()}
     model.load_state_dict(weights)
+
+
+def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
+    """Let a zoo model's predictions treat clouds as its training did, which was on the data of this description."""
+    if isinstance(model, Classifier):
+        model.normalize = data["normalize"]
+        model.classes = list(data["classes"]) if model.spec.classes == len(data["classes"]) else None
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:

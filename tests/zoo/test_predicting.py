@@ -1,0 +1,110 @@
+"""Predictions on clouds as users have them: any container, any size, any unit."""
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.nn.fast import packing
+from pointset.training.recipe import Recipe
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2, norm="layer").train()
+    model.normalize = "unit-sphere"
+    return model
+
+
+@pytest.fixture(scope="module")
+def batch() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((5, 7, 3)).astype(np.float32)
+
+
+def expected(model, clouds) -> np.ndarray:
+    """One cloud at a time, normalised by hand."""
+    found = []
+    for cloud in clouds:
+        centred = torch.tensor(cloud, dtype=torch.float64) - torch.tensor(cloud, dtype=torch.float64).mean(dim=0)
+        with torch.no_grad():
+            logits = model.eval()((centred / centred.norm(dim=1).max()).float()[None])
+        found.append(logits[0].softmax(dim=0).numpy())
+    model.train()
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("name", ["isab4-pma", "pointnet"])
+def test_one_cloud_a_batch_and_a_list_give_the_same(name, batch):
+    model = pointset.create_model(name, classes=3, dim=8, heads=2)
+    model.normalize = "unit-sphere"
+    whole = model.predict_proba(batch)
+    assert (whole.shape, whole.dtype) == ((5, 3), np.float32)
+    np.testing.assert_allclose(whole, expected(model, batch), atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(list(batch)), whole, atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(batch[3]), whole[3:4], atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(batch, batch_size=2), whole, atol=1e-6)
+    assert model.predict(batch).tolist() == whole.argmax(axis=1).tolist()
+    assert model.training
+
+
+@pytest.mark.parametrize("run", [0, packing.RUN], ids=["packed", "as usual"])
+def test_clouds_of_several_sizes(run, model, monkeypatch):
+    monkeypatch.setattr(packing, "RUN", run)
+    rng = np.random.default_rng(1)
+    clouds = [rng.standard_normal((size, 3)) for size in (3, 1, 9, 2)]
+    found = model.predict_proba(clouds, batch_size=3)
+    np.testing.assert_allclose(found, expected(model, clouds), atol=1e-5)
+    column = np.empty(4, object)
+    column[:] = clouds
+    assert np.array_equal(model.predict_proba(column, batch_size=3), found)
+    padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(cloud) for cloud in clouds], batch_first=True)
+    mask = torch.arange(9) < torch.tensor([3, 1, 9, 2])[:, None]
+    padded[~mask] = torch.nan
+    np.testing.assert_allclose(model.predict_proba(padded, mask).numpy(), found, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int32])
+def test_tensors_of_any_type_give_tensors(dtype, model, batch):
+    given = (torch.from_numpy(batch) * 100).to(dtype)
+    found = model.predict_proba(given)
+    np.testing.assert_allclose(found.numpy(), model.predict_proba(given.double().numpy()), atol=1e-5)
+    assert torch.equal(model.predict(list(given)), found.argmax(dim=1))
+
+
+def test_a_unit_a_place_and_a_normalisation_of_ones_own_change_nothing(model, batch):
+    found = model.predict_proba(batch)
+    np.testing.assert_allclose(model.predict_proba(1000.0 + 50.0 * batch.astype(np.float64)), found, atol=1e-5)
+    sets = pointset.from_arrays(batch, [0, 1, 2, 0, 1])
+    np.testing.assert_allclose(model.predict_proba(sets.points.numpy()), found, atol=1e-5)
+
+
+def test_a_trained_model_knows_its_classes_and_its_normalisation(batch, tmp_path):
+    sets = pointset.from_arrays(5 * batch, ["b", "a", "b", "a", "b"], normalize="standardize")
+    model = pointset.create_model("rff-max", classes=2, dim=8)
+    assert (model.classes, model.normalize) == (None, "none")
+    pointset.fit(model, sets, Recipe(epochs=1), run=tmp_path, progress=False)
+    loaded, _ = pointset.load_run(tmp_path)
+    for one in (model, loaded):
+        assert (one.classes, one.normalize) == (["a", "b"], "standardize")
+        np.testing.assert_allclose(one.predict_proba(batch), one(sets.points).detach().softmax(1).numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "there is no cloud"),
+        (np.zeros((0, 4, 3)), "there is no cloud"),
+        (np.zeros((2, 4, 2)), r"\[B, n, 3\].*float64 \[2, 4, 2\]"),
+        (np.zeros((2, 2, 4, 3)), r"float64 \[2, 2, 4, 3\]"),
+        ([np.ones((4, 3)), np.ones(3)], r"cloud 1: .*\[n, 3\].*float64 \[3\]"),
+        ([np.ones((4, 3)), "chair"], "cloud 1: .*str"),
+        ([np.ones((4, 3)), np.ones((0, 3))], "cloud 1 has no point"),
+        (np.array([[[0.0, 1, 2]], [[0, np.nan, 2]]]), "cloud 1 .*not finite"),
+        ("chair.off", "got str"),
+    ],
+)
+def test_what_is_not_a_cloud_is_named(given, words, model):
+    with pytest.raises(PointsetError, match=words):
+        model.predict(given)
+    assert model.training
