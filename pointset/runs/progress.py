@@ -43,7 +43,8 @@ def progress_bar(
         scaled: write 12.3M for 12,345,678.
         share: of lines alone, where a unit takes long: how much of the whole work is done, in [0, 1].
     """
-    if show and not sys.stderr.isatty() and not hasattr(builtins, "__IPYTHON__"):
+    terminal = getattr(sys.stderr, "isatty", bool)()
+    if show and not terminal and not hasattr(builtins, "__IPYTHON__"):
         return Lines(what, unit, total, done, scaled, share)
     hidden = None if show else True  # None: only where the output is a terminal
     return tqdm(desc=what, unit=unit, total=total, initial=done, leave=leave, unit_scale=scaled, disable=hidden)

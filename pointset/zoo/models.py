@@ -113,7 +113,8 @@ def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
     """Let a zoo model's predictions treat clouds as its training did, which was on the data of this description."""
     if isinstance(model, Classifier):
         model.normalize = data["normalize"]
-        model.classes = list(data["classes"]) if model.spec.classes == len(data["classes"]) else None
+        same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
+        model.classes = list(data["classes"]) if same else None
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:

@@ -69,8 +69,8 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     half = succeed(capsys, file, "--seeds", "0", "--workers", "1")
     assert "24 / 9 points, 1 seed, 1 epoch, width 16" in half
     assert "saved in runs/two: report.html" in half
-    assert "next:\n  python -m webbrowser runs/two/report.html\n  pointset evaluate runs/two/runs/" in half
-    assert "  pointset attend SHAPE.off --checkpoint runs/two/runs/attention-n" in half
+    assert "next:\n  python -m webbrowser runs/two/report.html\n  pointset evaluate --model runs/two/runs/" in half
+    assert "  pointset attend SHAPE.off --model runs/two/runs/attention-n" in half
     states = rows_of(succeed(capsys, file, "--status", "--json"))
     assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4
     assert all((one["accuracy"] is not None) == (one["seed"] == 0) for one in states)

@@ -28,7 +28,7 @@ def expected(model, clouds) -> np.ndarray:
     for cloud in clouds:
         centred = torch.tensor(cloud, dtype=torch.float64) - torch.tensor(cloud, dtype=torch.float64).mean(dim=0)
         with torch.no_grad():
-            logits = model.eval()((centred / centred.norm(dim=1).max()).float()[None])
+            logits = model.eval()((centred / centred.norm(dim=1).max().clamp(min=1e-9)).float()[None])
         found.append(logits[0].softmax(dim=0).numpy())
     model.train()
     return np.stack(found)

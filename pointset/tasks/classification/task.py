@@ -246,10 +246,10 @@ class Classification(Task):
     def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
         """Test the most accurate run anew, and draw what the most accurate one with attention looks at."""
         by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
-        commands = [f"pointset evaluate {shlex.quote(str(by_accuracy[0].folder))}"]
+        commands = [f"pointset evaluate --model {shlex.quote(str(by_accuracy[0].folder))}"]
         for run in by_accuracy:
             if any(choice.part.maps for choice in parse_name(run.model)):
-                return [*commands, shlex.join(["pointset", "attend", self._a_file(), "--checkpoint", str(run.folder)])]
+                return [*commands, shlex.join(["pointset", "attend", self._a_file(), "--model", str(run.folder)])]
         return commands
 
     def _a_file(self) -> str:

@@ -1,0 +1,268 @@
+"""A classifier of point sets for scikit-learn's tools: cross-validation, grids of options, pipelines, calibration."""
+
+import copy
+import dataclasses
+import inspect
+import numbers
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+from torch import Tensor, nn
+
+from pointset.data.arrays import from_arrays
+from pointset.data.options import DataOptions
+from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError, quoted
+from pointset.inputs import InputError, described
+from pointset.training.devices import find_device
+from pointset.training.loop import fit
+from pointset.training.recipe import Recipe
+from pointset.zoo.models import create_model
+from pointset.zoo.options import ModelOptions
+from pointset.zoo.predicting import predicted_logits
+
+DATA = ("normalize", "up")
+"""Fields of `DataOptions` that are for arrays; `points` has another default."""
+CALLED = {(Recipe, "points"): "train_points", (ModelOptions, "score"): "attention_score"}
+"""Fields under other names: beside the points of the data, as on the command line; and beside the method `score`."""
+
+
+class PointSetClassifier(ClassifierMixin, BaseEstimator):
+    """A model of the zoo with its data and its training, as an estimator of scikit-learn.
+
+        classifier = pointset.PointSetClassifier("isab16-pma", points=256, epochs=20, random_state=0)
+        classifier.fit(X_train, y_train).score(X_test, y_test)
+
+    X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
+    first three numbers of a point are its coordinates, in any unit: they are normalised here. y has N labels of any
+    kind. Every parameter is an option of its own, so that `GridSearchCV` can go through models and poolings as through
+    widths and learning rates.
+
+    Args:
+        model: a name of the zoo, such as "isab16-pma"; see `list_models`.
+        points: of each set: every epoch draws as many from each cloud anew, and a prediction takes a fixed choice of as
+            many. None takes all.
+        normalize: of each cloud; see `DataOptions`, and there `up`.
+        random_state: of the weights, of all that is drawn in training, and of the validation split: a seed, a
+            RandomState, or None for numpy's global one.
+        progress: tell how far a training is; see `pointset.fit`.
+        options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...; its `points` are `train_points`) and of
+            `ModelOptions` (dim, heads, dropout, ...; its `score` is `attention_score`). Those that the model does not
+            use are ignored. Early stopping: `validation=0.1, patience=10`.
+
+    Attributes:
+        classes_: the labels, sorted; columns of `predict_proba` are in this order.
+        n_features_in_: numbers per point.
+        model_: the trained model of the zoo, for `attention_maps` and whatever else takes one.
+        history_: one row for each epoch; see `Fitted`.
+        n_iter_: epochs that were trained.
+    """
+
+    model: str
+    points: int | None
+    normalize: str
+    up: str | None
+    device: str
+    progress: bool
+    random_state: Any
+
+    def __init__(self, model: str = "isab16-pma", **options: Any) -> None:
+        given = inspect.signature(PointSetClassifier).bind(model, **options)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train from the beginning.
+
+        Args:
+            X: N clouds, see the class.
+            y: N labels.
+
+        Raises:
+            InputError: X or y is something else, or an option is wrong; a PointsetError and a ValueError.
+        """
+        labels = _labels(y)
+        return self._begin(X, labels, np.unique(labels))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Train for `epochs` more, with a new schedule from the weights that are there; the first call begins as `fit`.
+
+        Args:
+            X: N clouds; there must be two classes among them.
+            y: N labels.
+            classes: all labels that will come; those of y when None. Only of the first call.
+
+        Raises:
+            InputError: as for `fit`, or y has a label that is not a class.
+        """
+        labels = _labels(y)
+        if not hasattr(self, "model_"):
+            return self._begin(X, labels, np.unique(labels if classes is None else _labels(classes)))
+        if classes is not None and not np.array_equal(np.unique(_labels(classes)), self.classes_):
+            raise InputError(f"classes are {_few(classes)}, and were {_few(self.classes_)} in the first call")
+        sets = self._sets(X, labels, self.classes_)
+        return self._train(copy.deepcopy(self.model_), sets, self.classes_, self._next_seed, self.history_)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities float64 [N, classes], in the order of `classes_`.
+
+        Raises:
+            NotFittedError: before `fit`.
+            InputError: X is something else than N clouds.
+        """
+        check_is_fitted(self, "model_")
+        with _value_errors():
+            model = self.model_.to(find_device(self.device))
+            logits = predicted_logits(model, _sized(X, self.points), normalize=str(model.normalize))
+        return logits.double().softmax(dim=1).cpu().numpy()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
+        places = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[places]
+
+    def _seed(self) -> int:
+        """Of the first training: `random_state` itself where it is a seed, as `pointset.fit` has it."""
+        random = self.random_state
+        given = isinstance(random, numbers.Integral)
+        return int(random if given else check_random_state(random).randint(2**31 - 1))
+
+    def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
+        sets, seed = self._sets(X, labels, classes), self._seed()
+        with _value_errors():
+            options = self._fields(ModelOptions)
+            model = create_model(self.model, classes=len(classes), inputs=sets.inputs, seed=seed, **options)
+        return self._train(model, sets, classes, seed)
+
+    def _train(
+        self,
+        model: nn.Module,
+        sets: PointSets,
+        classes: np.ndarray,
+        seed: int,
+        before: Sequence[dict[str, Any]] = (),
+    ) -> Self:
+        """Train a model further; what came of it is kept where nothing was wrong."""
+        with _value_errors():
+            fitted = fit(model, sets, Recipe.from_dict(self._fields(Recipe)), seed=seed, progress=self.progress)
+        rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
+        self.model_, self.classes_, self.history_ = fitted.model, classes, [*before, *rows]
+        self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
+        self._next_seed = int(np.random.SeedSequence((seed, 1)).generate_state(1)[0])
+        return self
+
+    def _sets(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> PointSets:
+        known = classes.tolist()
+        names = {label: str(label) for label in known}
+        odd = next((label for label in labels.tolist() if label not in names), None)
+        if odd is not None:
+            raise InputError(f"y has {quoted(odd)}, and the classes are {_few(known)}")
+        chosen = {name: getattr(self, name) for name in DATA}
+        if chosen["up"] is None:
+            del chosen["up"]
+        called = [names[label] for label in labels.tolist()]
+        with _value_errors():
+            return from_arrays(_clouds(X), called, list(names.values()), points=self.points, **chosen)
+
+    def _fields(self, kind: type) -> dict[str, Any]:
+        """What was chosen of the fields of a configuration."""
+        return {one.name: getattr(self, _called(kind, one.name)) for one in dataclasses.fields(kind)}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the weights on the CPU: the file may be read where there is no such device."""
+        state = super().__getstate__()
+        if "model_" in state:
+            state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
+        return state
+
+
+def _called(kind: type, field: str) -> str:
+    return CALLED.get((kind, field), field)
+
+
+def _signature() -> inspect.Signature:
+    """Every option by name, as scikit-learn asks for: data, recipe, model."""
+    data = {one.name: one for one in dataclasses.fields(DataOptions)}
+    found = [("points", int | None, None), *((name, data[name].type, data[name].default) for name in DATA)]
+    for kind in (Recipe, ModelOptions):
+        for one in dataclasses.fields(kind):
+            found.append((_called(kind, one.name), one.type, one.default))
+    found += [("progress", bool, False), ("random_state", int | np.random.RandomState | None, None)]
+    parameter = inspect.Parameter
+    return inspect.Signature(
+        [
+            parameter("self", parameter.POSITIONAL_OR_KEYWORD),
+            parameter("model", parameter.POSITIONAL_OR_KEYWORD, default="isab16-pma", annotation=str),
+            *(
+                parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+                for name, annotation, default in found
+            ),
+        ]
+    )
+
+
+PointSetClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
+
+
+def _labels(y: Any) -> np.ndarray:
+    """Labels [N] of any kind that has classes."""
+    with _value_errors():
+        if y is None:
+            raise InputError("y is None, and a classifier needs labels")
+        labels = column_or_1d(np.asarray(y), warn=True)
+        check_classification_targets(labels)
+        return labels
+
+
+def _few(labels: Iterable[Any]) -> str:
+    return quoted(", ".join(map(str, labels)))
+
+
+def _clouds(X: Any) -> Any:
+    """X with every cloud of a list as an array or a tensor."""
+    if isinstance(X, np.ndarray | Tensor) and not (X.ndim == 1 and isinstance(X, np.ndarray)):
+        return X
+    if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes):
+        raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}")
+    return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
+
+
+def _sized(X: Any, points: int | None) -> Any:
+    """Clouds of at most so many points; which ones depends on the number of a cloud's points alone."""
+    X = _clouds(X)
+    if not isinstance(X, list) and X.ndim != 3:
+        alone = ": for one cloud give X[None]" if X.ndim == 2 else ""
+        raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
+    if points is None:
+        return X
+    if not isinstance(X, list):
+        return X[:, _places(X.shape[1], points)]
+    return [cloud[_places(len(cloud), points)] if cloud.ndim else cloud for cloud in X]
+
+
+def _places(count: int, points: int) -> NDArray[np.int64]:
+    return np.random.default_rng(count).permutation(count)[: min(count, points)]
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    """Let our errors be ValueErrors too, as scikit-learn's tools expect."""
+    try:
+        yield
+    except PointsetError as error:
+        if isinstance(error, ValueError):
+            raise
+        raise InputError(str(error)) from error

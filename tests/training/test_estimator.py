@@ -1,0 +1,323 @@
+"""The contract of scikit-learn's estimators, whose own checks skip what is not 2-D, on clouds; and its tools."""
+
+import copy
+import dataclasses
+import inspect
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, permutation_test_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
+
+import pointset
+from pointset import PointSetClassifier
+from pointset.errors import PointsetError
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
+
+NAMES = np.array(["flat", "Long", "round"])
+SMALL = {"model": "rff-max", "dim": 8, "epochs": 1, "batch_size": 16, "random_state": 0}
+
+
+def small(**changes) -> PointSetClassifier:
+    return PointSetClassifier(**{**SMALL, **changes})
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:  # noqa: N802 - as scikit-learn calls it
+    """Clouds [24, 16, 3] of three proportions, far from the origin and in double precision."""
+    clouds = np.random.default_rng(0).standard_normal((24, 16, 3))
+    for label, stretch in enumerate(([1, 1, 0.1], [0.1, 0.1, 1], [1, 1, 1])):
+        clouds[label::3] *= stretch
+    return 100 + 10 * clouds
+
+
+@pytest.fixture(scope="module")
+def y() -> np.ndarray:
+    return NAMES[np.arange(24) % 3]
+
+
+@pytest.fixture(scope="module")
+def ragged(X) -> list[np.ndarray]:
+    return [cloud[: 16 - index % 5] for index, cloud in enumerate(X)]
+
+
+@pytest.fixture(scope="module")
+def fitted(X, y) -> PointSetClassifier:
+    return small().fit(X, y)
+
+
+@pytest.mark.slow
+def test_it_learns(X, y):
+    found = small(epochs=30, learning_rate=2e-2, dropout=0.0).fit(X, y)
+    assert found.score(X, y) > 0.9
+    assert found.n_iter_ == len(found.history_) == 30
+
+
+def test_every_option_of_a_model_and_of_a_training_is_a_parameter():
+    parameters = inspect.signature(PointSetClassifier).parameters
+    for kind in (Recipe, ModelOptions):
+        for one in dataclasses.fields(kind):
+            name = {"points": "train_points", "score": "attention_score"}.get(one.name, one.name)
+            assert parameters[name].default == one.default, name
+    assert set(PointSetClassifier().get_params()) == set(parameters)
+    with pytest.raises(TypeError, match="widht"):
+        PointSetClassifier(widht=8)
+
+
+def test_parameters_go_round_and_a_clone_has_the_same_but_no_weights(fitted):
+    changed = small().set_params(dim=16, train_points=(4, 8), weights=["sparsemax"], up="y", validation=0.2)
+    assert (changed.dim, changed.train_points) == (16, (4, 8))
+    copied = clone(changed)
+    assert copied.get_params() == changed.get_params()
+    assert "train_points=(4, 8)" in repr(copied)
+    assert "heads" not in repr(copied)
+    with pytest.raises(ValueError, match="Invalid parameter 'widht'"):
+        changed.set_params(widht=8)
+    before = fitted.get_params()
+    assert not hasattr(clone(fitted), "model_")
+    assert fitted.get_params() == before
+
+
+def test_a_constructor_checks_and_changes_nothing():
+    odd = object()
+    assert PointSetClassifier(dim=odd).dim is odd
+
+
+def test_what_it_is():
+    assert is_classifier(PointSetClassifier())
+    assert get_tags(PointSetClassifier()).input_tags.three_d_array
+
+
+def test_fit_returns_itself_and_the_seed_decides_everything(X, y, fitted):
+    again = small()
+    assert again.fit(X, y) is again
+    expected = fitted.predict_proba(X)
+    assert np.array_equal(again.predict_proba(X), expected)
+    assert np.array_equal(again.fit(X, y).predict_proba(X), expected), "a second fit begins anew"
+    assert not np.array_equal(small(random_state=1).fit(X, y).predict_proba(X), expected)
+    mine = pointset.create_model("rff-max", classes=3, dim=8)
+    sets = pointset.from_arrays(X, y.tolist(), sorted(NAMES))
+    pointset.fit(mine, sets, Recipe(epochs=1, batch_size=16), progress=False)
+    np.testing.assert_allclose(mine.predict_proba(X), expected, atol=1e-6)
+
+
+def test_a_random_state_goes_on_and_none_is_numpys_own(X, y):
+    state = np.random.RandomState(3)
+    first, second = (small(random_state=state).fit(X, y).predict_proba(X) for _ in range(2))
+    assert not np.array_equal(first, second)
+    same = small(random_state=np.random.RandomState(3)).fit(X, y)
+    assert np.array_equal(same.predict_proba(X), first)
+    before = np.random.get_state()  # noqa: NPY002 - what None stands for
+    np.random.seed(5)  # noqa: NPY002
+    found = [small(random_state=None).fit(X, y).predict_proba(X)]
+    np.random.seed(5)  # noqa: NPY002
+    found.append(small(random_state=None).fit(X, y).predict_proba(X))
+    np.random.set_state(before)  # noqa: NPY002
+    assert np.array_equal(*found)
+
+
+def test_inputs_stay_as_they_are(X, y, ragged):
+    clouds, labels, listed = X.copy(), y.copy(), copy.deepcopy(ragged)
+    small(points=8).fit(clouds, labels).predict(clouds)
+    small().fit(listed, labels).predict(listed)
+    assert np.array_equal(clouds, X)
+    assert np.array_equal(labels, y)
+    assert all(map(np.array_equal, listed, ragged))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [NAMES, np.array([2, 5, -1]), np.array([1.0, 3.0, 2.0]), np.array(["b", "a", "c"], dtype=object)],
+    ids=["strings", "whole numbers", "floats", "objects"],
+)
+def test_labels_of_any_kind_in_sorted_order(labels, X):
+    y = labels[np.arange(24) % 3]
+    found = small().fit(X, y)
+    assert np.array_equal(found.classes_, np.unique(labels))
+    shares = found.predict_proba(X)
+    assert shares.shape == (24, 3)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert np.array_equal(found.predict(X), found.classes_[shares.argmax(axis=1)])
+    assert found.score(X, y) == np.mean(found.predict(X) == y)
+    assert (found.n_features_in_, found.n_iter_) == (3, 1)
+
+
+def test_a_second_fit_may_have_other_classes_and_sizes(X, y):
+    found = small().fit(X, y)
+    found.fit(X[:, :9], np.arange(24) % 2 == 0)
+    assert found.classes_.tolist() == [False, True]
+    assert found.predict_proba(X).shape == (24, 2)
+
+
+@pytest.mark.parametrize("points", [None, 8])
+def test_a_prediction_depends_on_its_own_cloud_alone(points, X, y, ragged):
+    order = np.random.default_rng(1).permutation(24)
+    found = small(points=points).fit(X, y)
+    whole = found.predict_proba(X)
+    np.testing.assert_allclose(found.predict_proba(X[order]), whole[order], atol=1e-6)
+    np.testing.assert_allclose(found.predict_proba(X[5:6]), whole[5:6], atol=1e-6)
+    of_sizes = found.predict_proba(ragged)
+    np.testing.assert_allclose(found.predict_proba([ragged[place] for place in order]), of_sizes[order], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["rff-max", "isab4-pma"])
+def test_lists_objects_and_tensors_are_as_good_as_arrays(model, X, y, ragged):
+    column = np.empty(24, object)
+    column[:] = ragged
+    tensors = [torch.from_numpy(cloud) for cloud in ragged]
+    nested = [cloud.tolist() for cloud in ragged]
+    expected = None
+    for given in (ragged, column, tensors, nested):
+        found = small(model=model, heads=2).fit(given, list(y)).predict_proba(given)
+        expected = found if expected is None else expected
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.array_equal(
+        small().fit(torch.from_numpy(X), y).predict(torch.from_numpy(X)), small().fit(X, y).predict(X)
+    )
+
+
+@pytest.mark.parametrize("how", ["pickle", "joblib", "deepcopy"])
+def test_a_copy_predicts_the_same(how, fitted, X):
+    stream = io.BytesIO()
+    if how == "joblib":
+        joblib.dump(fitted, stream)
+    copied = {
+        "pickle": lambda: pickle.loads(pickle.dumps(fitted)),
+        "joblib": lambda: joblib.load(io.BytesIO(stream.getvalue())),
+        "deepcopy": lambda: copy.deepcopy(fitted),
+    }[how]()
+    assert np.array_equal(copied.predict_proba(X), fitted.predict_proba(X))
+    assert copied.get_params() == fitted.get_params()
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "score"])
+def test_before_a_fit_it_says_so(method, X, y):
+    with pytest.raises(NotFittedError, match="PointSetClassifier"):
+        getattr(small(), method)(*(X, y)[: 2 if method == "score" else 1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "clouds", "labels", "words"),
+    [
+        ({}, lambda X: X[0], lambda y: y, r"give X\[None\]"),
+        ({}, lambda X: X[..., :2], lambda y: y, r"\[16, 2\]"),
+        ({}, lambda X: X[:0], lambda y: y[:0], "class|at least one|minimum"),
+        ({}, lambda X: np.where(np.arange(3) == 1, np.nan, X), lambda y: y, "nan|finite|NaN"),
+        ({}, lambda X: None, lambda y: y, "X must be .*NoneType|X must be .*None"),
+        ({}, lambda X: X, lambda y: y[:9], "9 labels.*24 clouds"),
+        ({}, lambda X: X, lambda y: None, "y is None"),
+        ({}, lambda X: X, lambda y: np.linspace(0, 1, 24), "continuous"),
+        ({}, lambda X: X, lambda y: y[:1].repeat(24), "1 class"),
+        ({"model": "rff-mx"}, lambda X: X, lambda y: y, "did you mean rff-max"),
+        ({"dim": 0}, lambda X: X, lambda y: y, "dim must be"),
+        ({"epochs": 0}, lambda X: X, lambda y: y, "epochs must be"),
+        ({"normalize": "unit"}, lambda X: X, lambda y: y, "normalize must be"),
+        ({"points": 99}, lambda X: X, lambda y: y, "points=99 is more than the 16"),
+        ({"random_state": -1}, lambda X: X, lambda y: y, "seed must be"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, labels, words, X, y):
+    found = small(**changes)
+    with pytest.raises(ValueError, match=words) as caught:
+        found.fit(clouds(X), labels(y))
+    assert "\n" not in str(caught.value)
+    assert not hasattr(found, "classes_")
+
+
+@pytest.mark.parametrize(
+    ("clouds", "words"),
+    [
+        (lambda X: X[0], r"give X\[None\]"),
+        (lambda X: X[..., :2], r"\[B, n, 3\], got float64 \[24, \d+, 2\]"),
+        (lambda X: [X[0], X[1][0]], "cloud 1"),
+        (lambda X: "chair.off", "X must be .*str"),
+        (lambda X: [], "no cloud"),
+    ],
+)
+@pytest.mark.parametrize("points", [None, 4])
+def test_what_cannot_be_predicted_is_refused(points, clouds, words, fitted, X):
+    found = copy.deepcopy(fitted).set_params(points=points)
+    with pytest.raises(PointsetError, match=words) as caught:
+        found.predict(clouds(X))
+    assert isinstance(caught.value, ValueError)
+
+
+def test_more_than_coordinates(X, y):
+    wide = np.concatenate([X, np.ones((24, 16, 2))], axis=2)
+    found = small().fit(wide, y)
+    assert found.n_features_in_ == 5
+    moved = wide + np.array([7, 7, 7, 0, 0])
+    np.testing.assert_allclose(found.predict_proba(moved), found.predict_proba(wide), atol=1e-5)
+    assert not np.allclose(found.predict_proba(wide + np.array([0, 0, 0, 1, 0])), found.predict_proba(wide), atol=1e-4)
+    with pytest.raises(PointsetError, match=r"\[B, n, 5\]"):
+        found.predict(X)
+
+
+def test_more_epochs(X, y, fitted):
+    found = small().partial_fit(X, y)
+    assert np.array_equal(found.predict_proba(X), fitted.predict_proba(X)), "the first call is a fit"
+    assert found.partial_fit(X, y) is found
+    assert [row["epoch"] for row in found.history_] == [1, 2]
+    again = small().fit(X, y).partial_fit(X, y)
+    assert np.array_equal(found.predict_proba(X), again.predict_proba(X))
+    assert not np.array_equal(found.predict_proba(X), fitted.predict_proba(X))
+    with pytest.raises(PointsetError, match="y has 'square', and the classes are"):
+        found.partial_fit(X, ["square"] * 24)
+    assert np.array_equal(found.predict_proba(X), again.predict_proba(X))
+    assert found.fit(X, y).n_iter_ == 1
+
+
+def test_classes_that_come_later(X, y):
+    first = y != "round"
+    found = small().partial_fit(X[first], y[first], classes=NAMES)
+    assert found.classes_.tolist() == sorted(NAMES)
+    found.partial_fit(X, y, classes=NAMES[::-1])
+    with pytest.raises(PointsetError, match="in the first call"):
+        found.partial_fit(X, y, classes=NAMES[:2])
+
+
+def test_early_stopping(X, y):
+    found = small(epochs=5, validation=0.2, patience=1, learning_rate=1e-9).fit(X, y)
+    assert found.n_iter_ == 2, "nothing is learned at this rate"
+    assert "validation_accuracy" in found.history_[0]
+
+
+@pytest.mark.parametrize("given", ["X", "ragged"])
+def test_cross_validation(given, y, request):
+    clouds = request.getfixturevalue(given)
+    scores = cross_val_score(small(), clouds, y, cv=StratifiedKFold(2), error_score="raise")
+    assert scores.shape == (2,)
+    assert np.isfinite(scores).all()
+
+
+def test_a_grid_over_models_and_their_options_in_a_pipeline(X, y):
+    steps = make_pipeline(FunctionTransformer(lambda clouds: clouds / 10), small(heads=2))
+    grid = {"pointsetclassifier__model": ["rff-max", "isab4-pma+max"], "pointsetclassifier__dropout": [0.0]}
+    search = GridSearchCV(steps, grid, cv=2, error_score="raise").fit(X, y)
+    assert [one["pointsetclassifier__model"] for one in search.cv_results_["params"]] == ["rff-max", "isab4-pma+max"]
+    assert search.predict_proba(X).shape == (24, 3)
+
+
+def test_permutations(X, y):
+    score, others, share = permutation_test_score(small(), X, y, cv=2, n_permutations=2, random_state=0)
+    assert others.shape == (2,)
+    assert 0 < share <= 1
+    assert 0 <= score <= 1
+
+
+@pytest.mark.parametrize("given", ["X", "ragged"])
+def test_calibration(given, y, request):
+    clouds = request.getfixturevalue(given)
+    found = CalibratedClassifierCV(small(), cv=2, ensemble=False).fit(clouds, y)
+    np.testing.assert_allclose(found.predict_proba(clouds).sum(axis=1), 1.0)
+    assert found.classes_.tolist() == sorted(NAMES)
