@@ -7,7 +7,7 @@ from torch import nn
 
 import pointset
 from pointset.evaluation import Evaluation
-from pointset.evaluation.guesses import guess
+from pointset.evaluation.guesses import accuracy_of, guess
 
 
 def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:
@@ -54,3 +54,14 @@ def test_at_most_five_classes_are_named_with_the_entropy_of_all():
     assert [share for _, share in found.likeliest] == pytest.approx(shares[:1:-1].tolist(), rel=1e-5)
     assert found.entropy == pytest.approx(-(shares * np.log(shares)).sum(), rel=1e-5)
     assert found.as_row()["class_5"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [(["bed", "night_stand"], (2 / 3, 3)), (["bed", "Bed"], (0.0, 2)), (["x", "y"], (0.0, 0))],
+)
+def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_decides_nothing(classes, expected):
+    logits = np.array([[0, 1], [1, 0], [0, 1], [0, 1]], dtype=np.float32)
+    true_classes = ["Night-Stand", "Bed", "bed", "cat"]
+    found = guess(list("abcd"), logits, classes, [9] * 4, true_classes=true_classes)
+    assert accuracy_of(found, classes) == pytest.approx(expected)
