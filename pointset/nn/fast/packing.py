@@ -41,8 +41,9 @@ class Packed:
     """Rows of each set, B of them; 0 is an empty set."""
 
     def __post_init__(self) -> None:
-        check_kind("lengths", self.lengths, Sequence[int])
-        object.__setattr__(self, "lengths", tuple(map(int, self.lengths)))
+        if type(self.lengths) is not tuple or set(map(type, self.lengths)) - {int}:  # else there is nothing to do
+            check_kind("lengths", self.lengths, Sequence[int])
+            object.__setattr__(self, "lengths", tuple(map(int, self.lengths)))
         if self.lengths and min(self.lengths) < 0:
             raise InputError(f"lengths must be at least 0, got {min(self.lengths)}")
 
