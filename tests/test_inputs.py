@@ -171,7 +171,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         )
     },
     "a deviation": (lambda: Jitter(sigma=float("nan")), "sigma must be a finite number, at least 0, got nan"),
-    "steps": (lambda: Compose((5,)), "steps must be a list, each of type Callable"),
+    "steps": (lambda: Compose((5,)), "steps must be a list, each a function"),
     "a 3D file": (lambda: export_cloud(None, CLOUD, "x.ply"), "attention must be an attention map.*got None"),
 }
 

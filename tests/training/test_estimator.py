@@ -58,7 +58,7 @@ def fitted(X, y) -> PointSetClassifier:
 
 @pytest.mark.slow
 def test_it_learns(X, y):
-    found = small(epochs=30, learning_rate=2e-2, dropout=0.0).fit(X, y)
+    found = small(dim=16, epochs=60, learning_rate=2e-2, dropout=0.0).fit(X, y)
     assert found.score(X, y) > 0.9
     assert found.n_iter_ == len(found.history_) == 30
 
