@@ -60,7 +60,7 @@ def fitted(X, y) -> PointSetClassifier:
 def test_it_learns(X, y):
     found = small(dim=16, epochs=60, learning_rate=2e-2, dropout=0.0).fit(X, y)
     assert found.score(X, y) > 0.9
-    assert found.n_iter_ == len(found.history_) == 30
+    assert found.n_iter_ == len(found.history_) == 60
 
 
 def test_every_option_of_a_model_and_of_a_training_is_a_parameter():
