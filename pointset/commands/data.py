@@ -12,6 +12,7 @@ from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, one_line
+from pointset.runs.atomic import check_place
 
 if TYPE_CHECKING:
     from pointset.data.pools.plan import Sampling
@@ -63,6 +64,7 @@ def show(
         split_seed: of the rule that splits a class/file folder.
         as_json: print JSON.
     """
+    _check_picture(output)
     from pointset.data.catalogue.cards import list_cards, load_card
     from pointset.data.pools.plan import Sampling
 
@@ -123,6 +125,7 @@ def build(
         up: the files' upward axis, on the picture; auto takes the card's, or y for OBJ, GLB and glTF and z for others.
         as_json: print JSON.
     """
+    _check_picture(output)
     from pointset.data.pools.build import build_dataset
     from pointset.data.pools.plan import Sampling
 
@@ -153,6 +156,14 @@ def build(
         print(escaped(f"left out {name}: {reason}"))
     print(f"{report.seconds:.1f} s")
     _print_overview(told)
+
+
+def _check_picture(output: Path | None) -> None:
+    """Refuse a place for no picture before anything slow is done, even imports."""
+    from pointset.viz.writing import STILL_SUFFIXES, checked_suffix
+
+    if output is not None:
+        check_place(checked_suffix(output, STILL_SUFFIXES, "a still picture"))
 
 
 def _look(data: str, sampling: "Sampling", output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:

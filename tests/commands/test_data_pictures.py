@@ -67,3 +67,25 @@ def test_a_folder_that_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.Ca
         main(["data", "show", str(tmp_path / "empty")])
     assert left.value.code == 2
     assert "class/split/file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("sheet.gif", "must end in .png or .svg"),
+        ("folder.png", "it is a folder"),
+        ("file/sheet.png", "file is a file, not a folder"),
+        ("none/sheet.png", "none does not exist"),
+    ],
+)
+@pytest.mark.parametrize("command", ["build", "show"])
+def test_a_place_for_no_picture_is_told_before_anything_is_read(command, place, why, tmp_path, capsys):
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as left:
+        main(["data", command, "no-such-set", "-o", str(tmp_path / place)])
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert said.count("\n") == 1
+    assert str(tmp_path / place) in said
+    assert why in said
