@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import fail, succeed
 
 import pointset
-from pointset.cli import main
 from pointset.training.recipe import Recipe
 
 BOX = """OFF
@@ -42,20 +42,6 @@ def run(clouds_folder, tmp_path_factory) -> Path:
 def shape(tmp_path) -> Path:
     (tmp_path / "box.off").write_text(BOX)
     return tmp_path / "box.off"
-
-
-def succeed(capsys, *arguments) -> str:
-    main([str(argument) for argument in arguments])
-    return capsys.readouterr().out
-
-
-def fail(capsys, *arguments) -> str:
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    assert left.value.code == 2
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 @pytest.mark.slow

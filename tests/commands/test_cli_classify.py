@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from command_line import fail, succeed
 
 import pointset
-from pointset.cli import main
 from pointset.data import normalize_points
 from pointset.evaluation import files
 from pointset.training.recipe import Recipe
@@ -36,22 +36,8 @@ def scan(tmp_path: Path) -> Path:
     return tmp_path / "scan.npy"
 
 
-def succeed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    main(["classify", *map(str, arguments)])
-    return capsys.readouterr().out
-
-
 def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
-    return json.loads(succeed(capsys, *arguments, "--json"))["predictions"]
-
-
-def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    with pytest.raises(SystemExit) as left:
-        main(["classify", *map(str, arguments)])
-    captured = capsys.readouterr()
-    assert left.value.code == 2
-    assert captured.err.count("\n") == 1
-    return captured.err
+    return json.loads(succeed(capsys, "classify", *arguments, "--json"))["predictions"]
 
 
 def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
@@ -87,7 +73,7 @@ def test_several_files_of_several_kinds(runs, scan, tmp_path, capsys) -> None:
 
 
 def test_people_get_a_table(runs, scan, capsys) -> None:
-    printed = succeed(capsys, scan, "--model", runs / "isab4-pma")
+    printed = succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
     assert printed.startswith(f"{scan}: 700 points\n")
     best, probability = next(iter(expected(runs / "isab4-pma", CLOUD).items()))
     assert printed.splitlines()[3].split() == [best, f"{100 * probability:.1f}"]
@@ -102,9 +88,9 @@ def test_a_mesh_is_sampled_as_for_the_training(runs, tmp_path, capsys) -> None:
 
 def test_a_large_scan_that_cannot_stream_is_refused(runs, scan, monkeypatch, capsys) -> None:
     monkeypatch.setattr(files, "MOST_WHOLE", 699)
-    error = fail(capsys, scan, "--model", runs / "sab-max")
+    error = fail(capsys, "classify", scan, "--model", runs / "sab-max")
     assert "scan.npy has 700 points, more than 699, and encoder.0 is a SAB, where every point reads every" in error
-    succeed(capsys, scan, "--model", runs / "isab4-pma")
+    succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
 
 
 @pytest.fixture
@@ -124,7 +110,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_becomes_a_table_of_predictions(runs, folder, tmp_path, capsys) -> None:
     run, output = runs / "isab4-pma", tmp_path / "predictions.csv"
-    printed = succeed(capsys, folder, "--model", run, "-o", output)
+    printed = succeed(capsys, "classify", folder, "--model", run, "-o", output)
     rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
     names = [f"ball/{name}.npy" for name in ("test/0", "test/1", "train/0", "train/1", "train/2")]
     assert [row["name"] for row in rows] == [*names, "cat/train/0.npy", "cat/train/1.npy", "cat/train/mesh.off"]
@@ -138,7 +124,7 @@ def test_a_folder_becomes_a_table_of_predictions(runs, folder, tmp_path, capsys)
     right = sum(row["class_1"] == "ball" for row in rows[:5])
     assert f"accuracy {right / 5:.1%} of the 5 shapes" in printed
     assert "3 are of no class that the model knows" in printed
-    succeed(capsys, folder, "--model", run, "-o", tmp_path / "predictions.json")
+    succeed(capsys, "classify", folder, "--model", run, "-o", tmp_path / "predictions.json")
     found = json.loads((tmp_path / "predictions.json").read_text())
     assert found["classes"] == ["ball", "box", "rod"]
     assert [one["name"] for one in found["predictions"]] == [row["name"] for row in rows]
@@ -148,13 +134,13 @@ def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> 
     run, output = runs / "isab4-pma", tmp_path / "predictions.csv"
     (folder / "cat" / "train" / "0.npy").write_bytes(b"no array")
     (folder / "cat" / "train" / "mesh.off").write_text("OFF\n")
-    error = fail(capsys, folder, "--model", run, "-o", output)
+    error = fail(capsys, "classify", folder, "--model", run, "-o", output)
     assert "2 of 8 files cannot be used" in error
     assert "cat/train/0.npy" in error
     assert "mesh.off" in error
     assert "--on-error skip" in error
     assert not output.exists()
-    printed = succeed(capsys, folder, "--model", run, "-o", output, "--on-error", "skip")
+    printed = succeed(capsys, "classify", folder, "--model", run, "-o", output, "--on-error", "skip")
     assert "left out cat/train/mesh.off: " in printed
     assert len(output.read_text().splitlines()) == 7
 
@@ -162,11 +148,13 @@ def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> 
 def test_a_parquet_file_needs_two_packages(runs, scan, tmp_path, capsys, monkeypatch) -> None:
     output = tmp_path / "p.parquet"
     monkeypatch.setattr("pointset.evaluation.guesses.find_spec", lambda name: None)
-    assert "needs pandas and pyarrow: pip install" in fail(capsys, scan, "-o", output, "--model", runs / "isab4-pma")
+    assert "needs pandas and pyarrow: pip install" in fail(
+        capsys, "classify", scan, "-o", output, "--model", runs / "isab4-pma"
+    )
     monkeypatch.undo()
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    succeed(capsys, scan, "-o", output, "--model", runs / "isab4-pma")
+    succeed(capsys, *command)
     assert pandas.read_parquet(output)["name"].tolist() == [str(scan)]
 
 
@@ -183,37 +171,35 @@ def test_a_parquet_file_needs_two_packages(runs, scan, tmp_path, capsys, monkeyp
 def test_a_place_for_no_table_is_told_before_anything_is_read(command, place, why, tmp_path, capsys) -> None:
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as left:
-        main([*command, str(tmp_path / place), "--model", "no/such/run"])
-    said = capsys.readouterr().err
-    assert left.value.code == 2
-    assert said.count("\n") == 1
+    said = fail(capsys, *command, tmp_path / place, "--model", "no/such/run")
     assert str(tmp_path / place) in said
     assert why in said
 
 
 def test_a_test_has_the_same_table(runs, tmp_path, capsys) -> None:
-    main(["evaluate", "--model", str(runs / "isab4-pma"), "--predictions", str(tmp_path / "test.csv"), "--json"])
+    printed = succeed(
+        capsys, "evaluate", "--model", runs / "isab4-pma", "--predictions", tmp_path / "test.csv", "--json"
+    )
     rows = list(csv.DictReader((tmp_path / "test.csv").read_text().splitlines()))
     right = sum(row["class_1"] == row["true_class"] for row in rows) / len(rows)
-    assert right == pytest.approx(json.loads(capsys.readouterr().out)["accuracy"])
+    assert right == pytest.approx(json.loads(printed)["accuracy"])
     assert len({row["name"] for row in rows}) == 60
     assert {row["points"] for row in rows} == {"24"}
 
 
 def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
-    assert "files" in fail(capsys, "--model", runs / "isab4-pma").lower()
-    assert "is not a run" in fail(capsys, tmp_path / "scan.npy", "--model", tmp_path)
+    assert "files" in fail(capsys, "classify", "--model", runs / "isab4-pma").lower()
+    assert "is not a run" in fail(capsys, "classify", tmp_path / "scan.npy", "--model", tmp_path)
     assert "gone.npy: cannot be read: No such file" in fail(
-        capsys, tmp_path / "gone.npy", "--model", runs / "isab4-pma"
+        capsys, "classify", tmp_path / "gone.npy", "--model", runs / "isab4-pma"
     )
-    assert "ends in one of .npy" in fail(capsys, tmp_path / "notes.doc", "--model", runs / "isab4-pma")
+    assert "ends in one of .npy" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
     broken = CLOUD.copy()
     broken[500] = np.nan
     np.save(tmp_path / "broken.npy", broken)
     assert "point 500 has a number that is not finite" in fail(
-        capsys, tmp_path / "broken.npy", "--model", runs / "isab4-pma"
+        capsys, "classify", tmp_path / "broken.npy", "--model", runs / "isab4-pma"
     )
     np.save(tmp_path / "heap.npy", np.full((70_000, 3), 0.5))
-    error = fail(capsys, tmp_path / "heap.npy", "--model", runs / "isab4-pma")
+    error = fail(capsys, "classify", tmp_path / "heap.npy", "--model", runs / "isab4-pma")
     assert "heap.npy: the cloud has no extent: all its 70,000 points are at [0.5, 0.5, 0.5]" in error

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from command_line import fail, fail_late, succeed
 
-from pointset.cli import main
 from pointset.commands.printing import in_hours
 
 FILE = """
@@ -36,21 +36,6 @@ def file(clouds_folder, tmp_path) -> str:
     return "two.toml"
 
 
-def succeed(capsys, *arguments: str) -> str:
-    main(("compare", *arguments))
-    return capsys.readouterr().out
-
-
-def fail(capsys, *arguments: str) -> tuple[str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(("compare", *arguments))
-    captured = capsys.readouterr()
-    assert left.value.code == 2
-    assert captured.err.startswith("pointset: ")
-    assert captured.err.count("\n") == 1, "one line"
-    return captured.out, captured.err
-
-
 def rows_of(printed: str) -> list[dict]:
     return json.loads(printed)
 
@@ -58,7 +43,7 @@ def rows_of(printed: str) -> list[dict]:
 @pytest.mark.slow
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     """What is left, where it stands, half of it, where it stands, all of it, nothing left."""
-    plan = json.loads(succeed(capsys, file, "--dry-run", "--workers", "2", "--json"))
+    plan = json.loads(succeed(capsys, "compare", file, "--dry-run", "--workers", "2", "--json"))
     assert [(one["model"], one["points"], one["runs"]) for one in plan["runs"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
     ]
@@ -66,51 +51,53 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
     assert plan["workers"] == 2
     assert not (tmp_path / "runs").exists()
 
-    half = succeed(capsys, file, "--seeds", "0", "--workers", "1")
+    half = succeed(capsys, "compare", file, "--seeds", "0", "--workers", "1")
     assert "24 / 9 points, 1 seed, 1 epoch, width 16" in half
     assert "saved in runs/two: report.html" in half
     assert "next:\n  python -m webbrowser runs/two/report.html\n  pointset evaluate --model runs/two/runs/" in half
     assert "  pointset attend SHAPE.off --model runs/two/runs/attention-n" in half
-    states = rows_of(succeed(capsys, file, "--status", "--json"))
+    states = rows_of(succeed(capsys, "compare", file, "--status", "--json"))
     assert [(one["seed"], one["state"]) for one in states] == [(0, "finished")] * 4 + [(1, "waiting")] * 4
     assert all((one["accuracy"] is not None) == (one["seed"] == 0) for one in states)
-    plan = json.loads(succeed(capsys, file, "--dry-run", "--json"))
+    plan = json.loads(succeed(capsys, "compare", file, "--dry-run", "--json"))
     assert [one["runs"] for one in plan["runs"]] == [1] * 4
 
-    whole = json.loads(succeed(capsys, file, "--workers", "1", "--json"))
+    whole = json.loads(succeed(capsys, "compare", file, "--workers", "1", "--json"))
     assert [(row["model"], row["points"], row["seeds"]) for row in whole["rows"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")
     ]
     assert whole["rows"][0]["metrics"]["accuracy"]["published"] == [0.5, 0.1, 5]
     assert len(list((tmp_path / "runs" / "two" / "runs").glob("*seed1/robustness.json"))) == 4
     assert not list((tmp_path / "runs" / "two" / "runs").glob("*seed0/robustness.json"))
-    assert json.loads(succeed(capsys, file, "--dry-run", "--json"))["runs"] == []
-    shown = succeed(capsys, file, "--status")
+    assert json.loads(succeed(capsys, "compare", file, "--dry-run", "--json"))["runs"] == []
+    shown = succeed(capsys, "compare", file, "--status")
     assert shown.count("finished") == 8
     assert f"{100 * whole['runs'][0]['metrics']['accuracy']:.1f}" in shown
 
 
 @pytest.mark.slow
 def test_a_plan_that_people_read(capsys, file, tmp_path):
-    shown = succeed(capsys, file, "--dry-run", "--workers", "2")
-    succeed(capsys, file, "--status")
+    shown = succeed(capsys, "compare", file, "--dry-run", "--workers", "2")
+    succeed(capsys, "compare", file, "--status")
     assert [path.name for path in tmp_path.iterdir()] == ["two.toml"], "nothing is run"
     assert re.search(r"attention +9 +2 +[\d.]+ +0:\d\d:\d\d\n", shown)
     assert re.search(r"0:\d\d:\d\d of training, about 0:\d\d:\d\d with 2 at once; tests extra", shown)
 
 
 def test_some_rows_of_a_file(capsys, file):
-    states = rows_of(succeed(capsys, file, "--models", "attention", "--seeds", "1", "7", "--status", "--json"))
+    states = rows_of(
+        succeed(capsys, "compare", file, "--models", "attention", "--seeds", "1", "7", "--status", "--json")
+    )
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [
         ("attention", points, seed) for seed in (1, 7) for points in (24, 9)
     ]
-    states = rows_of(succeed(capsys, file, "--models", "attention", "rff-max", "--status", "--json"))
+    states = rows_of(succeed(capsys, "compare", file, "--models", "attention", "rff-max", "--status", "--json"))
     assert [one["model"] for one in states[:2]] == ["rff-max", "attention"], "in the order of the file"
 
 
 def test_flags_alone_make_an_experiment_of_one_size(capsys, clouds_folder):
     chosen = ("--data", str(clouds_folder), "--models", "rff-mean", "rff-max", "--points", "7", "--seeds", "5")
-    states = rows_of(succeed(capsys, *chosen, "--status", "--json"))
+    states = rows_of(succeed(capsys, "compare", *chosen, "--status", "--json"))
     assert [(one["model"], one["points"], one["seed"]) for one in states] == [("rff-mean", 7, 5), ("rff-max", 7, 5)]
 
 
@@ -131,7 +118,7 @@ def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
         "--augment",
         "jitter",
     ]
-    found = json.loads(succeed(capsys, "--data", str(clouds_folder), *flags, "--workers", "2", "--json"))
+    found = json.loads(succeed(capsys, "compare", "--data", str(clouds_folder), *flags, "--workers", "2", "--json"))
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     assert found["failures"] == []
 
@@ -140,12 +127,12 @@ def test_flags_alone_run_in_worker_processes(capsys, clouds_folder, tmp_path):
 def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_path):
     text = Path(file).read_text().replace("points = [24, 9]", "points = 24").replace("robustness_seeds = [1]", "")
     Path(file).write_text(text.replace('"rff-max",', '"rff-max", { name = "sab-max", temperature = 1e-60 },'))
-    out, error = fail(capsys, file, "--workers", "1", "--seeds", "0")
+    out, error = fail_late(capsys, "compare", file, "--workers", "1", "--seeds", "0")
     assert "attention" in out
     assert "accuracy %" in out
     assert "1 of 3 runs failed (sab-max temperature=1e-60, 24 points, seed 0: the loss became" in error
     assert error.endswith("the same command tries again\n")
-    states = rows_of(succeed(capsys, file, "--seeds", "0", "--status", "--json"))
+    states = rows_of(succeed(capsys, "compare", file, "--seeds", "0", "--status", "--json"))
     assert [one["state"] for one in states] == ["finished", "failed", "finished"]
     assert "the loss became" in states[1]["reason"]
 
@@ -172,9 +159,7 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, file, tmp_path):
-    out, error = fail(capsys, *arguments)
-    assert words in error
-    assert out == ""
+    assert words in fail(capsys, "compare", *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["two.toml"]
 
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import fail, succeed
 
 import pointset
-from pointset.cli import main
 from pointset.export.files import FORMATS
 from pointset.training.recipe import Recipe
 
@@ -18,20 +18,6 @@ def run(clouds_folder, tmp_path_factory) -> Path:
     model = pointset.create_model("rff-max", classes=3, dim=16, layers=2)
     pointset.fit(model, train, Recipe(epochs=1), run=folder)
     return folder
-
-
-def succeed(capsys, *arguments) -> str:
-    main([str(argument) for argument in arguments])
-    return capsys.readouterr().out
-
-
-def fail(capsys, *arguments) -> str:
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    assert left.value.code == 2
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import fail, succeed
 
 from pointset.cli import main
 from pointset.data import read_mesh, sample_points
@@ -31,9 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    capsys.readouterr()
-    main([*map(str, arguments), "--json"])
-    return json.loads(capsys.readouterr().out)
+    return json.loads(succeed(capsys, *arguments, "--json"))
 
 
 def test_the_run_is_tested_and_looked_at(folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +62,5 @@ def test_clouds_with_normals_are_turned_with_them(folder: Path, capsys: Any) -> 
 
 def test_a_cloud_without_normals_is_refused_by_name(folder: Path, capsys: Any) -> None:
     np.save(folder / "bare.npy", np.eye(3))
-    with pytest.raises(SystemExit) as left:
-        main(["classify", str(folder / "bare.npy"), "--model", str(folder / "run")])
-    assert left.value.code == 2
-    assert "bare.npy: lacks the feature 'normals'" in capsys.readouterr().err
+    said = fail(capsys, "classify", folder / "bare.npy", "--model", folder / "run")
+    assert "bare.npy: lacks the feature 'normals'" in said

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from pointset.cli import main
+from command_line import fail, succeed
 
 FILE = """
 title = "Two of them"
@@ -26,11 +25,6 @@ SHORT = ("max-regression", "--steps", "3", "--seeds", "0", "--workers", "1")
 def elsewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "two.toml").write_text(FILE)
-
-
-def succeed(capsys, *arguments: str) -> str:
-    main(arguments)
-    return capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -79,12 +73,5 @@ def test_a_file_on_a_task(command, capsys, tmp_path):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(arguments, words, capsys, tmp_path):
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    captured = capsys.readouterr()
-    assert left.value.code == 2
-    assert captured.err.startswith("pointset: ")
-    assert words in captured.err
-    assert captured.err.count("\n") == 1
-    assert captured.out == ""
+    assert words in fail(capsys, *arguments)
     assert {path.name for path in Path(tmp_path).iterdir()} == {"two.toml"}

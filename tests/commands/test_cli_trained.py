@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import fail, succeed
 
 import pointset
-from pointset.cli import main
 from pointset.commands import models
 from pointset.runs import digests
 from pointset.training.recipe import Recipe
@@ -56,20 +56,6 @@ def _shipped(folder, monkeypatch):
 def scan(tmp_path) -> Path:
     np.save(tmp_path / "scan.npy", np.random.default_rng(0).normal(size=(90, 3)))
     return tmp_path / "scan.npy"
-
-
-def succeed(capsys, *arguments) -> str:
-    main([str(argument) for argument in arguments])
-    return capsys.readouterr().out
-
-
-def fail(capsys, *arguments) -> str:
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    assert left.value.code == 2
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_one_file_is_enough_and_the_model_is_said(scan, tmp_path, capsys):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import fail, succeed
 from PIL import Image
 
 import pointset
@@ -24,8 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    main(["data", "show", str(folder), "-o", str(tmp_path / "sheet.png")])
-    said = capsys.readouterr().out
+    said = succeed(capsys, "data", "show", folder, "-o", tmp_path / "sheet.png")
     for words in ("2 classes", "tall is the largest with 5", "high the smallest with 2", "5 train", "2 test", "seed 0"):
         assert words in said, said
     assert "up: y is assumed" in said
@@ -49,24 +49,19 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
 def test_a_build_ends_with_what_there_is_and_makes_what_later_commands_open(
     folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    main(["data", "build", str(folder), "--workers", "1", "--json"])
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(succeed(capsys, "data", "build", folder, "--workers", "1", "--json"))
     assert (told["classes"], told["splits"]) == ({"tall": 5, "high": 2}, {"test": 2, "train": 5})
     assert (told["up"], told["up_assumed"]) == ("y", True)
     assert Path(told["picture"]).parent == tmp_path / "home" / "pools"
     before = sorted((tmp_path / "home" / "pools").iterdir())
     pointset.load_dataset(folder, up="y", points=16, progress=False)
     assert sorted((tmp_path / "home" / "pools").iterdir()) == before
-    main(["data", "verify", str(folder)])  # a picture among the pools is not one
-    assert "train" in capsys.readouterr().out
+    assert "train" in succeed(capsys, "data", "verify", folder)  # a picture among the pools is not one
 
 
 def test_a_folder_that_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SystemExit) as left:
-        main(["data", "show", str(tmp_path / "empty")])
-    assert left.value.code == 2
-    assert "class/split/file" in capsys.readouterr().err
+    assert "class/split/file" in fail(capsys, "data", "show", tmp_path / "empty")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +77,6 @@ def test_a_folder_that_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.Ca
 def test_a_place_for_no_picture_is_told_before_anything_is_read(command, place, why, tmp_path, capsys):
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as left:
-        main(["data", command, "no-such-set", "-o", str(tmp_path / place)])
-    said = capsys.readouterr().err
-    assert left.value.code == 2
-    assert said.count("\n") == 1
+    said = fail(capsys, "data", command, "no-such-set", "-o", tmp_path / place)
     assert str(tmp_path / place) in said
     assert why in said

@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 import torch
+from command_line import fail
 
-from pointset.cli import main, of_memory
+from pointset.cli import of_memory
 from pointset.zoo import names
 
 
@@ -29,12 +30,7 @@ def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
         raise error
 
     monkeypatch.setattr(names, "list_models", too_much)
-    with pytest.raises(SystemExit) as left:
-        main(["zoo"])
-    assert left.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"pointset: there is not enough memory{much}: ")
-    assert said.count("\n") == 1
+    assert fail(capsys, "zoo").startswith(f"pointset: there is not enough memory{much}: ")
 
 
 def test_the_words_of_torch_and_numpy_are_known():

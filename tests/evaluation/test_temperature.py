@@ -6,9 +6,9 @@ import shutil
 import h5py
 import numpy as np
 import pytest
+from command_line import succeed
 
 import pointset
-from pointset.cli import main
 from pointset.data.dataset import load_split
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -37,14 +37,13 @@ def test_the_temperature_is_fitted_on_the_shapes_that_were_held_out(clouds_folde
 
 def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
     train(clouds_folder, tmp_path)
-    main(["evaluate", "--model", str(tmp_path), "--calibrate", "--json"])
-    said = json.loads(capsys.readouterr().out)
+    command = ("evaluate", "--model", tmp_path, "--calibrate")
+    said = json.loads(succeed(capsys, *command, "--json"))
     assert said["calibrated"]["accuracy"] == said["accuracy"]
     assert said["calibrated"]["loss"] != said["loss"]
-    main(["evaluate", "--model", str(tmp_path), "--calibrate"])
-    assert f"at temperature {said['temperature']:.3f}" in capsys.readouterr().out
-    main(["evaluate", "--model", str(tmp_path), "--calibrate", "--objective", "ece", "--json"])
-    assert json.loads(capsys.readouterr().out)["temperature"] != said["temperature"]
+    assert f"at temperature {said['temperature']:.3f}" in succeed(capsys, *command)
+    by_error = json.loads(succeed(capsys, *command, "--objective", "ece", "--json"))
+    assert by_error["temperature"] != said["temperature"]
 
 
 def test_no_temperature_changes_a_prediction():

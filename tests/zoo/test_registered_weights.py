@@ -6,9 +6,9 @@ import sys
 
 import pytest
 import torch
+from command_line import fail, succeed
 
 import pointset
-from pointset.cli import main
 from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
 from pointset.export.model import export_model
@@ -120,18 +120,14 @@ def test_the_command_line_takes_a_name_of_a_file(tmp_path, monkeypatch, capsys):
         "import pointset\n@pointset.register_weights('mine')\ndef mine(logits):\n    return logits.sigmoid()\n"
     )
     flags = ["zoo", "--dim", "8", "--heads", "2", "--weights", "mine", "--json"]
-    with pytest.raises(SystemExit) as ended:
-        main(flags)
-    assert ended.value.code == 2
-    said = capsys.readouterr()
-    said = " ".join((said.out + said.err).split())
+    said = fail(capsys, *flags)
     assert all(word in said for word in ("weights", "'softmax'", "register_weights", "'mine'")), said
     monkeypatch.setenv("POINTSET_PARTS", str(file))
     try:
-        main(flags)
+        printed = succeed(capsys, *flags)
     finally:
         sys.modules.pop("pointset_parts_mine", None)
-    rows = {row["model"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["model"]: row for row in json.loads(printed)}
     assert (rows["isab16-pma"]["maps"], rows["isab16-pma"]["streams"], rows["isab16-pma"]["exports"]) == (
         True,
         False,
