@@ -9,40 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fail, succeed
+from toy import ship
 
-import pointset
 from pointset.commands import models
-from pointset.runs import digests
-from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
 
 NAME = "isab4-pma.toy"
-CARD = """
-title = "A toy"
-data = "shapes10"
-parameters = 1234
-multiply_adds = 1
-temperature = 2.0
-command = "pointset train"
-terms = "for nobody"
-[accuracy]
-64 = [0.5, 0.4, 0.6]
-[unlike]
-score = "energy"
-threshold = -1000.0
-[unlike.auroc]
-airplanes = 0.875
-"""
 
 
 @pytest.fixture(scope="module")
 def folder(clouds_folder, tmp_path_factory) -> Path:
     """The folder of trained models, with one in it."""
     folder = tmp_path_factory.mktemp("trained")
-    sets = pointset.load_dataset(clouds_folder, points=16)
-    model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2)
-    pointset.fit(model, sets, Recipe(epochs=1), run=folder / NAME, progress=False)
-    digests.write_text(folder / NAME / "card.toml", CARD)
+    ship(NAME, folder, clouds_folder, heads=2)
     return folder
 
 

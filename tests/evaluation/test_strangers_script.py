@@ -5,34 +5,17 @@ from pathlib import Path
 
 import pytest
 import strangers
+from toy import ship
 
-import pointset
-from pointset.runs import digests
 from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
 
 NAME = "rff-max.toy"
-CARD = """title = "A toy"
-data = "shapes10"
-parameters = 1
-multiply_adds = 1
-temperature = 1.5
-command = "pointset train"
-terms = "MIT"
-[unlike]
-score = "energy"
-threshold = 0.0
-[accuracy]
-64 = [0.5, 0.4, 0.6]
-"""
 
 
 @pytest.fixture
 def shipped(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    sets = pointset.load_dataset(clouds_folder, points=16)
-    model = pointset.create_model("rff-max", 3, dim=8)
-    pointset.fit(model, sets, Recipe(epochs=1, validation=0.2), run=tmp_path / NAME, progress=False)
-    digests.write_text(tmp_path / NAME / "card.toml", CARD)
+    ship(NAME, tmp_path, clouds_folder, Recipe(epochs=1, validation=0.2))
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     return tmp_path / NAME
 

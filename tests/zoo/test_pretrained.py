@@ -4,35 +4,20 @@ import shutil
 
 import pytest
 import torch
+from toy import ship
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.runs import digests
-from pointset.training.recipe import Recipe
 from pointset.zoo import pretrained
 
 NAME = "rff-max.toy"
-CARD = """
-title = "A toy"
-data = "shapes10"
-parameters = 1
-multiply_adds = 1
-temperature = 1.5
-command = "pointset train"
-terms = "MIT"
-[accuracy]
-64 = [0.5, 0.4, 0.6]
-"""
 
 
 @pytest.fixture(scope="module")
-def shipped(sets, tmp_path_factory):
+def shipped(clouds_folder, tmp_path_factory):
     """A folder with one trained model in it."""
     folder = tmp_path_factory.mktemp("trained")
-    model = pointset.create_model("rff-max", classes=len(sets.classes), dim=8, dropout=0.0)
-    pointset.fit(model, sets, Recipe(epochs=1), run=folder / NAME, progress=False)
-    digests.write_text(folder / NAME / "card.toml", CARD)
-    return folder, model
+    return folder, ship(NAME, folder, clouds_folder, dropout=0.0)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,34 @@
+"""A trained model as those that come with the package, but tiny: its run, and its card."""
+
+from pathlib import Path
+from typing import Any
+
+import pointset
+from pointset.runs import digests
+from pointset.training.recipe import Recipe
+
+CARD = """
+title = "A toy"
+data = "shapes10"
+parameters = 1234
+multiply_adds = 1
+temperature = 2.0
+command = "pointset train"
+terms = "for nobody"
+[unlike]
+score = "energy"
+threshold = -1000.0
+[unlike.auroc]
+airplanes = 0.875
+[accuracy]
+64 = [0.5, 0.4, 0.6]
+"""
+
+
+def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **options: Any) -> Any:
+    """Train the model of a name like rff-max.toy on a folder of clouds for an epoch, and put it with its card there."""
+    sets = pointset.load_dataset(clouds, points=16)
+    model = pointset.create_model(name.split(".")[0], classes=len(sets.classes), dim=8, **options)
+    pointset.fit(model, sets, recipe or Recipe(epochs=1), run=folder / name, progress=False)
+    digests.write_text(folder / name / "card.toml", CARD)
+    return model
