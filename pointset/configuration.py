@@ -44,6 +44,7 @@ NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite numbe
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
 Decay = Annotated[float, Meta(gt=0, lt=1, description="in (0, 1)")]
 Bound = Annotated[float, Meta(ge=1, le=FINITE, description="a finite number, at least 1")]
+Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 
 Form = Literal["reference", "paper"]
 Scale = Literal["model", "head"] | Positive

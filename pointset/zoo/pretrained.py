@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from pointset.configuration import FINITE, Checked, Count, Positive
+from pointset.configuration import FINITE, Checked, Count, Positive, Text
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
 
@@ -24,7 +24,6 @@ FOLDER = Path(__file__).parent / "trained"
 USUAL = "isab16-pma.modelnet40-1024"
 """What answers where a command is given no model."""
 AGAIN = "install pointset again"
-Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 
 
 StrangerScore = Literal["energy", "distance"]

@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from pointset.configuration import Checked, Count, check
+from pointset.configuration import Checked, Count, Text, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
-Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]
 Texts = Annotated[tuple[Text, ...], Meta(description="a list of different texts")]
 Classes = Annotated[tuple[Text, ...], Meta(min_length=2, description="a list of different texts, at least two")]
 MD5 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", description="32 hexadecimal digits in lower case")]
