@@ -89,14 +89,12 @@ def classify(
 
 def _all_of(classifier: "FileClassifier", shapes: "Sequence[LooseShape]") -> "tuple[list[Guess], list[Failure]]":
     """What every shape was taken for, and the files that cannot be used."""
-    from tqdm import tqdm
-
     from pointset.evaluation.guesses import Guess
+    from pointset.runs.progress import followed
 
     found: list[Guess] = []
     failures: list[Failure] = []
-    hidden = None if len(shapes) > FEW else True
-    for one in tqdm(classifier(shapes), desc="classifying", unit="shape", total=len(shapes), disable=hidden):
+    for one in followed(classifier(shapes), "classifying", "shape", len(shapes), show=len(shapes) > FEW):
         if isinstance(one, Guess):
             found.append(one)
         else:

@@ -11,8 +11,10 @@ import torch
 from command_line import fail, succeed
 
 import pointset
+from pointset.cli import main
 from pointset.data import normalize_points
 from pointset.evaluation import files
+from pointset.runs import progress
 from pointset.training.recipe import Recipe
 
 TETRAHEDRON = "OFF 4 4 6\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 2 1\n3 0 1 3\n3 1 2 3\n3 0 3 2\n"
@@ -128,6 +130,12 @@ def test_a_folder_becomes_a_table_of_predictions(runs, folder, tmp_path, capsys)
     found = json.loads((tmp_path / "predictions.json").read_text())
     assert found["classes"] == ["ball", "box", "rod"]
     assert [one["name"] for one in found["predictions"]] == [row["name"] for row in rows]
+
+
+def test_how_far_it_has_come_is_told_where_there_is_no_terminal(runs, folder, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    main(["classify", str(folder), "--model", str(runs / "isab4-pma")])
+    assert "classifying: 8 of 8 shapes done" in capsys.readouterr().err
 
 
 def test_bad_files_are_all_named_or_left_out(runs, folder, tmp_path, capsys) -> None:
