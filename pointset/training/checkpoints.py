@@ -210,15 +210,16 @@ def find_run(path: str | Path) -> Path:
     """The folder of a run, given as a path or as the name of a trained model that comes with the package.
 
     Raises:
-        PointsetError: there is neither such a folder nor such a model.
+        PointsetError: there is no such folder and no such model.
     """
     if Path(path).exists() or len(Path(path).parts) > 1:
         return Path(path)
     if str(path) in list_pretrained():
         return pretrained_folder(str(path))
+    others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
     raise PointsetError(
-        f"{quoted(path)} is neither a folder that `pointset train` wrote nor a trained model that comes with the "
-        f"package: there are {', '.join(list_pretrained()) or 'none'}"
+        f"{quoted(path)} is not a run and not a trained model that comes with this package: give a folder that "
+        f"`pointset train` wrote{others}"
     )
 
 

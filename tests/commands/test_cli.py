@@ -184,7 +184,7 @@ def test_a_mistake_of_our_own_is_code_1(capsys, monkeypatch):
     assert "unexpected ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_a_reader_who_leaves_is_no_error(tmp_path):
+def test_a_reader_who_leaves_is_not_an_error(tmp_path):
     script = f"{sys.executable} -m pointset.cli data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (done.returncode, done.stderr) in [(141, ""), (0, "")]  # 0: all was written before the reader left

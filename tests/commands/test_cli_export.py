@@ -70,7 +70,7 @@ def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, capsys, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path, capsys):
+def test_a_folder_that_is_not_a_run_is_named(tmp_path, capsys):
     assert f"{tmp_path} is not a run" in fail(capsys, "export", "--model", tmp_path, "-o", tmp_path / "model.pt2")
     assert list(tmp_path.iterdir()) == []
 

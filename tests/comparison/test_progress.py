@@ -157,7 +157,7 @@ def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady
     runs = runs_of(experiment, tmp_path)
     has_result(runs["rff-max", 24, 0], 0.75)  # nothing is left of it
     has_epochs(runs["isab4-pma", 24, 0], 2)
-    has_result(runs["rff-max", 7, 4], 0.75)  # all but its robustness, which is no training
+    has_result(runs["rff-max", 7, 4], 0.75)  # all but its robustness, which is not a training
     before = everything(tmp_path)
     paper = "isab4-pma form=paper"
     assert estimate(experiment, tmp_path) == [

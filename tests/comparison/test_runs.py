@@ -71,7 +71,7 @@ def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, runs, f
     }
 
 
-def test_another_model_under_the_same_label_is_no_run_of_the_folder(copy, classifiers):
+def test_another_model_under_the_same_label_is_not_a_run_of_the_folder(copy, classifiers):
     other = Entry("rff-max", {"layers": 2}, label="rff-max")
     found = run(classifiers(other, "isab4-pma"), copy)
     (failure,) = found.failures

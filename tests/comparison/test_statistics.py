@@ -175,7 +175,7 @@ def test_tests_keep_their_level(seeds):
     """Simulated: among four equally good models, whose seeds and shapes both vary, at most 5 % of tables claim a
     difference (at most four standard errors above it)."""
     rng = np.random.default_rng(seeds)
-    spread = 0.02 if seeds > 1 else 0.0  # that two runs differ is no claim about other seeds
+    spread = 0.02 if seeds > 1 else 0.0  # that two runs differ is not a claim about other seeds
     tables = [compare_pairs(simulated(rng, 4, seeds, spread=spread), pooled=True, resamples=1000) for _ in range(100)]
     false_claims = sum(
         any(pair.distinguishable if seeds > 1 else pair.runs_differ for pair in pairs) for pairs in tables

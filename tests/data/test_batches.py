@@ -113,6 +113,6 @@ def test_sets_of_one_size_need_no_mask() -> None:
     ("sets", "words"),
     [([], "at least one"), ([torch.ones(4, 3), torch.ones(4)], r"set 1 must be \[n, 3\], got \[4\]")],
 )
-def test_what_is_no_list_of_sets_is_refused(sets: list[torch.Tensor], words: str) -> None:
+def test_what_is_not_a_list_of_sets_is_refused(sets: list[torch.Tensor], words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         pad_sets(sets)

@@ -97,7 +97,7 @@ def test_a_power_of_two_changes_no_bit(how: str, step: int) -> None:
 
 @pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
 def test_the_whole_range_of_float32_is_centred(how: str) -> None:
-    """The extent, 6.6e38, is no float32."""
+    """The extent, 6.6e38, is not a float32."""
     points = torch.tensor([[[3.3e38, 0.0, 0.0], [-3.3e38, 0.0, 0.0], [0.0, 3.3e38, 0.0], [0.0, -3.3e38, 0.0]]])
     torch.testing.assert_close(normalize_points(points, how), normalize_points(points / 3.3e38, how))
 

@@ -81,7 +81,7 @@ def test_duplicates_that_tell_places_are_caught():
 
 
 @pytest.mark.slow
-def test_repetition_is_told_and_is_no_fault():
+def test_repetition_is_told_and_is_not_a_fault():
     found = check_symmetry(Doubled())
     assert found.worst < 1e-5
     assert found.repetition > 0.5
@@ -123,7 +123,7 @@ class OtherOption(nn.Module):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [1, 2, 7, 31])
-def test_as_many_seeds_as_elements_are_no_elements(seeds):
+def test_as_many_seeds_as_elements_are_not_elements(seeds):
     found = check_symmetry(PMA(8, seeds), dim=8)
     assert found.kind == "invariant"
     assert found.worst < 1e-5
@@ -148,7 +148,7 @@ def test_a_mask_that_is_given_by_name_alone_is_tested():
     assert check_symmetry(NamedMask(), mask=False).padding is None
 
 
-def test_an_option_is_no_mask():
+def test_an_option_is_not_a_mask():
     found = check_symmetry(OtherOption())
     assert found.worst < 1e-5
     assert found.padding is None
@@ -226,7 +226,7 @@ class Silenced(nn.Module):
         return (X * mask.unsqueeze(-1)).sum(dim=1)
 
 
-def test_what_is_no_number_is_no_small_deviation():
+def test_what_is_not_a_number_is_not_a_small_deviation():
     found = check_symmetry(NotANumberWhenPadded())
     assert found.permutation < 1e-5
     assert found.padding == found.worst == math.inf

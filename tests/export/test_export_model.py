@@ -266,7 +266,7 @@ def test_a_module_that_looks_at_sizes_or_data_is_refused(module, suffix, tmp_pat
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_size_that_is_only_computed_with_is_no_branch(tmp_path):
+def test_a_size_that_is_only_computed_with_is_not_a_branch(tmp_path):
     class Divides(nn.Module):
         def forward(self, points):
             return points.sum(dim=1) / points.shape[1]

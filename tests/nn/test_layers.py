@@ -10,7 +10,7 @@ from pointset.nn.norms import LayerNorm
 from pointset.nn.rowwise import Masked
 
 
-def test_a_layer_begins_where_weights_are_that_are_no_norm():
+def test_a_layer_begins_where_weights_are_that_are_not_a_norm():
     first, norm, second, third = Masked(nn.Linear(3, 5)), LayerNorm(5), Masked(nn.Linear(5, 7)), nn.Bilinear(2, 2, 2)
     act, scale = Masked(nn.ReLU()), Masked(nn.Hardtanh())
     layers = split_layers([scale, first, norm, act, second, act, norm, third])

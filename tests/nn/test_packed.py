@@ -200,7 +200,7 @@ POINTS, BATCH = torch.zeros(4, 3).double(), torch.tensor([0, 0, 1, 1])
         (POINTS[:0], BATCH[:0], -1, "sets must be at least 0, got -1"),
     ],
 )
-def test_what_is_no_batch_is_refused(points, batch, sets, words):
+def test_what_is_not_a_batch_is_refused(points, batch, sets, words):
     assert checked_packed(POINTS, BATCH, 3, 3)[1].lengths == (2, 2, 0)
     with pytest.raises(ValueError, match=words):
         checked_packed(points, batch, sets, 3)

@@ -96,7 +96,7 @@ def test_a_file_that_is_listed_by_hand_as_the_message_says_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b""])
-def test_a_whole_file_that_is_no_json_is_named(content, tmp_path):
+def test_a_whole_file_that_is_not_a_json_is_named(content, tmp_path):
     digests.write(tmp_path / "a.json", content)
     with pytest.raises(digests.DamagedError, match=r"a\.json does not hold JSON") as caught:
         digests.read_json(tmp_path / "a.json", REMEDY)
@@ -121,7 +121,7 @@ def test_text_is_read_back_and_what_is_not_utf8_is_named(tmp_path):
         digests.read_text(tmp_path / "a.txt", REMEDY)
 
 
-def test_a_description_that_is_no_table_is_refused(tmp_path):
+def test_a_description_that_is_not_a_table_is_refused(tmp_path):
     digests.write_json(tmp_path / "run.json", [1])
     with pytest.raises(PointsetError, match=r"run\.json does not describe a run"):
         claim(tmp_path / "run.json", {"seed": 1}, ["seed"], "run")

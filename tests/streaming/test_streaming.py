@@ -184,7 +184,7 @@ def test_no_tensor_grows_with_the_cloud() -> None:
 
 @pytest.mark.parametrize("order", ["rising", "falling"])
 def test_logits_far_apart_neither_overflow_nor_vanish(order: str) -> None:
-    """exp(1e4) is no number: the maximum has to be followed, whether it grows in every block or not at all."""
+    """exp(1e4) is infinite: the maximum has to be followed, whether it grows in every block or not at all."""
     model = model_of("rff-pma", temperature=1e-4)
     cloud = CLOUD[CLOUD[:, 0].argsort(descending=order == "falling")]
     expected = model(cloud[None]).detach()
@@ -243,7 +243,7 @@ def test_what_needs_the_whole_cloud_refuses_before_the_first_point(name: str, op
     assert source.started == 0
 
 
-def test_a_set_norm_over_seeds_is_no_obstacle() -> None:
+def test_a_set_norm_over_seeds_is_not_an_obstacle() -> None:
     model = model_of("rff-pma3", norm="set", layers=1)
     torch.testing.assert_close(model.stream(CLOUD), model(CLOUD[None]).detach())
 

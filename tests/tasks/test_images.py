@@ -74,7 +74,7 @@ def test_an_image_is_its_middle_square_scaled(tmp_path):
     assert read_image(tmp_path / "image.png", 2, channels=1).tolist() == pytest.approx([1 / 3] * 4)
 
 
-def test_a_file_that_is_no_image_is_named(tmp_path):
+def test_a_file_that_is_not_an_image_is_named(tmp_path):
     (tmp_path / "image.png").write_bytes(b"no image")
     with pytest.raises(PointsetError, match=r"image\.png"):
         read_image(tmp_path / "image.png", 2, channels=1)

@@ -1,4 +1,4 @@
-"""Run folders: damage is named, two processes never share one, a description without a run is no run."""
+"""Run folders: damage is named, two processes never share one, a description without a run is not a run."""
 
 import errno
 import io
@@ -270,7 +270,7 @@ def test_the_newest_checkpoint_is_the_one_of_the_highest_number(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_description_without_a_finished_epoch_is_no_run(train, tmp_path):
+def test_a_description_without_a_finished_epoch_is_not_a_run(train, tmp_path):
     (tmp_path / "run.json").write_text('{"seed": 7}')
     assert pointset.fit(small(), train, SHORT, run=tmp_path).best_epoch == 2
 
@@ -298,7 +298,7 @@ def test_a_folder_that_another_process_trains_in_is_refused(train, tmp_path):
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])
-def test_a_number_that_is_no_seed_is_refused_before_anything_is_written(seed, train, tmp_path):
+def test_a_number_that_is_not_a_seed_is_refused_before_anything_is_written(seed, train, tmp_path):
     with pytest.raises(PointsetError, match="seed must be"):
         pointset.fit(small(), train, SHORT, seed=seed, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -170,7 +170,7 @@ def test_a_function_that_takes_a_mask_may_leave_python(tmp_path):
         ("taken", torch.tanh, {}, "'taken' is taken by .*squared: use another name, or replace=True"),
     ],
 )
-def test_what_is_no_weights_function_is_refused(name, make, options, words):
+def test_what_is_not_a_weights_function_is_refused(name, make, options, words):
     pointset.register_weights("taken")(squared)
     with pytest.raises(PointsetError, match=words):
         pointset.register_weights(name, **options)(make)

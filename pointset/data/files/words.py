@@ -23,7 +23,7 @@ def whole_numbers(words: Sequence[bytes], underscores: bool = True) -> list[int]
 
 
 def numbers(words: Sequence[bytes], underscores: bool = True) -> list[float]:
-    """The words as floats, which may be infinite or no number; a ValueError if one is something else."""
+    """The words as floats, which may be infinite or NaN; a ValueError if one is something else."""
     if underscores and b"_" in b" ".join(words):
         raise ValueError("an underscore in a number")
     return [float(word) for word in words]

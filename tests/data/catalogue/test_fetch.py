@@ -142,7 +142,7 @@ def test_what_no_program_can_download_says_how_a_person_can(home: Path) -> None:
         fetch("scanobjectnn", progress=False)
 
 
-def test_an_empty_folder_is_no_data(home: Path, card: None) -> None:
+def test_an_empty_folder_is_not_data(home: Path, card: None) -> None:
     (home / "datasets" / "ModelNet10").mkdir(parents=True)
     assert files(fetch("modelnet10", progress=False)) == FILES
 

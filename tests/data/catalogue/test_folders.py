@@ -193,7 +193,7 @@ def test_the_real_folders(real_data: Path) -> None:
     assert (len(classes), len(train), len(test)) == (19, 19 * 16, 19 * 4)
 
 
-def test_pipes_and_devices_are_no_shapes(tmp_path: Path) -> None:
+def test_pipes_and_devices_are_not_shapes(tmp_path: Path) -> None:
     """To open a pipe would wait for ever."""
     touch(tmp_path, "bed/train/1.npy", "bed/test/2.npy", "sofa/train/1.npy")
     os.mkfifo(tmp_path / "bed" / "train" / "pipe.npy")

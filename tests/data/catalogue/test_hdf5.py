@@ -222,7 +222,7 @@ def test_what_hdf5_allows_and_clouds_do_not_is_refused(release: Path, damage: An
     assert len(str(caught.value)) < 200 + 4 * len(str(release)) + 200
 
 
-def test_a_byte_order_mark_is_no_part_of_a_class(release: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_class(release: Path) -> None:
     (release / "shape_names.txt").write_bytes("\ufeffairplane\nbathtub\nbed\n".encode())
     assert read_hdf5_folder(release, "test").classes[0] == "airplane"
 

@@ -110,7 +110,7 @@ BAD_TEXT = {
     "no z": (TEXT.replace("double z", "double w"), "expected x, y and z of every vertex, found 'x, red, y, w'"),
     "lists in the vertices": (TEXT.replace("uchar red", "list uchar int red"), "has lists in its element 'vertex'"),
     "no corners": (TEXT.replace("vertex_indices", "corners"), "called vertex_indices or vertex_index"),
-    "corners that are no whole numbers": (TEXT.replace("int vertex_indices", "float vertex_indices"), "whole numbers"),
+    "corners that are not whole numbers": (TEXT.replace("int vertex_indices", "float vertex_indices"), "whole numbers"),
     "more than can be": (TEXT.replace("element face 3", "element face 99999999999"), "expected 99999999999 faces"),
 }  # fmt: skip
 

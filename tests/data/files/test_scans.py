@@ -47,7 +47,7 @@ def ply_binary(order: str) -> bytes:
 
 
 def ply_text() -> bytes:
-    """Lists are no obstacle where they end with their line."""
+    """Lists do no harm where they end with their line."""
     header = ply("ascii", "element camera 2\nproperty list uchar int seen", "property uchar red")
     lines = "\n".join(f"{y!r} 7 {x!r} {z!r}" for x, y, z in POINTS.tolist())
     return header + b"3 1 2 3\n0\n" + lines.encode() + b"\n"
