@@ -14,4 +14,5 @@ The names in `__init__.pyi` are loaded when they are first used, so that importi
 
 import lazy_loader
 
+__version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

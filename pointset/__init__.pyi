@@ -30,3 +30,5 @@ from .zoo.pretrained import list_pretrained as list_pretrained
 from .zoo.registration import register_encoder as register_encoder
 from .zoo.registration import register_pooling as register_pooling
 from .zoo.registration import register_weights as register_weights
+
+__version__: str

@@ -36,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from a source archive built from the checkout, so that both are seen to be whole."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT, cwd=folder)
-    return next(folder.glob("pointset-*.whl"))
+    return next(folder.glob("pointset_learn-*.whl"))
 
 
 @pytest.mark.slow

@@ -32,8 +32,11 @@ def export(
     and says in its metadata what its classes, inputs and normalisation are. It is written only if its logits are the
     model's to rounding.
 
+    Example: `pointset export --model runs/parts -o model.onnx --mask`
+
     Args:
-        output: the file to write: *.pt2 (torch.export) or *.onnx (ONNX; pip install 'pointset[export]').
+        output: the file to write: *.pt2 (torch.export) or *.onnx (ONNX).
+            ONNX needs `pip install onnx onnxruntime onnxscript`.
         mask: give the file a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
         repeats: timings of file and model each, at 100, 1,000 and 5,000 points; 0 times nothing.
         threads: of the timings.

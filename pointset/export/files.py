@@ -68,7 +68,7 @@ class Onnx:
         """Raise a PointsetError unless all that it takes to write and to check ONNX is installed."""
         missing = [name for name in NEEDED if find_spec(name) is None]
         if missing:
-            raise PointsetError(f"writing ONNX needs {', '.join(missing)}: pip install 'pointset[export]'")
+            raise PointsetError(f"writing ONNX needs {', '.join(missing)}: pip install {' '.join(missing)}")
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
         """The content of a file."""

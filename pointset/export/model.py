@@ -10,13 +10,13 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+import pointset
 from pointset.configuration import Count
 from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
@@ -152,7 +152,7 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
         text["trained_on"] = f"sets of {data['points']} points"
     return text | {
         "model": describe_model(model),
-        "made_by": f"pointset {version('pointset')}, torch {torch.__version__}",
+        "made_by": f"pointset {pointset.__version__}, torch {torch.__version__}",
     }
 
 

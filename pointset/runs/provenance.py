@@ -9,8 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pointset
+
 PACKAGES = (
-    "pointset",
     "torch",
     "torch-geometric",
     "accelerate",
@@ -26,7 +27,11 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Python and the packages that decide numbers; "absent" for one that is not installed."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+    return {
+        "python": platform.python_version(),
+        "pointset": pointset.__version__,
+        **{name: _version(name) for name in PACKAGES},
+    }
 
 
 def machine() -> dict[str, Any]:

@@ -8,13 +8,13 @@ refused. The library's version is noted for people.
 
 import json
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import pointset
 from pointset.data.pools.plan import FORMAT, Plan, Sampling, identity
 from pointset.data.pools.sources import Source
 from pointset.errors import QUOTED, PointsetError, one_line
@@ -117,7 +117,7 @@ class Manifest:
         """The JSON that is written: a line per shape."""
         head = {
             "format": FORMAT,
-            "version": version("pointset"),
+            "version": pointset.__version__,
             "folder": self.folder,
             "classes": self.classes,
             **self.sampling.as_dict(),
