@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
+import pointset
 from pointset.commands import attend, classify, comparing, data, export, tasks, training, zoo
 from pointset.commands.models import refuse_old_spelling
-from pointset.commands.options import Flags
+from pointset.commands.options import Flags, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -14,10 +15,11 @@ app = App(
     name="pointset",
     help="Train, compare and look into set networks for 3D shapes. `pointset compare` is a good first command.",
     help_epilogue="Add --debug to any command to see the traceback of an error.",
+    version=pointset.__version__,
     version_flags=["--version"],
     group_parameters=Flags,
     help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
-    default_parameter=Parameter(negative=(), consume_multiple=True),
+    default_parameter=Parameter(negative=(), consume_multiple=True, show_default=in_words),
 )
 app.command(data.app)
 for command in (

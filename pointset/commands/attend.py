@@ -66,6 +66,8 @@ def attend(
     The suffix of the output chooses: .html turns with the mouse and holds every layer; .png and .svg show all heads and
     queries of one layer, or the one that is named; .ply and .glb colour the mesh for MeshLab or Blender.
 
+    Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
+
     Args:
         shape: a mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .txt).
         output: the file to write.

@@ -37,6 +37,8 @@ def classify(
     Meshes, of which as many points are sampled as the model was trained on, and small clouds go through the model in
     batches; a large scan is read from the disk piece by piece, whatever its size. All points of a cloud are used.
 
+    Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
+
     Args:
         files: meshes (OFF, OBJ, PLY, STL, GLB), clouds (.npy, .npz, .ply, .pcd, .xyz, .txt), and folders of them; where
             folders are classes, the accuracy is said, classes being compared by their names.

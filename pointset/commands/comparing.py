@@ -1,13 +1,22 @@
 """`pointset compare`: many models, one protocol, one table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands import quick
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
+from pointset.commands.options import (
+    Backend,
+    DataFlags,
+    DryRun,
+    Json,
+    ModelFlags,
+    RecipeFlags,
+    Scheduler,
+    Status,
+    Threads,
+    WorkerCount,
+)
 from pointset.configuration import Checked
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -16,12 +25,6 @@ from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
-
-    QuickData = DataOptions
-    QuickModel = ModelOptions
-    QuickRecipe = Recipe
-else:
-    QuickData, QuickModel, QuickRecipe = quick.QuickData, quick.QuickModel, quick.QuickRecipe
 
 
 def compare(
@@ -32,21 +35,23 @@ def compare(
     data: str | None = None,
     seeds: tuple[int, ...] | None = None,
     out: Path | None = None,
-    workers: int | None = None,
-    backend: Literal["loky", "dask", "ray"] = "loky",
-    scheduler: str | None = None,
-    threads: int | None = None,
-    dry_run: Annotated[bool, Parameter(help="Print the runs and an estimate of time, and run nothing.")] = False,
-    status: Annotated[bool, Parameter(help="Print where every run stands, and run nothing.")] = False,
-    data_options: Annotated[QuickData, DataFlags] = quick.DATA,
-    model_options: Annotated[QuickModel, ModelFlags] = quick.MODEL,
-    recipe: Annotated[QuickRecipe, RecipeFlags] = quick.RECIPE,
+    workers: WorkerCount = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
+    threads: Threads = None,
+    dry_run: DryRun = False,
+    status: Status = False,
+    data_options: Annotated[quick.QuickData, DataFlags] = quick.DATA,
+    model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
+    recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
     as_json: Json = False,
 ) -> None:
     """Train and test several models with several seeds under one protocol: one table, and a report.
 
     Without FILE this is the main job: DeepSets against Set Transformers on the embedded shapes10, in minutes.
     A comparison that was cut off goes on when the same command is given again.
+
+    Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
 
     Args:
         file: an experiment (TOML), such as those in scripts/experiments, on point sets or on a set problem; it says all
@@ -57,10 +62,6 @@ def compare(
         seeds: one run per model, size and seed; 0 1 2 when not given.
         out: folder for the runs, report.html, report.md, results.csv, results.json and table.md; runs/compare or
             runs/FILE when not given.
-        workers: runs at once; one per core, divided by the threads, when not given. Does not change the results.
-        backend: processes on this machine (loky), or a dask or ray cluster that sees the same folders.
-        scheduler: the cluster's address, such as tcp://host:8786.
-        threads: threads of each run; 1 when not given.
         as_json: print JSON.
     """
     from pointset.runs.workers import Workers
@@ -81,12 +82,8 @@ def _main_job(models: tuple[str, ...] | None, sets: DataOptions, model: ModelOpt
     from pointset.comparison.experiment import Entry
     from pointset.tasks.experiments import read_experiment
 
-    changes: dict[str, Any] = {  # as the plain classes, which other processes know
-        "sets": DataOptions.from_dict(sets.as_dict()),
-        "points": (sets.points,),
-        "model": ModelOptions.from_dict(model.as_dict()),
-        "recipe": Recipe.from_dict(recipe.as_dict()),
-    }
+    sets, model, recipe = quick.plain(sets, model, recipe)
+    changes: dict[str, Any] = {"sets": sets, "points": (sets.points,), "model": model, "recipe": recipe}
     if models is not None:
         changes["models"] = tuple(Entry(name) for name in models)
     return read_experiment(quick.FILE, **changes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from pointset.commands.options import Flags, Json
+from pointset.commands.options import Backend, Flags, Json, Scheduler, WorkerCount
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
@@ -57,6 +57,8 @@ def show(
 
     The picture has a few shapes of every class, upright, so that a lying one is seen before anything is trained.
 
+    Example: `pointset data show path/to/parts -o parts.png`
+
     Args:
         name: the card's name, or a folder.
         output: the picture to write (.png or .svg); beside the pools when not given, and none of a card.
@@ -94,9 +96,9 @@ def build(
     sampler: Literal["uniform", "fps", "poisson"] = "uniform",
     seed: int = 0,
     normals: bool = False,
-    workers: int | None = None,
-    backend: Literal["loky", "dask", "ray"] = "loky",
-    scheduler: str | None = None,
+    workers: WorkerCount = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
     on_error: Literal["raise", "skip"] = "raise",
     rebuild: bool = False,
     split_seed: int = 0,
@@ -109,15 +111,14 @@ def build(
     A build that was cut off goes on when the same command is given again. It ends with a picture of a few shapes of
     every class, upright.
 
+    Example: `pointset data build path/to/parts --on-error skip`
+
     Args:
         data: a card's name, or a folder of meshes as class/split/file, split/class/file or class/file.
         points: points per shape.
         sampler: how they are chosen on the surface.
         seed: of the points.
         normals: keep the unit normal at each point too.
-        workers: processes; one per core, or all of a cluster's, when not given. Does not change the points.
-        backend: processes on this machine (loky), or a dask or ray cluster.
-        scheduler: the cluster's address, such as tcp://host:8786.
         on_error: fail when meshes cannot be used, after all have been tried, or finish without them.
         rebuild: make them again, even if they exist.
         split_seed: of the rule that splits a class/file folder.

@@ -1,6 +1,6 @@
 """Groups of flags that several commands share."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 
@@ -21,14 +21,38 @@ def group(title: str, sort_key: Any = None) -> Group:
     return Group(title, sort_key=sort_key, validator=require_whole)
 
 
+def in_words(default: Any) -> str | None:
+    """A default as one would type it; none where a flag that is left out says nothing."""
+    if default is None or default is False or default == ():
+        return None
+    return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def _model_flag(field: str) -> str:
+    """A comparison has --seeds of its own: those of random numbers."""
+    return "pool-seeds" if field == "seeds" else default_name_transform(field)
+
+
 def _recipe_flag(field: str) -> str:
     """The data set has a flag --points of its own."""
     return "train-points" if field == "points" else default_name_transform(field)
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
-"""Of one command; they come first."""
-DataFlags = Parameter(name="*", group=group("Data"))
-ModelFlags = Parameter(name="*", group=group("Model"))
-RecipeFlags = Parameter(name="*", group=group("Recipe"), name_transform=_recipe_flag)
+"""Of one command, and what matters most often; they come first."""
+Running = group("Running", 1)
+DataFlags = Parameter(name="*", group=group("Data", 2))
+ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=_model_flag)
+RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=_recipe_flag)
 Json = Annotated[bool, Parameter(name="--json")]
+
+WORKERS = "processes at once; one per core, or all of a cluster's, when not given. Does not change the results."
+BACKEND = "processes on this machine (loky), or a dask or ray cluster that sees the same folders."
+SCHEDULER = "the cluster's address, such as tcp://host:8786."
+THREADS = "threads of each run; those of the experiment, usually 1, when not given."
+WorkerCount = Annotated[int | None, Parameter(group=Running, help=WORKERS)]
+Backend = Annotated[Literal["loky", "dask", "ray"], Parameter(group=Running, help=BACKEND)]
+Scheduler = Annotated[str | None, Parameter(group=Running, help=SCHEDULER)]
+Threads = Annotated[int | None, Parameter(group=Running, help=THREADS)]
+DryRun = Annotated[bool, Parameter(group=Running, help="print the runs and an estimate of time, and run nothing.")]
+Status = Annotated[bool, Parameter(group=Running, help="print where every run stands, and run nothing.")]

@@ -1,9 +1,12 @@
-"""The flags of `pointset compare` without a file: their defaults are those of the shipped quick.toml."""
+"""The flags of `pointset train` and `pointset compare`: their defaults are those of the shipped quick.toml."""
 
 import dataclasses
 import tomllib
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+from cyclopts import Parameter
+
+from pointset.commands.options import Flags
 from pointset.configuration import Checked
 from pointset.data.options import DataOptions
 from pointset.tasks.shipped import shipped_experiment
@@ -14,19 +17,40 @@ Options = TypeVar("Options", bound=Checked)
 FILE = shipped_experiment("quick")
 
 
-def _with_defaults(options: type[Options], values: dict[str, Any]) -> type[Options]:
-    """The same options with other defaults: the parser takes those of the class for flags that are not given."""
-    kinds = {field.name: field.type for field in dataclasses.fields(options)}  # type: ignore[arg-type]
-    defaults = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    fields = [(name, kinds[name], dataclasses.field(default=value)) for name, value in defaults.items()]
+def _flags(options: type[Options], usual: dict[str, Any], first: tuple[str, ...]) -> type[Options]:
+    """The same options with other defaults, which the parser takes for flags that are not given.
+
+    Those of `first` stand at the top of the help.
+    """
+    plain = {field.name: field for field in dataclasses.fields(options)}  # type: ignore[arg-type]
+    fields = []
+    for name in dict.fromkeys((*first, *usual)):
+        kind = Annotated[plain[name].type, Parameter(group=Flags)] if name in first else plain[name].type
+        value = usual.get(name, plain[name].default)
+        fields.append((name, kind, dataclasses.field(default=tuple(value) if isinstance(value, list) else value)))
     made = dataclasses.make_dataclass(f"Quick{options.__name__}", fields, bases=(options,), frozen=True, kw_only=True)
     made.__module__ = __name__  # the parser takes a class of another module for a type of the standard library
     return made
 
 
 _quick = tomllib.loads(FILE.read_text(encoding="utf-8"))
-QuickData = _with_defaults(DataOptions, {"points": _quick["points"][0], **_quick.get("sets", {})})
-QuickModel = _with_defaults(ModelOptions, _quick["model"])
-QuickRecipe = _with_defaults(Recipe, _quick["recipe"])
+_data = {"points": _quick["points"][0], **_quick.get("sets", {})}
+if TYPE_CHECKING:
+    QuickData = DataOptions
+    QuickModel = ModelOptions
+    QuickRecipe = Recipe
+else:
+    QuickData = _flags(DataOptions, _data, ("points", "features"))
+    QuickModel = _flags(ModelOptions, _quick["model"], ("dim",))
+    QuickRecipe = _flags(Recipe, _quick["recipe"], ("epochs", "learning_rate", "augment"))
 DATA, MODEL, RECIPE = QuickData(), QuickModel(), QuickRecipe()
 """The defaults of these flags. `compare` finds by identity whether a flag was given."""
+
+
+def plain(data: DataOptions, model: ModelOptions, recipe: Recipe) -> tuple[DataOptions, ModelOptions, Recipe]:
+    """The same in the library's own classes, which other processes know."""
+    return (
+        DataOptions.from_dict(data.as_dict()),
+        ModelOptions.from_dict(model.as_dict()),
+        Recipe.from_dict(recipe.as_dict()),
+    )

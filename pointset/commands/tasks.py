@@ -2,12 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
 
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import Json
+from pointset.commands.options import Backend, DryRun, Json, Scheduler, Status, Threads, WorkerCount
 
 
 def task(
@@ -19,17 +16,19 @@ def task(
     steps: int | None = None,
     data: str | None = None,
     out: Path | None = None,
-    workers: int | None = None,
-    backend: Literal["loky", "dask", "ray"] = "loky",
-    scheduler: str | None = None,
-    threads: int | None = None,
-    dry_run: Annotated[bool, Parameter(help="Print the runs and an estimate of time, and run nothing.")] = False,
-    status: Annotated[bool, Parameter(help="Print where every run stands, and run nothing.")] = False,
+    workers: WorkerCount = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
+    threads: Threads = None,
+    dry_run: DryRun = False,
+    status: Status = False,
     as_json: Json = False,
 ) -> None:
     """Run a set problem: its shipped experiment, or a file of your own, with what is published beside it.
 
     A run that was cut off goes on when the same command is given again.
+
+    Example: `pointset task max-regression --models "rFF + max" "SAB + PMA" --seeds 0`
 
     Args:
         name: max-regression, clustering, counting or anomaly; or an experiment (TOML), such as those in
@@ -40,10 +39,6 @@ def task(
         data: a folder of images, for counting (Omniglot) and anomaly (CelebA); embedded digits when not given.
         out: folder for the runs, report.html, report.md, table.md, results.csv and results.json; runs/NAME when not
             given.
-        workers: runs at once; one per core, divided by the threads, when not given. Does not change the results.
-        backend: processes on this machine (loky), or a dask or ray cluster that sees the same folders.
-        scheduler: the cluster's address, such as tcp://host:8786.
-        threads: threads of each run; those of the experiment when not given.
         as_json: print JSON.
     """
     from pointset.runs.workers import Workers

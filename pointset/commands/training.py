@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pointset.commands import quick
 from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
-from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
@@ -24,14 +23,17 @@ def train(
     seed: int = 0,
     run: Path | None = None,
     log: Literal["tensorboard"] | None = None,
-    data_options: Annotated[DataOptions, DataFlags] = DataOptions(),  # noqa: B008 - frozen
-    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
-    recipe: Annotated[Recipe, RecipeFlags] = Recipe(),  # noqa: B008 - frozen
+    data_options: Annotated[quick.QuickData, DataFlags] = quick.DATA,
+    model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
+    recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
     as_json: Json = False,
 ) -> None:
     """Train one model. The same command continues an interrupted run, and with more --epochs a finished one.
 
+    What is not said is as in `pointset compare` without a file, so that a row of its table can be trained by its name.
     Several GPUs, or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
+
+    Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
 
     Args:
         model: a name from `pointset zoo`, such as isab16-pma.
@@ -49,6 +51,7 @@ def train(
     from pointset.zoo.models import create_model
 
     _check_options(model, model_options)
+    data_options, model_options, recipe = quick.plain(data_options, model_options, recipe)
     run = run or Path("runs") / model
     events = None if log is None else EventLog(run)
     sets = load_split(data, "train", data_options, progress=is_main())
@@ -82,6 +85,8 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Test a trained model on sets made like those of its run.
+
+    Example: `pointset evaluate --model runs/parts --calibrate --predictions predictions.csv`
 
     Args:
         data: a card's name or a folder; the data set of the run when not given.
@@ -163,7 +168,7 @@ def _check_options(model: str, options: ModelOptions) -> None:
     """Refuse options that the model does not use, where they differ from their defaults."""
     from pointset.zoo.names import used_options
 
-    usual = vars(ModelOptions())
+    usual = vars(quick.MODEL)
     given = [name for name, value in vars(options).items() if value != usual[name]]
     used = used_options(model)
     for name in given:

@@ -7,9 +7,11 @@ from pointset.commands.options import Json, ModelFlags
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.configuration import Width, check
 from pointset.errors import PointsetError
+from pointset.zoo.listing import CLASSES, kept_rows
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
+ABILITIES = (("maps", True, "have attention to look at"), ("streams", False, "do not stream"))
 SIZES = ("64", "100", "256", "1024")
 """Points of test sets whose accuracies the list of trained models shows."""
 
@@ -19,13 +21,16 @@ def zoo(
     /,
     *,
     pretrained: bool = False,
-    classes: int = 40,
+    classes: int = CLASSES,
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
     """List the models, their sizes, and what they can do; or the trained models that come with the package.
 
-    Models with `maps` have attention to look at; those that stream take clouds larger than memory, in pieces.
+    Any encoder goes with any pooling, `+` joins two poolings (isab16-max+pma), and numbers are free (isab32, pma4).
+    Models that stream take clouds larger than memory, in pieces.
+
+    Example: `pointset zoo --pretrained`
 
     Args:
         name: a trained model, to show all that is known of it, its terms of use among them.
@@ -42,17 +47,36 @@ def zoo(
 
 
 def _list(classes: int, options: ModelOptions, as_json: bool) -> None:
-    from pointset.zoo.models import abilities, create_model
-    from pointset.zoo.names import list_models
-
     check("classes", classes, Width)
-    rows = []
-    for name in list_models():
-        model = create_model(name, classes=classes, **options.as_dict())
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        rows.append({"model": name, "parameters": parameters, **abilities(model)})
-    shown = [{key: "yes" if value is True else value or "" for key, value in row.items()} for row in rows]
-    print_rows(rows if as_json else shown, as_json)
+    rows = kept_rows() if (classes, options) == (CLASSES, ModelOptions()) else None
+    if rows is None:
+        from pointset.zoo.models import describe_models
+
+        rows = describe_models(classes, **options.as_dict())
+    if as_json:
+        print_json(rows)
+        return
+    pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
+    encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*pairs, strict=True))
+    print("parameters, in thousands, of ENCODER-POOLING:")
+    print_rows([{"": f"-{two}", **{f"{one}-": _size(pairs.get((one, two))) for one in encoders}} for two in poolings])
+    alone = [row for row in rows if "-" not in row["model"]]
+    print("and for context:", ", ".join(f"{row['model']} ({_size(row)})" for row in alone))
+    for ability, wanted, told in ABILITIES:
+        print(f"{told}: {', '.join(_parts([pair for pair in pairs if pairs[pair][ability] is wanted], list(pairs)))}")
+    print("`pointset zoo --pretrained` lists trained models; --json says all of each model")
+
+
+def _size(row: dict[str, Any] | None) -> str:
+    return "" if row is None else f"{row['parameters'] / 1000:,.0f}"
+
+
+def _parts(chosen: list[tuple[str, ...]], pairs: list[tuple[str, ...]]) -> list[str]:
+    """The encoders and poolings that are chosen with every partner, and what pairs are left."""
+    known = [(place, part) for place in (0, 1) for part in dict.fromkeys(pair[place] for pair in pairs)]
+    whole = [(place, part) for place, part in known if all(pair in chosen for pair in pairs if pair[place] == part)]
+    left = [pair for pair in chosen if not any(pair[place] == part for place, part in whole)]
+    return [part for _, part in whole] + ["-".join(pair) for pair in left]
 
 
 def _list_trained(as_json: bool) -> None:

@@ -25,7 +25,8 @@ from pointset.nn.weights import Weights
 from pointset.streaming.chains import check_streams
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
 from pointset.zoo.layers import put_together, shape_of
-from pointset.zoo.names import parse_name
+from pointset.zoo.listing import CLASSES
+from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_run, pretrained_weights
 
@@ -217,6 +218,21 @@ def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
 def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
     attention = {"attention": options.attention(), "pool_attention": options.attention(pooling=True)}
     return {**vars(options), **attention, **beside}
+
+
+def describe_models(classes: int = CLASSES, **options: Any) -> list[dict[str, Any]]:
+    """What every model of `list_models` is: its name, its parameters, and its `abilities`.
+
+    Args:
+        classes: of each.
+        options: fields of `ModelOptions`.
+    """
+    rows = []
+    for name in list_models():
+        model = create_model(name, classes=classes, **options)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        rows.append({"model": name, "parameters": parameters, **abilities(model)})
+    return rows
 
 
 def abilities(model: nn.Module) -> dict[str, bool]:

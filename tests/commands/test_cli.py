@@ -1,15 +1,19 @@
 """The command line as a user meets it: exit codes, one clear line for a mistake, JSON where a program reads."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command_line import fail, fail_late, succeed
 
 import pointset
 from pointset.cli import main
+from pointset.zoo.listing import kept_rows
+from pointset.zoo.models import describe_models
 from pointset.zoo.names import list_models
 
 
@@ -39,6 +43,33 @@ def test_zoo_lists_every_model_with_its_size(capsys):
     rows = json.loads(succeed(capsys, "zoo", "--json", "--dim", "16"))
     assert [row["model"] for row in rows] == list_models()
     assert all(row["parameters"] > 0 for row in rows)
+
+
+def test_zoo_says_what_is_kept_and_keeps_what_is(capsys, monkeypatch):
+    rows = json.loads(succeed(capsys, "zoo", "--json"))
+    assert rows == describe_models(), "python scripts/zoo_listing.py writes it anew"
+    shown = succeed(capsys, "zoo")
+    assert [line for line in shown.splitlines() if line.startswith("-pma ")]
+    assert "do not stream: sab, aggr.softmax" in shown
+    assert "isab16, sab, " in shown.partition("attention to look at: ")[2]
+    monkeypatch.setenv("POINTSET_PARTS", str(Path(__file__)))
+    assert kept_rows() is None
+
+
+def test_zoo_needs_no_torch():
+    script = "import sys; from pointset.cli import main; main(['zoo']); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("command", ["compare", "train"])
+def test_what_matters_stands_first_and_no_flag_twice(command, capsys):
+    shown = succeed(capsys, command, "--help")
+    first = shown.partition("─ Data ─")[0]
+    assert all(f" {flag} " in first for flag in ("--points", "--dim", "--epochs", "--learning-rate", "--augment"))
+    flags = re.findall(r"^│ [* ]*(?:[A-Z]+ )?(--[a-z-]+)", shown, re.MULTILINE)
+    assert {"--pool-seeds", "--train-points", "--data"} <= set(flags)
+    assert len(flags) == len(set(flags))
+    assert "None" not in re.findall(r"default: ([^]]+)", shown)
 
 
 def test_data_list_and_show(capsys):
@@ -175,11 +206,11 @@ def test_debug_shows_the_traceback():
 
 
 def test_a_mistake_of_our_own_is_code_1(capsys, monkeypatch):
-    import pointset.zoo.names
+    import pointset.zoo.models
 
-    monkeypatch.setattr(pointset.zoo.names, "list_models", lambda: 1 / 0)
+    monkeypatch.setattr(pointset.zoo.models, "list_models", lambda: 1 / 0)
     with pytest.raises(SystemExit) as left:
-        main(["zoo"])
+        main(["zoo", "--dim", "16"])
     assert left.value.code == 1
     assert "unexpected ZeroDivisionError" in capsys.readouterr().err
 

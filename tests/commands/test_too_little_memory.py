@@ -8,7 +8,7 @@ import torch
 from command_line import fail
 
 from pointset.cli import of_memory
-from pointset.zoo import names
+from pointset.zoo import models
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
     def too_much() -> None:
         raise error
 
-    monkeypatch.setattr(names, "list_models", too_much)
-    assert fail(capsys, "zoo").startswith(f"pointset: there is not enough memory{much}: ")
+    monkeypatch.setattr(models, "list_models", too_much)
+    assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: there is not enough memory{much}: ")
 
 
 def test_the_words_of_torch_and_numpy_are_known():

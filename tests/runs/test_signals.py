@@ -109,7 +109,7 @@ def importing(started: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[st
     def start(*answers: str) -> subprocess.Popen[str]:
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "torch.py").write_text(IMPORTED.format(answers=answers))
-        process = started("zoo", path=str(tmp_path / "lib"))
+        process = started("zoo", "--dim", "16", path=str(tmp_path / "lib"))
         assert process.stdout.readline() == "importing\n"
         return process
 
@@ -140,7 +140,7 @@ def test_what_nohup_ignores_stays_ignored(started: Any, tmp_path: Path) -> None:
     )
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process = started("zoo", path=str(tmp_path / "lib"))
+        process = started("zoo", "--dim", "16", path=str(tmp_path / "lib"))
     finally:
         signal.signal(signal.SIGINT, before)
     _, said = process.communicate(timeout=60)

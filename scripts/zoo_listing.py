@@ -1,0 +1,9 @@
+"""Write pointset/zoo/listing.json, which `pointset zoo` reads: python scripts/zoo_listing.py."""
+
+import json
+
+from pointset.zoo.listing import FILE
+from pointset.zoo.models import describe_models
+
+if __name__ == "__main__":
+    FILE.write_text("[\n" + ",\n".join(map(json.dumps, describe_models())) + "\n]\n", encoding="utf-8")
