@@ -28,11 +28,11 @@ def check_up(up: str | None) -> None:
 
 
 def turned_up(rows: np.ndarray, now: Axis, wanted: Axis, *, normals: bool = False) -> np.ndarray:
-    """Rows [n, d] turned about the x axis, so that another axis points up; numbers 3 to 5 may be normals that turn."""
+    """Rows [..., d] turned about the x axis, so that another axis points up; numbers 3 to 5 may be normals that turn."""
     if now == wanted:
         return rows
     turned = rows.copy()
     for place in (0, 3) if normals else (0,):
-        y, z = rows[:, place + 1], rows[:, place + 2]
-        turned[:, place + 1], turned[:, place + 2] = (-z, y) if now == "y" else (z, -y)
+        y, z = rows[..., place + 1], rows[..., place + 2]
+        turned[..., place + 1], turned[..., place + 2] = (-z, y) if now == "y" else (z, -y)
     return turned

@@ -2,14 +2,15 @@
 
     python scripts/experiments/strangers.py lacking isab16-pma --data path/to/modelnet40_ply_hdf5 --count 10
     python scripts/experiments/strangers.py card isab16-pma.modelnet40-1024 --data path/to/modelnet40_ply_hdf5 \
-        --strangers path/to/labeled_db --choose distance
+        --strangers path/to/labeled_db --up y --choose distance
 
 See `pointset.evaluation.strangers` for the scores.
 """
 
+import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 
 from pointset.commands.printing import print_rows
 from pointset.data.arrays import from_arrays
+from pointset.data.axes import Axis, UsualUp, turned_up
 from pointset.data.dataset import PointSets, load_dataset, load_split
 from pointset.data.loading import load_like
 from pointset.data.options import DataOptions
@@ -78,6 +80,7 @@ def card(
     strangers: list[str],
     data: str | None = None,
     split: str = "test",
+    up: UsualUp | None = None,
     choose: StrangerScore | None = None,
 ) -> None:
     """Measure a trained model among strangers; with --choose, write a score and its threshold on the model's card.
@@ -87,6 +90,8 @@ def card(
         strangers: folders or cards with other shapes; those of a class that the model knows by name are left out.
         data: the data of the model's training; as its run says when not given.
         split: of the strangers.
+        up: the axis that points up in the strangers; what is usual for their files when not given. They are turned to the
+            model's.
         choose: the score for the card.
     """
     network, description = load_run(model)
@@ -95,7 +100,7 @@ def card(
         raise PointsetError(f"{model} has no validation split, which gives the threshold: train with --validation 0.1")
     own, test = (load_like(description["data"], part, data) for part in ("train", "test"))
     known, held_out = own.split_validation(share, description["seed"])
-    found = measure_strangers(network, known, held_out, test, dict(_strangers(strangers, split, description["data"])))
+    found = measure_strangers(network, known, held_out, test, dict(_strangers(strangers, split, up, own)))
     _print(found)
     if choose is not None:
         _write(find_run(model), found[choose])
@@ -103,30 +108,33 @@ def card(
 
 def _without(sets: PointSets, missing: list[str]) -> PointSets:
     """The shapes of the other classes, with labels of these."""
-    kept = [index for index, label in enumerate(sets.labels.tolist()) if sets.classes[label] not in missing]
+    return _kept(sets, lambda name: name not in missing, sets.up)
+
+
+def _strangers(given: list[str], split: str, up: UsualUp | None, own: PointSets) -> Iterator[tuple[str, PointSets]]:
+    """Shapes of classes that the model does not know, turned to where its own shapes have their up axis."""
+    known = {name.casefold() for name in own.classes}
+    for name in given:
+        sets = load_split(name, split, dataclasses.replace(DataOptions.of(own.describe()), up=up))
+        if known.issuperset(map(str.casefold, sets.classes)):
+            raise PointsetError(f"{name} has no class that the model does not know")
+        strange = _kept(sets, lambda name: name.casefold() not in known, own.up)
+        print(f"{sets.name}: {len(strange)} shapes of {', '.join(strange.classes)}")
+        yield sets.name, strange
+
+
+def _kept(sets: PointSets, is_kept: Callable[[str], bool], up: Axis) -> PointSets:
+    """The shapes of some classes, with labels of these, turned to an up axis."""
+    rows = [index for index, label in enumerate(sets.labels.tolist()) if is_kept(sets.classes[label])]
     return from_arrays(
-        sets.pool[sets.rows[kept].numpy()],
-        [sets.classes[label] for label in sets.labels[kept].tolist()],
+        turned_up(sets.pool[sets.rows[rows].numpy()], sets.up, up),
+        [sets.classes[label] for label in sets.labels[rows].tolist()],
         points=sets.size,
         normalize=sets.options.normalize,
-        names=[sets.names[index] for index in kept],
+        names=[sets.names[index] for index in rows],
         split=sets.split,
-        up=sets.up,
+        up=up,
     )
-
-
-def _strangers(given: list[str], split: str, data: Mapping[str, Any]) -> Iterator[tuple[str, PointSets]]:
-    classes = {name.casefold() for name in data["classes"]}
-    for name in given:
-        sets = load_split(name, split, DataOptions.of(dict(data)))
-        rows = [
-            index for index, label in enumerate(sets.labels.tolist()) if sets.classes[label].casefold() not in classes
-        ]
-        if not rows:
-            raise PointsetError(f"{name} has no class that the model does not know")
-        names = sorted({sets.classes[label] for label in sets.labels[rows].tolist()})
-        print(f"{sets.name}: {len(rows)} shapes of {', '.join(names)}")
-        yield sets.name, sets.subset(rows)
 
 
 def _print(found: Mapping[StrangerScore, Measured]) -> None:

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import strangers
 from toy import ship
@@ -18,6 +19,23 @@ def shipped(clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ship(NAME, tmp_path, clouds_folder, Recipe(epochs=1, validation=0.2))
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     return tmp_path / NAME
+
+
+def test_strangers_are_turned_to_the_models_up_axis(shipped, clouds_folder, tmp_path, monkeypatch):
+    others = shutil.copytree(clouds_folder, tmp_path / "others")
+    (others / "shape_names.txt").write_text("Ball\ncat\ndog\n")
+    seen = {}
+
+    def measured(model, known, held_out, test, met):
+        seen[len(seen)] = met["others"]
+        return {}
+
+    monkeypatch.setattr(strangers, "measure_strangers", measured)
+    for up in ("z", "y"):
+        assert strangers.run(["card", NAME, "--strangers", str(others), "--up", up]) == 0
+    upright, lying = (seen[place].pool[np.arange(2)] for place in (0, 1))
+    np.testing.assert_array_equal(lying[..., 2], upright[..., 1])
+    np.testing.assert_array_equal(lying[..., 1], -upright[..., 2])
 
 
 @pytest.mark.parametrize("score", ["energy", "distance"])
