@@ -112,7 +112,8 @@ def _result(one: Saved, as_grid: bool = False) -> list[str]:
     threads = f"{about['threads']} thread{'s' * (about['threads'] > 1)} a run"
     source = f"{about['date']}, commit {about['commit']}; {about['machine']}, {threads}. Every run: {kept}."
     shown = list(grid(one)) if as_grid else [one.table]
-    return [f"### {about['title']} (`{one.name}`)", *shown, *about["notes"], _commands([about["command"]]), source]
+    command = _commands([about["command"]])
+    return [f"### {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]
 
 
 def _frontiers(found: Mapping[str, Saved]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Saved results of comparisons: what of a comparison's folder is kept in results/, and read again for the page.
 
-results/NAME has table.md and results.csv as the comparison wrote them, robustness.csv where there is one, and
-about.json: where they come from, and for each row what the page needs.
+results/NAME has table.md and results.csv as the comparison wrote them, robustness.csv where there is one, about.json:
+where they come from, and for each row what the page needs; and reading.md where somebody wrote what the table says.
 """
 
 import json
@@ -75,6 +75,12 @@ class Saved:
     def table(self) -> str:
         """Its table, as Markdown."""
         return (self.folder / "table.md").read_text(encoding="utf-8").strip()
+
+    @property
+    def reading(self) -> list[str]:
+        """What the table says in words, as Markdown with links from the page; nothing where nobody wrote it."""
+        file = self.folder / "reading.md"
+        return [file.read_text(encoding="utf-8").strip()] if file.exists() else []
 
 
 def read_all(results: Path = RESULTS) -> dict[str, Saved]:
