@@ -6,6 +6,7 @@ python scripts/experiments/page.py --check              # does the page stand as
 """
 
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -82,7 +83,7 @@ def stale_figures(found: Mapping[str, Saved], folder: Path) -> list[str]:
 
 def render(found: Mapping[str, Saved]) -> str:
     """The page, as Markdown."""
-    parts = [HEAD]
+    parts = [HEAD, *_experiments()]
     for number, section in enumerate(SECTIONS, start=1):
         parts.append(f"## {number}. {section.title}" if section.numbered else f"## {section.title}")
         parts += [section.text] if section.text else []
@@ -97,6 +98,15 @@ def render(found: Mapping[str, Saved]) -> str:
         parts.append("## Further results")
         parts += [part for one in others for part in _result(one)]
     return "\n\n".join(parts) + "\n"
+
+
+def _experiments() -> Iterator[str]:
+    """Every experiment that is shipped: its file, which begins with what it is for, and its title."""
+    yield "## The experiments"
+    yield "`pointset compare FILE` or `pointset task FILE`; each file begins with what it is for. `--dry-run` estimates."
+    titles = {file: tomllib.loads(file.read_text(encoding="utf-8"))["title"] for file in sorted(FOLDER.rglob("*.toml"))}
+    links = ((file.relative_to(FOLDER).as_posix(), title) for file, title in titles.items())
+    yield "\n".join(["| file | |", "|---|---|", *(f"| [`{link}`]({link}) | {title} |" for link, title in links)])
 
 
 def _open(name: str) -> list[str]:
