@@ -28,7 +28,7 @@ def check_up(up: str | None) -> None:
 
 
 def turned_up(rows: np.ndarray, now: Axis, wanted: Axis, *, normals: bool = False) -> np.ndarray:
-    """Rows [..., d] turned about the x axis, so that another axis points up; numbers 3 to 5 may be normals that turn."""
+    """Rows [..., d] turned about x, so that another axis points up; numbers 3 to 5 may be normals, which turn."""
     if now == wanted:
         return rows
     turned = rows.copy()

@@ -103,7 +103,7 @@ def render(found: Mapping[str, Saved]) -> str:
 def _experiments() -> Iterator[str]:
     """Every experiment that is shipped: its file, which begins with what it is for, and its title."""
     yield "## The experiments"
-    yield "`pointset compare FILE` or `pointset task FILE`; each file begins with what it is for. `--dry-run` estimates."
+    yield "`pointset compare FILE` or `pointset task FILE`; each begins with what it is for. `--dry-run` estimates."
     titles = {file: tomllib.loads(file.read_text(encoding="utf-8"))["title"] for file in sorted(FOLDER.rglob("*.toml"))}
     links = ((file.relative_to(FOLDER).as_posix(), title) for file, title in titles.items())
     yield "\n".join(["| file | |", "|---|---|", *(f"| [`{link}`]({link}) | {title} |" for link, title in links)])

@@ -12,7 +12,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 import numpy as np
@@ -90,8 +89,8 @@ def card(
         strangers: folders or cards with other shapes; those of a class that the model knows by name are left out.
         data: the data of the model's training; as its run says when not given.
         split: of the strangers.
-        up: the axis that points up in the strangers; what is usual for their files when not given. They are turned to the
-            model's.
+        up: the axis that points up in the strangers; what is usual for their files when not given. They are
+            turned to the model's.
         choose: the score for the card.
     """
     network, description = load_run(model)
