@@ -96,7 +96,7 @@ def test_a_file_that_is_listed_by_hand_as_the_message_says_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b""])
-def test_a_whole_file_that_is_not_a_json_is_named(content, tmp_path):
+def test_a_whole_file_that_is_not_json_is_named(content, tmp_path):
     digests.write(tmp_path / "a.json", content)
     with pytest.raises(digests.DamagedError, match=r"a\.json does not hold JSON") as caught:
         digests.read_json(tmp_path / "a.json", REMEDY)

@@ -83,7 +83,7 @@ def test_a_pool_of_another_format_is_a_problem_of_its_data_set(few: Path, pool: 
     assert "format 1" in found.problems[0]
 
 
-def test_skipped_shapes_are_not_problem_while_their_meshes_stay(home: Path, few: Path) -> None:
+def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home: Path, few: Path) -> None:
     bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
     build_dataset(few, points=20, on_error="skip", progress=False)
