@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
+from pointset.data.catalogue.cards import list_cards
 from pointset.data.dataset import PointSets, load_split
 from pointset.data.files.clouds import Cloud, CloudError, extent_fault
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
@@ -22,7 +23,7 @@ from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.unusable import OnError, UnreadableShapesError
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def load_like(
@@ -42,8 +43,13 @@ def load_like(
         points: per set; those of the description when None.
 
     Raises:
-        PointsetError: the data is not there, or its classes are not those of the description.
+        PointsetError: the data is not there, or was in memory only, or its classes are not those of the description.
     """
+    if data is None and is_in_memory(description):
+        raise PointsetError(
+            f"the run was trained on data in memory ({quoted(description['source'])}), which it does not keep: say which "
+            "files to take with --data, or use pointset.evaluate in Python"
+        )
     options = DataOptions.of(description)
     if on_error is not None:
         options = dataclasses.replace(options, on_error=on_error)
@@ -63,6 +69,11 @@ def load_like(
             "give data with the same classes"
         )
     return sets
+
+
+def is_in_memory(description: dict[str, Any]) -> bool:
+    """Whether sets were made of something else than files, so that nobody can load them again."""
+    return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
 
 
 @dataclass(frozen=True, eq=False)

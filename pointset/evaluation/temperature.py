@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from pointset.data.loading import load_like
+from pointset.data.loading import is_in_memory, load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import Objective, fit_temperature
 from pointset.evaluation.predictions import evaluate
@@ -27,6 +27,11 @@ def validation_temperature(
     share = description["recipe"]["validation"]
     if share == 0.0:
         raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")
+    if is_in_memory(description["data"]):
+        raise PointsetError(
+            "the run was trained on data in memory, which it does not keep, and calibration needs the shapes that it "
+            "held out: evaluate on some of your own in Python, and give the logits to fit_temperature"
+        )
     train = load_like(description["data"], "train")
     if train.describe()["fingerprint"] != description["data"]["fingerprint"]:
         raise PointsetError(

@@ -12,6 +12,7 @@ from command_line import fail, fail_late, succeed
 
 import pointset
 from pointset.cli import main
+from pointset.training.recipe import Recipe
 from pointset.zoo.listing import kept_rows
 from pointset.zoo.models import describe_models
 from pointset.zoo.names import list_models
@@ -251,6 +252,22 @@ def test_data_that_has_moved_is_given_again(trained, capsys):
     moved = data.rename(data.with_name("moved"))
     assert "if the data of the run has moved, say where it is with --data" in fail(capsys, "evaluate", "--model", run)
     assert "60 test shapes" in succeed(capsys, "evaluate", "--model", run, "--data", moved)
+
+
+def test_a_run_on_arrays_asks_for_files(capsys, clouds_folder, tmp_path, monkeypatch):
+    files = pointset.load_dataset(clouds_folder, points=16)
+    sets = pointset.from_arrays(files.points, files.labels, files.classes)
+    model = pointset.create_model("rff-max", classes=3, dim=8)
+    pointset.fit(model, sets, Recipe(epochs=1, validation=0.2), run=tmp_path / "run", progress=False)
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(clouds_folder, "arrays")  # another data set, though it is called as those in memory are
+    said = fail(capsys, "evaluate", "--model", "run")
+    assert "data in memory ('arrays')" in said
+    assert "--data" in said
+    assert "60 test shapes" in succeed(capsys, "evaluate", "--model", "run", "--data", "arrays")
+    said = fail(capsys, "evaluate", "--model", "run", "--data", "arrays", "--calibrate")
+    assert "data in memory" in said
+    assert "fit_temperature" in said
 
 
 def test_data_build_reports_what_it_did_and_verify_what_is_wrong(capsys, tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def _require_features(features: np.ndarray | None, count: int) -> np.ndarray | N
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
     """Normals [n, 3] of any length but 0, as float32 of length 1."""
     if not vectors.shape[1]:
-        raise CloudError("normals were asked for, and there are none: load the data without normals")
+        raise CloudError("normals were asked for, and there are none: give points with normals, or do without them")
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
         raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal without length")
