@@ -47,8 +47,8 @@ def load_like(
     """
     if data is None and is_in_memory(description):
         raise PointsetError(
-            f"the run was trained on data in memory ({quoted(description['source'])}), which it does not keep: say which "
-            "files to take with --data, or use pointset.evaluate in Python"
+            f"the run was trained on data in memory ({quoted(description['source'])}), which it does not keep: say "
+            "which files to take with --data, or use pointset.evaluate in Python"
         )
     options = DataOptions.of(description)
     if on_error is not None:
