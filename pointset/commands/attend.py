@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ENOUGH_TO_SEE = 1024
 """Points, on a picture of one shape."""
+MOST_CLASSES = 5
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
@@ -36,6 +37,8 @@ class Request:
     query: int | None
     title: str
     prediction: str
+    classes: list[tuple[str, float]]
+    """The likeliest, with their probabilities."""
     camera: "Camera"
 
     def chosen(self) -> "AttentionMap":
@@ -71,7 +74,8 @@ def attend(
     Args:
         shape: a mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .txt).
         output: the file to write.
-        layer: an attention of the model, such as encoder.0.reads; the last that reads points when not given.
+        layer: an attention of the model, such as encoder.0.reads. When not given, a page opens on the pooling, or on
+            the sharpest maps, and every other picture is of the last layer that reads points.
         head: one head; all, or the first in a 3D file, when not given.
         query: one inducing point, seed or point; all, or the first in a 3D file, when not given.
         points: how many to sample on the mesh; when not given, as many as the model was trained on, but at least 1,024
@@ -89,12 +93,13 @@ def attend(
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
     loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed, up=up)
-    name, confidence, unlike = _predict(trained, loaded)
+    classes, unlike = _predict(trained, loaded)
+    name, confidence = classes[0]
     prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
     camera = Camera(up=data["up"])
     maps = attention_maps(network, loaded.points)
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
-    draw(Request(loaded, maps, layer, head, query, *titles, camera), output)
+    draw(Request(loaded, maps, layer, head, query, *titles, classes, camera), output)
     if as_json:
         layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
         print_json(
@@ -113,8 +118,8 @@ def attend(
         print(f"saved in {output}")
 
 
-def _predict(trained: Trained, shape: "Shape") -> tuple[str, float, bool | None]:
-    """The likeliest class, its probability, and whether the shape is unlike those of training, if that can be told."""
+def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:
+    """The likeliest classes, with their probabilities; whether the shape is unlike those of training, if known."""
     import torch
 
     from pointset.evaluation.strangers import last_inputs
@@ -125,8 +130,9 @@ def _predict(trained: Trained, shape: "Shape") -> tuple[str, float, bool | None]
         probabilities = (logits[0] / trained.temperature).softmax(dim=0)
         if detector is not None:
             unlike = bool(detector.scores(logits.numpy(), rows)[0] > detector.threshold)
-    best = int(probabilities.argmax())
-    return trained.description["data"]["classes"][best], float(probabilities[best]), unlike
+    names = trained.description["data"]["classes"]
+    shares, best = probabilities.topk(min(MOST_CLASSES, len(names)))
+    return [(names[i], float(share)) for i, share in zip(best.tolist(), shares, strict=True)], unlike
 
 
 def _writer(output: Path) -> Callable[[Request, Path], object]:
@@ -148,6 +154,7 @@ def _page(request: Request, output: Path) -> None:
         request.shape.points[:, :3],
         title=request.title,
         prediction=request.prediction,
+        classes=request.classes,
         layer=request.layer and request.chosen().layer,
         heads=heads,
         queries=queries,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.colors import Colormap
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
 
+Paper = Literal["light", "dark"]
 LEAST, MOST = 2.0, 64.0
 """Bounds of a scale's reach, the largest factor over uniform that it shows."""
 DEFAULT = "magma_r"
@@ -135,11 +137,12 @@ def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScal
     return ColorScale(reach, name or DEFAULT)
 
 
-def ramp(name: str) -> NDArray[np.float64]:
-    """256 colours [256, 3] of a matplotlib colour map, adapted to white paper.
+def ramp(name: str, paper: Paper = "light") -> NDArray[np.float64]:
+    """256 colours [256, 3] of a matplotlib colour map, adapted to the paper.
 
     Ends close to white are cut off. A light low end becomes greyer at the same lightness, so that points with little
-    attention stay in the background.
+    attention stay in the background. On dark paper the lighter end stands for much, whichever way the map goes, and a
+    dark low end becomes a grey that can just be seen.
 
     Raises:
         PointsetError: matplotlib has no colour map of this name.
@@ -148,11 +151,22 @@ def ramp(name: str) -> NDArray[np.float64]:
         raise PointsetError(f"no colour map is called {quoted(name)}: try cividis, viridis, magma, inferno or plasma")
     whole = colormaps[name]
     first, last = (_lightness(whole(end)[:3]) for end in (0.0, 1.0))
+    if paper == "dark":
+        return _for_dark(whole if first <= last else whole.reversed())
     colors = np.asarray(whole(np.linspace(0.12 if first > 0.8 else 0.0, 0.92 if last > 0.8 else 1.0, 256)))[:, :3]
-    if first > 0.8:
-        share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]
-        colors = (1 - share) * colors + share * _lightness(colors)[:, None]
-    return colors
+    return _greyer(colors, _lightness(colors)[:, None]) if first > 0.8 else colors
+
+
+def _for_dark(whole: Colormap) -> NDArray[np.float64]:
+    first = _lightness(whole(0.0)[:3])
+    colors = np.asarray(whole(np.linspace(0.12 if first < 0.2 else 0.0, 0.97, 256)))[:, :3]
+    return _greyer(colors, np.maximum(_lightness(colors), 0.31)[:, None]) if first < 0.2 else colors
+
+
+def _greyer(colors: NDArray[np.float64], grey: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Colours [256, 3] whose low end is nearly grey [256, 1]."""
+    share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]
+    return (1 - share) * colors + share * grey
 
 
 def _lightness(rgb: Any) -> Any:

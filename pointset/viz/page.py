@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import base64
 import html
-import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,8 @@ from pointset.explain.maps import AttentionMap
 from pointset.inputs import check_kind, takes
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, to_unit
-from pointset.viz.color import HOLLOW, ramp, scale_for
+from pointset.viz.color import HOLLOW, Paper, ramp, scale_for
+from pointset.viz.joining import page_of
 from pointset.viz.maps import DrawnMap
 from pointset.viz.panels import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
@@ -29,6 +27,12 @@ from pointset.viz.sheet import Picture
 from pointset.viz.writing import checked_suffix
 
 MOST_CHOSEN = 16
+MOST_CLASSES = 5
+PAPERS: tuple[Paper, ...] = ("light", "dark")
+UNIFORM = 0.98
+"""A map whose spread is at least this says little; web/arrangement.mjs has the same."""
+SHARPEST = 8
+"""Of a layer's maps so many speak for it."""
 LARGE = 700_000
 """Up to so many values on a page each takes two bytes, else one: the page stays under 2 MB."""
 LEAST_EXPONENT = -20
@@ -82,6 +86,7 @@ def inline(page: str, height: int = 720) -> str:
 @takes(
     title=str,
     prediction=str,
+    classes=Sequence[Sequence],
     layer=str | None,
     heads=Sequence[int] | None,
     queries=Sequence[int] | None,
@@ -94,6 +99,7 @@ def make_page(
     *,
     title: str = "Attention",
     prediction: str = "",
+    classes: Sequence[tuple[str, float]] = (),
     layer: str | None = None,
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
@@ -107,7 +113,9 @@ def make_page(
         points: [n, 3], the cloud that the maps were made from.
         title: of the page.
         prediction: a line under it, such as "predicted: chair (93 %)".
-        layer: the one that the page opens with; the last of kind "reads" when None.
+        classes: names and probabilities, the likeliest first; the first 5 are shown as bars.
+        layer: the one that the page opens with. None takes the pooling unless its maps are nearly uniform, else the
+            layer with the sharpest maps; with `queries`, the last of kind "reads".
         heads: which ones; all when None.
         queries: which inducing points, seeds or points of the opening layer, and of others with rows of the same kind
             and number; None gives all, of points 16 far from one another.
@@ -121,8 +129,8 @@ def make_page(
     given = list(maps) if isinstance(maps, Sequence) else [maps]
     check_kind("maps", given, Sequence[DrawnMap])
     shown = [attention for attention in given if attention.points_are != "neither"]
-    first = _first(shown, layer)
     every = [point_rows(attention, cloud) for attention in shown]
+    first = _first(every, layer, asked=queries is not None)
     of_first = (every[first].row_name, every[first].values.shape[1])
     asked = [queries if (rows.row_name, rows.values.shape[1]) == of_first else None for rows in every]
     blocks = [_Block.of(rows, cloud, heads, own) for rows, own in zip(every, asked, strict=True)]
@@ -131,17 +139,21 @@ def make_page(
     content = {
         "title": title,
         "note": prediction,
+        "classes": [[name, float(share)] for name, share in classes[:MOST_CLASSES]],
         "points": len(cloud),
         "bits": bits,
-        **_room(cloud, camera),
+        "reach": _reach(cloud, camera),
         "camera": {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance},
         "positions": _base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "palette": _base64(np.round(ramp(scale_name) * 255).astype(np.uint8)),
+        "palettes": {paper: _base64(np.round(ramp(scale_name, paper) * 255).astype(np.uint8)) for paper in PAPERS},
         "layers": [block.content(bits, colors) for block in blocks],
         "first": first,
+        # What was asked for one by one has an order.
+        "order": "sharpest" if heads is None and queries is None else "model",
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
-    return Page(_filled(content), partial(draw_maps, shown[first], cloud, **options))
+    page = page_of("page.html", "page.css", "page", title, content)
+    return Page(page, partial(draw_maps, shown[first], cloud, **options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +182,8 @@ class _Block:
         error = 2 ** ((high - low) / (2**bits - 1) / 2) - 1
         return {
             "name": self.rows.layer,
+            "kind": self.rows.kind,
+            "row_name": self.rows.row_name,
             "meaning": f"{MEANINGS[self.rows.kind]}{only}; colour: attention, times its uniform value{hollow}",
             "keys": self.rows.keys,
             "heads": self.heads,
@@ -201,38 +215,30 @@ def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsigne
     return codes.astype("<u2" if bits == 16 else np.uint8), low, high
 
 
-def _room(cloud: NDArray[np.float64], camera: Camera) -> dict[str, float]:
-    """The aspect of a panel (height over width) and the scale at which the turning cloud stays inside it."""
+def _reach(cloud: NDArray[np.float64], camera: Camera) -> list[float]:
+    """How far the cloud reaches to the sides and up while it turns, in its radii."""
     turned = (replace(camera, azimuth=azimuth).project(cloud)[0] for azimuth in range(0, 360, 30))
     # A single point has size 0.
-    width, height = np.maximum(np.max([np.abs(places).max(axis=0) for places in turned], axis=0), 1e-3)
-    aspect = float(np.clip(height / width, 0.7, 1.4))
-    return {"aspect": aspect, "fit": 0.95 / float(max(width, height / aspect))}
+    farthest = np.maximum(np.max([np.abs(places).max(axis=0) for places in turned], axis=0), 1e-3)
+    return [round(float(one), 4) for one in farthest]
 
 
-def _first(shown: Sequence[AttentionMap], layer: str | None) -> int:
-    names = [attention.layer for attention in shown]
+def _first(every: Sequence[PointRows], layer: str | None, asked: bool) -> int:
+    """The layer to open with: the one named, else the one whose maps say most."""
+    names = [rows.layer for rows in every]
     if not names:
         raise PointsetError("none of these maps lies on points: give at least one that reads, writes or pools them")
-    if layer is None:
-        readers = [i for i, attention in enumerate(shown) if attention.kind == "reads"]
-        return readers[-1] if readers else len(names) - 1
-    if layer not in names:
-        raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")
-    return names.index(layer)
+    if layer is not None:
+        if layer not in names:
+            raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")
+        return names.index(layer)
+    spreads = [float(np.sort(rows.spread, axis=None)[:SHARPEST].mean()) for rows in every]
+    readers = [i for i, rows in enumerate(every) if rows.kind == "reads"]
+    pooling = [i for i, rows in enumerate(every) if rows.kind == "pools" and spreads[i] < UNIFORM]
+    if asked and readers:
+        return readers[-1]
+    return pooling[-1] if pooling else int(np.argmin(spreads))
 
 
 def _base64(array: NDArray[Any]) -> str:
     return base64.b64encode(array.tobytes()).decode()
-
-
-def _filled(content: dict[str, Any]) -> str:
-    folder = files("pointset.viz")
-    page, style, script, controls = (
-        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js", "page_controls.js")
-    )
-    # "</" would end the script element, even inside a JSON string.
-    data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-    parts = {"TITLE": html.escape(content["title"]), "STYLE": style, "SCRIPT": script + controls, "DATA": data}
-    # In one pass, so that a title such as "/*DATA*/" stays as it is.
-    return re.sub(r"/\*(TITLE|STYLE|SCRIPT|DATA)\*/", lambda place: parts[place[1]], page)

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: every map drawn, all turned by one drag, nothing asked of the network."""
+"""The page in a real Chromium: every map drawn, all turned by one drag, the wheel left to the page."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -32,10 +32,10 @@ class Seen:
 
         # Two frames: one in which the page draws, one in which that is shown.
         self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        picture = np.asarray(Image.open(io.BytesIO(self.tab.screenshot())).convert("RGB"), dtype=np.int16)
+        picture = np.asarray(Image.open(io.BytesIO(self.tab.screenshot(full_page=True))).convert("RGB"), dtype=np.int16)
         boxes = self.tab.evaluate(
-            """() => { const box = document.getElementById("canvas").getBoundingClientRect();
-                return panels.map((p) => [box.left + scrollX + p.left, box.top + scrollY + p.top, size, tall]); }"""
+            """() => { const box = pointset.canvas.getBoundingClientRect(); return pointset.panels.map(
+                (p) => [box.left + scrollX + p.left, box.top + scrollY + p.top, p.width, p.height]); }"""
         )
         corners = [[round(x) for x in (left, top, left + w, top + h)] for left, top, w, h in boxes]
         return [picture[top:bottom, left:right] for left, top, right, bottom in corners]
@@ -53,8 +53,8 @@ class Seen:
         """Of a map, in the window."""
         return tuple(
             self.tab.evaluate(
-                """(i) => { const box = document.getElementById("canvas").getBoundingClientRect();
-                    return [box.left + panels[i].left + size / 2, box.top + panels[i].top + tall / 2]; }""",
+                """(i) => { const box = pointset.canvas.getBoundingClientRect(), panel = pointset.panels[i];
+                    return [box.left + panel.left + panel.width / 2, box.top + panel.top + panel.height / 2]; }""",
                 panel,
             )
         )
@@ -121,11 +121,8 @@ def six_points(browser: Any, tmp_path: Path) -> Iterator[Callable[[NDArray[np.fl
         cloud = np.vstack([np.eye(3), -np.eye(3)])
         tab.goto(make_page(reads, cloud).save(tmp_path / "page.html").as_uri())
         places = tab.evaluate(
-            """() => Array.from({ length: n }, (_, i) => {
-                const [x, y, z] = axes().map((row) => [0, 1, 2].reduce(
-                    (sum, k) => sum + row[k] * positions[3 * i + k] / 32767, 0));
-                const scale = camera.distance / (camera.distance - z) * data.fit * size / 2;
-                return [size / 2 + x * scale, tall / 2 - y * scale]; })"""
+            """() => { const { left, top } = pointset.panels[0]; return Array.from({ length: 6 }, (_, i) => {
+                const [x, y] = pointset.placeOf(pointset.panels[0], i); return [x - left, y - top]; }); }"""
         )
         return Seen(tab), np.array(places)
 
@@ -150,8 +147,8 @@ def test_a_weight_of_exactly_zero_is_a_ring(six_points: Callable[..., Any]) -> N
     assert 170 < around.min() < 200  # grey
     assert np.ptp(around, axis=2).max() < 4
     left, top, *_ = page.tab.evaluate(
-        """() => { const box = canvas.getBoundingClientRect();
-            return [box.left + panels[0].left, box.top + panels[0].top]; }"""
+        """() => { const box = pointset.canvas.getBoundingClientRect(), panel = pointset.panels[0];
+            return [box.left + panel.left, box.top + panel.top]; }"""
     )
     page.tab.mouse.move(left + x, top + y)
     assert page.tab.inner_text("#tip") == "point 0: weight exactly 0"
@@ -163,8 +160,7 @@ def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
     seen.drag(120, 30, panel=4)
     after = seen.panels()
     assert min(changed(before, after)) > 200
-    seen.tab.mouse.dblclick(*seen.middle(1))
-    seen.tab.mouse.move(2, 2)
+    seen.tab.keyboard.press("0")
     assert max(changed(before, seen.panels())) == 0
     assert seen.complaints == []
 
@@ -172,7 +168,7 @@ def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
 def test_a_slow_machine_thins_the_clouds_only_while_the_hand_turns(opened: Callable[..., Seen]) -> None:
     seen = opened()
     before = seen.panels()
-    seen.tab.evaluate("slow = true")
+    seen.tab.evaluate("pointset.slow = true")
     seen.tab.mouse.move(*seen.middle(0))
     seen.tab.mouse.down()
     seen.tab.mouse.move(*seen.middle(1), steps=3)
@@ -186,10 +182,11 @@ def test_a_slow_machine_thins_the_clouds_only_while_the_hand_turns(opened: Calla
 
 def test_a_drag_to_the_right_moves_near_points_to_the_right(opened: Callable[..., Seen]) -> None:
     seen = opened()
-    nearest = """() => { const [right, , near] = axes(); const at = (axis, i) => [0, 1, 2].reduce(
-        (sum, k) => sum + axis[k] * positions[3 * i + k], 0);
-        let best = 0; for (let i = 0; i < n; i++) if (at(near, i) > at(near, best)) best = i;
-        window.nearest = window.nearest ?? best; return at(right, window.nearest); }"""
+    nearest = """() => { const project = pointset.camera.projection();
+        const at = (i) => project([0, 1, 2].map((k) => pointset.positions[3 * i + k] / 32767));
+        const all = Array.from({ length: 150 }, (_, i) => i);
+        window.nearest ??= all.reduce((best, i) => at(i)[2] > at(best)[2] ? i : best, 0);
+        return at(window.nearest)[0]; }"""
     before = seen.tab.evaluate(nearest)
     seen.drag(20)
     assert seen.tab.evaluate(nearest) > before
@@ -202,19 +199,28 @@ def test_choosing_another_layer_changes_the_colours(opened: Callable[..., Seen])
         seen.tab.get_by_role("tab", name=name).click()
         seen.tab.mouse.move(2, 2)
         assert min(changed(before, seen.panels())) > 100
-    assert seen.tab.get_by_role("tab", selected=True).inner_text() == "encoder.1.reads"
+    assert seen.tab.get_by_role("tab", selected=True).inner_text() == "encoder.1.reads reads"
     seen.tab.get_by_role("tab", name="encoder.0.reads").click()
     seen.tab.mouse.move(2, 2)
     assert max(changed(before, seen.panels())) == 0
 
 
-def test_the_wheel_zooms_all(opened: Callable[..., Seen]) -> None:
+def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(opened: Callable[..., Seen]) -> None:
     seen = opened()
+    seen.tab.set_viewport_size({"width": 900, "height": 500})
     before = seen.panels()
     seen.tab.mouse.move(*seen.middle(0))
+    seen.tab.mouse.wheel(0, 200)
+    seen.tab.wait_for_function("scrollY > 100")
+    assert seen.tab.evaluate("pointset.camera.zoom") == 1
+    seen.tab.mouse.move(*seen.middle(0))
+    at = seen.tab.evaluate("scrollY")
+    seen.tab.keyboard.down("Control")
     seen.tab.mouse.wheel(0, 400)
+    seen.tab.keyboard.up("Control")
     seen.tab.mouse.move(2, 2)
     after = seen.panels()
+    assert seen.tab.evaluate("scrollY") == at
     boxes = [[np.ptp(np.nonzero(panel.min(axis=2) < 240)[0]) for panel in panels] for panels in (before, after)]
     np.testing.assert_allclose(np.divide(boxes[1], boxes[0]), 2 ** (-400 / 500), rtol=0.12)
 
@@ -225,25 +231,24 @@ def test_hovering_tells_weight_and_rank(
     seen = opened()
     weights = attention("reads").weights[1, 2]
     point = int(weights.argmax())
+    place = seen.tab.evaluate("pointset.panels.findIndex((panel) => panel.index === 5)")
     x, y = seen.tab.evaluate(
-        """([panel, i]) => { const box = document.getElementById("canvas").getBoundingClientRect();
-            const p = [0, 1, 2].map((k) => positions[3 * i + k] / 32767);
-            const [x, y, z] = axes().map((row) => row[0] * p[0] + row[1] * p[1] + row[2] * p[2]);
-            const scale = camera.distance / (camera.distance - z) * data.fit * size / 2;
-            return [box.left + panels[panel].left + size / 2 + x * scale,
-                    box.top + panels[panel].top + tall / 2 - y * scale]; }""",
-        [5, point],
+        """([panel, i]) => { const box = pointset.canvas.getBoundingClientRect();
+            const [x, y] = pointset.placeOf(pointset.panels[panel], i); return [box.left + x, box.top + y]; }""",
+        [place, point],
     )
     before = seen.panels()
     seen.tab.mouse.move(x, y)
     text = seen.tab.inner_text("#tip")
     assert f"point {point}: {weights[point] * len(cloud):.3g} times uniform" in text
     assert f"weight {weights[point]:.3g}, rank 1 of {len(cloud)}" in text
-    assert min(changed(before[:5], seen.panels()[:5])) > 5  # the point is ringed in all maps
+    assert min(changed(before, seen.panels())) > 5  # the point is ringed in all maps
 
 
-def test_fingers_turn_and_pinch(opened: Callable[..., Seen]) -> None:
+def test_fingers_turn_pinch_and_scroll_past_the_maps(opened: Callable[..., Seen]) -> None:
     seen = opened(has_touch=True)
+    seen.tab.set_viewport_size({"width": 390, "height": 500})
+    seen.tab.evaluate("scrollTo(0, pointset.canvas.getBoundingClientRect().top - 100)")
     x, y = seen.middle(0)
     session = seen.tab.context.new_cdp_session(seen.tab)
 
@@ -252,14 +257,85 @@ def test_fingers_turn_and_pinch(opened: Callable[..., Seen]) -> None:
         session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     touch("touchStart", (x, y))
-    touch("touchMove", (x + 60, y))
+    for moved in (20, 40, 60):
+        touch("touchMove", (x + moved, y))
     touch("touchEnd")
-    turned = seen.tab.evaluate("camera.azimuth")
-    assert turned == pytest.approx(-50 - 36, abs=8)
+    turned = seen.tab.evaluate("pointset.camera.azimuth")
+    assert turned == pytest.approx(-50 - 36, abs=12)
     touch("touchStart", (x - 20, y), (x + 20, y))
     touch("touchMove", (x - 40, y), (x + 40, y))
     touch("touchEnd")
-    assert seen.tab.evaluate("camera.zoom") == pytest.approx(2, rel=0.05)
+    assert seen.tab.evaluate("pointset.camera.zoom") == pytest.approx(2, rel=0.05)
+    before, at = seen.tab.evaluate("[[pointset.camera.azimuth, pointset.camera.zoom], scrollY]")
+    touch("touchStart", (x, y))
+    for moved in range(20, 180, 20):
+        touch("touchMove", (x, y - moved))
+    touch("touchEnd")
+    seen.tab.wait_for_function(f"scrollY > {at} + 60")
+    assert seen.tab.evaluate("[pointset.camera.azimuth, pointset.camera.zoom]") == before
+    assert not seen.tab.evaluate("pointset.enlarged.open")
+
+
+def test_a_click_enlarges_a_map_and_escape_closes_it(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    seen.tab.set_viewport_size({"width": 900, "height": 600})
+    seen.tab.evaluate("scrollTo(0, 100)")
+    before = seen.panels()
+    seen.tab.mouse.click(*seen.middle(4))
+    dialog = seen.tab.get_by_role("dialog")
+    name = seen.tab.inner_text("#enlarged-name")
+    number = seen.tab.evaluate("pointset.arrangement.panels[4].index")
+    assert dialog.is_visible()
+    assert name == f"head {number // 3}, inducing point {number % 3}"
+    (large,) = seen.panels()
+    assert large.shape[0] > 450
+    assert large.shape[1] > 850
+    assert ink(large) > 2 * ink(before[4])
+    seen.tab.keyboard.press("n")
+    assert seen.tab.inner_text("#enlarged-name") != name
+    seen.tab.keyboard.press("p")
+    assert seen.tab.inner_text("#enlarged-name") == name
+    seen.tab.keyboard.press("Escape")
+    assert dialog.count() == 0
+    assert seen.tab.evaluate("scrollY") == 100
+    assert seen.tab.evaluate("document.activeElement.value") == str(number)
+    assert sorted(changed(before, seen.panels()))[-2] == 0  # one has a ring, where the keyboard is
+    assert seen.complaints == []
+
+
+def test_all_can_be_done_by_keyboard(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    reached = []
+    for _ in range(8):
+        seen.tab.keyboard.press("Tab")
+        reached.append(
+            seen.tab.evaluate(
+                """() => { const one = document.activeElement;
+                    const label = one.getAttribute("aria-label") ?? one.closest("label")?.innerText ?? one.innerText;
+                    return [one.id || one.className, label, getComputedStyle(one).outlineStyle]; }"""
+            )
+        )
+    assert [name for name, _, _ in reached] == ["help-open", "", "", "", "order", "home", "canvas", "map"]
+    assert [label for _, label, _ in reached[1:4]] == ["encoder.0.reads reads", "head 0", "head 1"]
+    assert all(label and outline == "solid" for _, label, outline in reached)
+    seen.tab.keyboard.press("ArrowRight")
+    seen.tab.keyboard.press("Enter")
+    second = seen.tab.evaluate("pointset.arrangement.panels[1].index")
+    assert seen.tab.evaluate("pointset.enlarged.index") == second
+    before = seen.tab.evaluate("pointset.camera.azimuth")
+    seen.tab.keyboard.press("ArrowLeft")
+    assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8
+    seen.tab.keyboard.press("Escape")
+    assert seen.tab.evaluate("document.activeElement.value") == str(second)
+
+
+def test_help_opens_by_a_key_and_closes_by_another(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    for ask in (lambda: seen.tab.keyboard.press("?"), lambda: seen.tab.get_by_role("button", name="Help").click()):
+        ask()
+        assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
+        seen.tab.keyboard.press("Escape")
+        assert seen.tab.get_by_role("dialog").count() == 0
 
 
 def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened: Callable[..., Seen]) -> None:
@@ -268,8 +344,8 @@ def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened: Callable
     assert min(map(ink, seen.panels())) > 100
     assert seen.tab.evaluate("document.documentElement.scrollWidth") <= 380
     fine = opened(device_scale_factor=2)
-    fine.tab.wait_for_function("panels.length === 6")
-    assert fine.tab.evaluate("canvas.width / canvas.clientWidth") == 2
+    fine.tab.wait_for_function("pointset.panels.length === 6")
+    assert fine.tab.evaluate("pointset.canvas.width / pointset.canvas.clientWidth") == 2
     assert fine.complaints == []
 
 
@@ -279,7 +355,7 @@ def test_inside_a_notebooks_frame(browser: Any, attention: Callable, cloud: NDAr
     tab.on("console", lambda message: complaints.append(message.text))
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.set_content(inline(make_page(attention(), cloud, title="In a frame").html))
-    tab.frame_locator("iframe").locator("#labels .panel").nth(5).wait_for()
+    tab.frame_locator("iframe").locator("#labels .map").nth(5).wait_for()
     assert complaints == []
     tab.close()
 
@@ -289,8 +365,8 @@ def test_a_lost_context_comes_back(opened: Callable[..., Seen]) -> None:
     before = seen.panels()
     seen.tab.evaluate(
         """() => new Promise((done) => {
-            canvas.addEventListener("webglcontextrestored", done);
-            const context = gl.getExtension("WEBGL_lose_context");
+            pointset.canvas.addEventListener("webglcontextrestored", done);
+            const context = pointset.renderer.gl.getExtension("WEBGL_lose_context");
             context.loseContext();
             setTimeout(() => context.restoreContext(), 50);
         })"""

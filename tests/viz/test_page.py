@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz import Page, make_page
-from pointset.viz.page import inline, quantise
+from pointset.viz.color import ramp
+from pointset.viz.joining import WEB, joined
+from pointset.viz.page import UNIFORM, inline, quantise
 
 
 def content(page: str) -> dict[str, Any]:
@@ -87,8 +89,9 @@ def test_rings_are_explained_where_there_are_any(cloud: NDArray[np.float64]) -> 
 
 def test_text_of_the_user_stays_text(attention: Callable, cloud: NDArray[np.float64]) -> None:
     nasty = "</script><script>alert(1)</script> & /*DATA*/ /*SCRIPT*/"
-    page = make_page(attention(), cloud, title=nasty, prediction=nasty).html
-    assert (content(page)["title"], content(page)["note"]) == (nasty, nasty)
+    page = make_page(attention(), cloud, title=nasty, prediction=nasty, classes=[(nasty, 1.0)]).html
+    data = content(page)
+    assert (data["title"], data["note"], data["classes"]) == (nasty, nasty, [[nasty, 1.0]])
     assert "<script>alert" not in page
     assert page.count("</script>") == 2
 
@@ -96,7 +99,9 @@ def test_text_of_the_user_stays_text(attention: Callable, cloud: NDArray[np.floa
 def test_the_page_names_no_other_address(attention: Callable, cloud: NDArray[np.float64]) -> None:
     page = make_page(attention(), cloud).html
     assert not re.search(r"https?:|//cdn|@import|url\(|\ssrc=|\shref=", page)
-    assert "default-src 'none'" in page
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)[1]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
 
 
 def test_inline_gives_the_whole_page_back() -> None:
@@ -119,15 +124,60 @@ def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(
     assert base64.b64decode(outputs[1]["image/png"]).startswith(b"\x89PNG")
 
 
-def test_the_page_opens_with_the_layer_asked_for(attention: Callable, cloud: NDArray[np.float64]) -> None:
-    maps = [attention(kind, layer) for layer in ("encoder.0", "encoder.1") for kind in ("reads", "writes")]
+def test_the_page_opens_with_the_layer_asked_for_or_with_what_says_most(
+    attention: Callable, cloud: NDArray[np.float64]
+) -> None:
+    def first(maps: list[Any], **asked: Any) -> int:
+        return content(make_page(maps, cloud, **asked).html)["first"]
+
+    sharp, blurred, pools = (attention(kind, layer) for kind, layer in (("reads", "a"), ("reads", "b"), ("pools", "c")))
+    blurred.weights = blurred.weights**0.5
+    blurred.weights /= blurred.weights.sum(axis=2, keepdims=True)
     pooled = SimpleNamespace(**{**vars(attention("self", "head")), "points_are": "neither"})
-    assert content(make_page([*maps, pooled], cloud).html)["first"] == 2
-    assert content(make_page(maps, cloud, layer="encoder.0.writes").html)["first"] == 1
-    with pytest.raises(PointsetError, match=r"'encoder\.7': choose among encoder\.0\.reads, encoder\.0\.writes"):
-        make_page(maps, cloud, layer="encoder.7")
+    assert first([sharp, blurred, pooled]) == 0
+    assert first([blurred, sharp]) == 1
+    assert first([sharp, pools, blurred]) == 1
+    assert first([sharp, pools, blurred], layer="b.reads") == 2
+    assert first([sharp, pools, blurred], queries=[0]) == 2
+    uniform = SimpleNamespace(**{**vars(pools), "weights": np.full_like(pools.weights, 1 / len(cloud))})
+    assert first([sharp, uniform, blurred]) == 0
+    with pytest.raises(PointsetError, match=r"'encoder\.7': choose among a\.reads, b\.reads"):
+        make_page([sharp, blurred], cloud, layer="encoder.7")
     with pytest.raises(PointsetError, match="none of these maps lies on points"):
         make_page([pooled], cloud)
+
+
+def test_what_was_asked_for_one_by_one_keeps_its_order(attention: Callable, cloud: NDArray[np.float64]) -> None:
+    orders = [content(make_page(attention(), cloud, **asked).html)["order"] for asked in ({}, {"queries": [2, 0]})]
+    assert orders == ["sharpest", "model"]
+
+
+def test_python_and_the_page_agree_what_is_uniform() -> None:
+    assert f"UNIFORM = {UNIFORM};" in (WEB / "arrangement.mjs").read_text()
+    assert f"at least {UNIFORM} counts" in (WEB / "page.html").read_text()
+
+
+def test_on_dark_paper_much_is_light_and_little_can_just_be_seen() -> None:
+    for name in ("magma_r", "magma", "viridis"):
+        luma = ramp(name, "dark") @ (0.2126, 0.7152, 0.0722)
+        assert 0.15 < luma[0] < 0.35
+        assert luma[-1] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("modules", "words"),
+    [
+        ({"a": 'import { b } from "./b.mjs";\n', "b": 'import { a } from "./a.mjs";\n'}, "circle: a -> b -> a"),
+        ({"a": 'import b from "https://elsewhere/b.mjs";\n'}, "a.mjs: 'import b from"),
+        ({"a": "export default 5;\n"}, "a.mjs: 'export default 5;' cannot be joined"),
+        ({"a": 'const end = "</script>";\n'}, "</script>"),
+    ],
+)
+def test_modules_that_cannot_be_joined_are_named(modules: dict[str, str], words: str, tmp_path: Path) -> None:
+    for name, source in modules.items():
+        (tmp_path / f"{name}.mjs").write_text(source)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        joined("a", tmp_path)
 
 
 def test_heads_and_queries_can_be_chosen(attention: Callable, cloud: NDArray[np.float64]) -> None:

@@ -1,0 +1,17 @@
+/* The likeliest classes as bars. */
+import { element, made } from "./elements.mjs";
+
+function percent(share) {
+  if (share >= 0.995 && share < 1) return "> 99 %";
+  return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+/** `classes`: [name, probability], the likeliest first. */
+export function showAnswer(classes) {
+  element("answer").replaceChildren(...classes.map(([name, share]) => made(
+    "li", {},
+    made("span", { class: "class" }, name),
+    made("span", { class: "track" }, made("span", { class: "share", style: { width: `${100 * share}%` } })),
+    made("span", { class: "percent" }, percent(share)),
+  )));
+}

@@ -1,0 +1,41 @@
+/* A turntable camera, the same as pointset.viz.Camera in Python. */
+const MOST_ZOOM = 12, LEAST_ZOOM = 0.5;
+
+export class Camera {
+  constructor({ azimuth, elevation, distance }) {
+    this.home = { azimuth, elevation, zoom: 1 };
+    this.distance = distance;
+    this.reset();
+  }
+
+  reset() { Object.assign(this, this.home); }
+
+  /** Turn by degrees: the near side goes to the right, and down. */
+  turn(right, down) {
+    this.azimuth -= right;
+    this.elevation = Math.max(-90, Math.min(90, this.elevation + down));
+  }
+
+  magnify(factor) { this.zoom = Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, this.zoom * factor)); }
+
+  /** Rows: the directions to the right, to the top and to the viewer, with z up. */
+  axes() {
+    const [a, e] = [this.azimuth, this.elevation].map((degrees) => (degrees * Math.PI) / 180);
+    const [sa, ca, se, ce] = [Math.sin(a), Math.cos(a), Math.sin(e), Math.cos(e)];
+    return [[-sa, ca, 0], [-se * ca, -se * sa, ce], [ce * ca, ce * sa, se]];
+  }
+
+  /** A function from a point to its place: to the right and up in radii of the cloud, and towards the viewer. */
+  projection() {
+    const [right, up, near] = this.axes().map(([x, y, z]) => (p) => x * p[0] + y * p[1] + z * p[2]);
+    return (point) => {
+      const nearness = (this.zoom * this.distance) / (this.distance - near(point));
+      return [right(point) * nearness, up(point) * nearness, near(point)];
+    };
+  }
+}
+
+/** How many pixels of a box are one radius of a cloud that reaches so far [width, height] while it turns. */
+export function radiusIn(width, height, reach) {
+  return (0.95 / 2) * Math.min(width / reach[0], height / reach[1]);
+}

@@ -1,0 +1,65 @@
+/* Which layer, which heads, in what order: the controls above the maps. */
+import { isUniform } from "./arrangement.mjs";
+import { element, made, roving } from "./elements.mjs";
+
+/** Calls `changed(choice)` with {layer, heads, order, hide} whenever the hand chooses. */
+export class Controls {
+  constructor(layers, choice, changed) {
+    Object.assign(this, { layers, choice, changed });
+    element("layers").append(...layers.map((layer, place) => made(
+      "button", { type: "button", role: "tab", "aria-controls": "stage", title: layer.meaning, onclick: () => this.open(place) },
+      `${layer.name} `, made("span", { class: "kind" }, layer.kind),
+    )));
+    const sideways = { ArrowRight: 1, ArrowLeft: -1 };
+    this.reachTab = roving(element("layers"), () => sideways, (place) => this.open(place));
+    element("order").value = choice.order;
+    element("order").onchange = (event) => this.choose({ order: event.target.value });
+    element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
+  }
+
+  get layer() { return this.layers[this.choice.layer]; }
+
+  /** Open a layer; heads stay chosen where it has them. */
+  open(place) {
+    const { heads } = this.layers[place];
+    const kept = heads.filter((head) => this.choice.heads.has(head));
+    const before = this.choice.heads.size;
+    this.choice.layer = place;
+    this.choice.heads = new Set(before && kept.length === before ? kept : heads);
+    this.choose({});
+  }
+
+  choose(part) {
+    Object.assign(this.choice, part);
+    this.#show();
+    this.changed(this.choice);
+  }
+
+  #toggle(head) {
+    const heads = new Set(this.choice.heads);
+    if (!heads.delete(head)) heads.add(head);
+    this.choose({ heads: heads.size ? heads : new Set(this.layer.heads) });
+  }
+
+  #show() {
+    const { layer, choice } = this;
+    [...element("layers").children].forEach((tab, i) => tab.setAttribute("aria-selected", i === choice.layer));
+    this.reachTab(choice.layer);
+    element("heads").hidden = layer.heads.length < 2;
+    const buttons = [...element("heads").querySelectorAll("button")];
+    if (buttons.map((button) => button.value).join() !== layer.heads.join()) {
+      for (const button of buttons) button.remove();
+      element("heads").append(...layer.heads.map((head) => made(
+        "button", { type: "button", value: head, "aria-label": `head ${head}`, onclick: () => this.#toggle(head) }, `${head}`,
+      )));
+    }
+    for (const button of element("heads").querySelectorAll("button"))
+      button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
+    const uniform = layer.spread.filter((_, index) => isUniform(layer, index)).length;
+    element("hide").disabled = !uniform;
+    element("uniform").textContent = uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform";
+    element("sorting").hidden = layer.count < 2;
+    element("meaning").textContent = layer.meaning;
+    element("precision").textContent = layer.precision;
+  }
+}

@@ -1,0 +1,17 @@
+/* Light or dark paper, and whether things may move. */
+const COLORS = {
+  light: { paper: [1, 1, 1], empty: [0.72, 0.72, 0.72] },
+  dark: { paper: [0.078, 0.075, 0.094], empty: [0.42, 0.42, 0.44] },
+};
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** The scheme's name, and the colours of paper and of hollow dots; what is printed is light. */
+export function scheme(printing = false) {
+  const name = dark.matches && !printing ? "dark" : "light";
+  return { name, ...COLORS[name] };
+}
+
+export function onScheme(changed) { dark.addEventListener("change", changed); }
+
+export function mayMove() { return !still.matches; }

@@ -1,0 +1,69 @@
+"""The pages' modules by themselves, in node: the camera is Python's, and maps are chosen and placed as asked."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pointset.viz import Camera
+from pointset.viz.joining import joined
+
+
+def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
+    points = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5, 3))
+    camera = Camera(azimuth=33, elevation=-12, distance=3)
+    given = {"home": {"azimuth": 33, "elevation": -12, "distance": 3}, "points": points.tolist()}
+    found = np.array(in_node("camera", "given.points.map(new Camera(given.home).projection())", given))
+    local = points @ camera.axes().T
+    nearness = 3 / (3 - local[:, 2])
+    np.testing.assert_allclose(found, np.column_stack([local[:, :2] * nearness[:, None], local[:, 2]]), atol=1e-9)
+
+
+LAYER = """{ heads: [0, 1], rows: [4, 5], count: 4, spread: [0.9, 0.99, 0.2, 0.5], head: (i) => Math.floor(i / 2) }"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "groups"),
+    [
+        ("{ heads: new Set([0, 1]), order: 'sharpest', hide: false }", [[None, [2, 3, 0, 1]]]),
+        ("{ heads: new Set([0, 1]), order: 'model', hide: false }", [[0, [0, 1]], [1, [2, 3]]]),
+        ("{ heads: new Set([0, 1]), order: 'model', hide: true }", [[0, [0]], [1, [2, 3]]]),
+        ("{ heads: new Set([1]), order: 'sharpest', hide: true }", [[None, [2, 3]]]),
+    ],
+)
+def test_maps_are_chosen(in_node: Callable[..., Any], choice: str, groups: list[Any]) -> None:
+    found = in_node("arrangement", f"chosenMaps({LAYER}, {choice})")
+    assert [[group["head"], group["indices"]] for group in found] == groups
+
+
+@pytest.mark.parametrize(
+    ("width", "count", "columns"), [(1240, 4, 4), (360, 4, 2), (360, 64, 3), (1240, 64, 8), (40, 9, 1)]
+)
+def test_panels_fit_the_width_and_do_not_overlap(
+    in_node: Callable[..., Any], width: int, count: int, columns: int
+) -> None:
+    groups = [{"head": None, "indices": list(range(count))}]
+    found = in_node("arrangement", f"arranged(given, {width}, 1.2)", groups)
+    assert found["columns"] == columns
+    boxes = np.array([[p["left"], p["top"], p["left"] + p["width"], p["top"] + p["height"]] for p in found["panels"]])
+    assert boxes[:, 2].max() <= width
+    assert boxes[:, 3].max() <= found["height"]
+    for i, box in enumerate(boxes):
+        rest = boxes[i + 1 :]
+        assert ((rest[:, :2] >= box[2:]) | (rest[:, 2:] <= box[:2])).any(axis=1).all()
+
+
+def test_joined_modules_keep_names_of_their_own(in_node: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "one.mjs").write_text('const name = "one";\nexport const said = () => name;\n')
+    (tmp_path / "two.mjs").write_text(
+        'import { said as first } from "./one.mjs";\n'
+        'const name = "two";\nexport class Two { said() { return [first(), name]; } }\n'
+    )
+    (tmp_path / "all.mjs").write_text(
+        'import { said } from "./one.mjs";\nimport {\n  Two,\n} from "./two.mjs";\n'
+        "globalThis.heard = [said(), new Two().said()];\n"
+    )
+    script = joined("all", tmp_path)
+    assert in_node("camera", "(eval(given), globalThis.heard)", script) == ["one", ["one", "two"]]
