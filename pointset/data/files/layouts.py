@@ -12,6 +12,10 @@ AXES = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
 COLORS = (("red", "green", "blue"), ("r", "g", "b"))
 """The columns of a point's color, by either of two names."""
+PADDING = "_"
+"""What a column is called that nothing is known of."""
+PACKED = ("blue", "green", "red", PADDING)
+"""The bytes of a color in one number 0xAARRGGBB of 32 bits, from the lowest."""
 
 MORE_COLUMNS = ": more are read with --features columns"
 
@@ -83,6 +87,21 @@ def plain_columns(width: int, features: Sequence[str]) -> tuple[str, ...]:
     normals = width >= len(AXES + NORMALS) and (not further or "normals" in features)
     named = AXES + NORMALS if normals else AXES
     return (*named, *numbered("columns", width - len(named)))
+
+
+def unpacked(names: Sequence[str], packed: str | None) -> list[str]:
+    """The columns of a file whose column `packed`, if any, holds a color in one number."""
+    return [column for name in names for column in (PACKED if name == packed else (name,))]
+
+
+def place_of(column: str, names: Sequence[str], packed: str | None) -> int:
+    """Which of a file's columns holds one of the `unpacked` columns."""
+    return names.index(column if packed is None or column not in PACKED else packed)
+
+
+def from_packed(numbers: np.ndarray, name: str) -> np.ndarray:
+    """The shares of red, green or blue in numbers of 32 bits, of whatever type."""
+    return numbers.view(np.uint8).reshape(-1, len(PACKED))[:, PACKED.index(name)] / 255
 
 
 def as_share(column: np.ndarray, name: str, kind: np.dtype) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 A header has each of its words once, in any order; COUNT and VIEWPOINT may be missing. Unknown words are refused: a
 COUNT that a bad disk made another word would shift all numbers.
+
+The library keeps a color in one field, rgb or rgba, as the bits of a float32 or a uint32 (its page on PointXYZRGB).
 """
 
 from collections.abc import Sequence
@@ -11,7 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.files.headers import Header, read_header, whole_number
-from pointset.data.files.layouts import AXES, Binary, as_share, kept_columns, record_of, records
+from pointset.data.files.layouts import (
+    AXES,
+    COLORS,
+    PADDING,
+    Binary,
+    as_share,
+    from_packed,
+    kept_columns,
+    place_of,
+    record_of,
+    records,
+    unpacked,
+)
 from pointset.data.files.lzf import unpack_lzf
 from pointset.data.files.number_words import number_of
 from pointset.data.files.typed_text import TypedText
@@ -23,7 +37,7 @@ VERSIONS = (".7", "0.7", ".6", "0.6", ".5", "0.5")
 TYPES: dict[tuple[str, int | None], str] = {("F", size): f"f{size}" for size in (4, 8)}
 TYPES |= {(kind, size): f"{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
 AXIS_OF = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
-PADDING = "_"
+PACKED_NAMES = ("rgb", "rgba")
 MOST_NUMBERS = 1 << 16
 """Of a point."""
 PAGE = 1 << 16
@@ -34,7 +48,9 @@ def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText
     """The layout of a PCD file with wanted features, or its points if they are compressed."""
     header = read_header(path, "DATA")
     said = _said(header)
-    names, types, repeats = _fields(said, features)
+    names, types, repeats = _fields(said)
+    packed = _packed(names, types, repeats)
+    _require_readable(names, repeats, packed, features)
     count = _count(said)
     fields = [
         np.dtype(("<" + kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(types, repeats, strict=True)
@@ -45,11 +61,15 @@ def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText
                 (name, kind) for name, kind, repeat in zip(names, types, repeats, strict=True) for _ in range(repeat)
             ]
             columns, kinds = zip(*words, strict=True)
-            return TypedText(columns, kinds, count, header.text, len(header.lines) + 1, features=features)
+            first = len(header.lines) + 1
+            return TypedText(columns, kinds, count, header.text, first, features=features, packed=packed)
         case ["binary"]:
-            return Binary(count, header.start_of_numbers, record_of(names, fields, features), padding=PAGE - 1)
+            pairs = zip(names, fields, strict=True)
+            split = [one for name, field in pairs for one in ([np.dtype("u1")] * 4 if name == packed else [field])]
+            record = record_of(unpacked(names, packed), split, features)
+            return Binary(count, header.start_of_numbers, record, padding=PAGE - 1)
         case ["binary_compressed"]:
-            return _decompressed(path, header.start_of_numbers, count, names, fields, features)
+            return _decompressed(path, header.start_of_numbers, count, names, fields, features, packed)
     raise PointsetError(f"holds its points as {quoted(' '.join(said['DATA']))}: save them as ascii or binary")
 
 
@@ -83,7 +103,7 @@ def _require_viewpoint(words: list[str]) -> None:
             raise PointsetError(f"{error} after VIEWPOINT in the header of a PCD file") from error
 
 
-def _fields(said: dict[str, list[str]], features: Sequence[str]) -> tuple[list[str], list[str], list[int]]:
+def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]]:
     """Name, type and numbers of each field."""
     names = [AXIS_OF.get(name, name) for name in said["FIELDS"]]
     counts = [whole_number(word) for word in said.get("COUNT", ["1"] * len(names))]
@@ -99,9 +119,26 @@ def _fields(said: dict[str, list[str]], features: Sequence[str]) -> tuple[list[s
     twice = next((name for name in names if name != PADDING and names.count(name) > 1), None)
     if twice is not None:
         raise PointsetError(f"has two fields called {quoted(twice)} in its header: nobody knows which is meant")
-    if any(repeats[names.index(name)] > 1 for name in kept_columns(names, features)):
-        raise PointsetError("expected a COUNT of 1 for x, y and z, the normals and the features of a PCD file")
     return names, types, repeats
+
+
+def _packed(names: Sequence[str], types: Sequence[str], repeats: Sequence[int]) -> str | None:
+    """The field that holds a color in one number, if there is one, and no fields of red, green and blue."""
+    if any({*group} & {*names} for group in COLORS):
+        return None
+    fields = zip(names, types, repeats, strict=True)
+    return next((name for name, kind, count in fields if name in PACKED_NAMES and (kind[1:], count) == ("4", 1)), None)
+
+
+def _require_readable(
+    names: Sequence[str], repeats: Sequence[int], packed: str | None, features: Sequence[str]
+) -> None:
+    """Require one number of a point in each of the columns that are read."""
+    if packed in features:
+        raise PointsetError(f"has three colors in one number in its field {packed}: read them as the feature colors")
+    several = {name for name, repeat in zip(names, repeats, strict=True) if repeat > 1}
+    if several & {*kept_columns(unpacked(names, packed), features)}:
+        raise PointsetError("expected a COUNT of 1 for x, y and z, the normals and the features of a PCD file")
 
 
 def _count(said: dict[str, list[str]]) -> int:
@@ -119,24 +156,33 @@ def _count(said: dict[str, list[str]]) -> int:
 
 
 def _decompressed(
-    path: Path, offset: int, count: int, names: Sequence[str], types: Sequence[np.dtype], features: Sequence[str]
+    path: Path,
+    offset: int,
+    count: int,
+    names: Sequence[str],
+    types: Sequence[np.dtype],
+    features: Sequence[str],
+    packed: str | None,
 ) -> np.ndarray:
     """The points of a compressed PCD file: two sizes, then all numbers of each field in turn, packed by LZF."""
     with path.open("rb") as file:
         file.seek(offset)
-        packed, size = (int.from_bytes(file.read(4), "little") for _ in range(2))
-        content, rest = file.read(min(packed, path.stat().st_size)), file.read(PAGE)
+        length, size = (int.from_bytes(file.read(4), "little") for _ in range(2))
+        content, rest = file.read(min(length, path.stat().st_size)), file.read(PAGE)
     starts = [count * start for start in accumulate((one.itemsize for one in types), initial=0)]
-    if len(content) != packed or size != starts[-1]:
-        raise PointsetError(f"expected {packed:,} bytes of {count:,} points, as its header says: it may be cut off")
+    if len(content) != length or size != starts[-1]:
+        raise PointsetError(f"expected {length:,} bytes of {count:,} points, as its header says: it may be cut off")
     if len(rest) == PAGE or rest.strip(b"\0"):
         raise PointsetError(f"expected the end of the file after {count:,} points, found more bytes")
     numbers = unpack_lzf(content, size)
-    kept = kept_columns(names, features)
-    places = [names.index(name) for name in kept]
+    kept = kept_columns(unpacked(names, packed), features)
+
+    def column(name: str) -> np.ndarray:
+        place = place_of(name, names, packed)
+        found = np.frombuffer(numbers, types[place], count, starts[place])
+        if names[place] == packed:
+            return from_packed(found, name)
+        return as_share(found.astype(np.float64), name, types[place])
+
     with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
-        columns = [
-            as_share(np.frombuffer(numbers, types[i], count, starts[i]).astype(np.float64), names[i], types[i])
-            for i in places
-        ]
-    return records(np.stack(columns, axis=1), kept)
+        return records(np.stack([column(name) for name in kept], axis=1), kept)

@@ -137,8 +137,9 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         path: the file.
         piece: points that are read at a time.
         features: more than coordinates of each point, in this order: "normals", made unit vectors; "colors", shares of
-            1 where they are whole numbers; "columns", those that files without names have beyond the others; or the
-            file's own name of a field, or of an array [n] or [n, f] of an `.npz` file.
+            1 where they are whole numbers or packed in a PCD file's field rgb; "columns", those that files without
+            names have beyond the others; or the file's own name of a field, or of an array [n] or [n, f] of an `.npz`
+            file.
 
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off, damaged or longer than it says, has no x, y

@@ -6,7 +6,7 @@ from typing import BinaryIO, TypeVar
 
 import numpy as np
 
-from pointset.data.files.layouts import AXES, as_share, kept_columns
+from pointset.data.files.layouts import AXES, as_share, from_packed, kept_columns, place_of, unpacked
 from pointset.data.files.number_table import LETTERS, Form, parse_lines
 from pointset.data.files.ply_header import PlyElement
 from pointset.data.files.ply_lists import parse_lists
@@ -34,10 +34,12 @@ class TypedText:
     after: tuple[PlyElement, ...] = ()
     features: tuple[str, ...] = ()
     """That are wanted."""
+    packed: str | None = None
+    """Name of a word that is a color in one number of 32 bits."""
 
     def kept(self, width: int) -> tuple[str, ...]:
         """Names of the columns that are kept."""
-        return kept_columns(self.names, self.features)
+        return kept_columns(unpacked(self.names, self.packed), self.features)
 
     def tables(self, file: BinaryIO, most: int) -> Iterator[np.ndarray]:
         """Numbers [n_i, columns] of at most so many lines: the `kept` columns.
@@ -49,16 +51,23 @@ class TypedText:
         lines = Lines(file, self.first_line)
         for element in self.before:
             pass_over(lines, element, most)
-        names = kept_columns(self.names, self.features)
-        kept = tuple(self.names.index(name) for name in names)
-        kinds = [np.dtype(self.types[place]) for place in kept]
-        form = Form(self.types, kept, kept[: len(AXES)])
+        names = self.kept(len(self.names))
+        kept = tuple(place_of(name, self.names, self.packed) for name in names)
+        colors = {place for place in kept if self.names[place] == self.packed}  # the bits of a nan are not a color
+        form = Form(self.types, kept, (*kept[: len(AXES)], *colors))
         for table in number_entries(lines, form, self.count, "points", most):
-            columns = [as_share(table[:, place], *one) for place, one in enumerate(zip(names, kinds, strict=True))]
-            yield np.stack(columns, axis=1)
+            yield np.stack([self._column(name, numbers) for name, numbers in zip(names, table.T, strict=True)], axis=1)
         for element in self.after:
             pass_over(lines, element, most)
         require_end(lines, most)
+
+    def _column(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """A kept column, of the numbers of its words."""
+        place = place_of(name, self.names, self.packed)
+        kind = np.dtype(self.types[place])
+        if self.names[place] == self.packed:
+            return from_packed(numbers.astype(kind.newbyteorder("<")), name)
+        return as_share(numbers, name, kind)
 
 
 def pass_over(lines: Lines, element: PlyElement, most: int) -> None:

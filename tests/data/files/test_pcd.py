@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from cloud_files import read_both, refusal
 
+from pointset.data import open_scan, read_cloud
+from pointset.data.files.clouds import CloudError
+
 POINTS = [[0, 1, 2], [3, 4, 5]]
 HEADER = """# .PCD v0.7
 VERSION 0.7
@@ -138,3 +141,49 @@ def test_a_signalling_nan_is_refused_without_a_warning(tmp_path: Path, kind: str
         header = HEADER.format("binary").replace("SIZE 4 4 4 1", "SIZE 4 4 8 1")
         content = header.encode() + 2 * (signalling + bytes(14))
     assert "point 0 has a number that is not finite" in refusal(tmp_path / "a.pcd", content)
+
+
+COLORS = np.array([[255, 128, 1], [0, 64, 2]], np.uint8)
+COLORED = """VERSION 0.7
+FIELDS x y {} z
+SIZE 4 4 4 4
+TYPE F F {} F
+WIDTH 2
+HEIGHT 1
+POINTS 2
+DATA {}
+"""
+
+
+@pytest.mark.parametrize("data", ["ascii", "binary", "binary_compressed"])
+@pytest.mark.parametrize(("field", "kind", "alpha"), [("rgb", "F", 0), ("rgb", "U", 0), ("rgba", "U", 255)])
+def test_packed_colors_are_three_shares(tmp_path: Path, field: str, kind: str, alpha: int, data: str) -> None:
+    """As PointXYZRGB of the Point Cloud Library has them: the bits 0xAARRGGBB of a float, or of a whole number."""
+    red, green, blue = COLORS.T.astype(np.uint32)
+    bits = np.uint32(alpha) << 24 | red << 16 | green << 8 | blue
+    numbers = bits.view(np.float32) if kind == "F" else bits
+    x, y, z = np.array(POINTS, np.float32).T
+    head = COLORED.format(field, kind, data).encode()
+    rows = [*zip(x, y, numbers, z, strict=True)]
+    if data == "ascii":
+        content = head + "".join(" ".join(map(str, row)) + "\n" for row in rows).encode()
+    elif data == "binary":
+        content = head + b"".join(number.tobytes() for row in rows for number in row)
+    else:
+        columns = b"".join(column.tobytes() for column in (x, y, numbers, z))
+        run = bytes([len(columns) - 1]) + columns
+        content = head + struct.pack("<2I", len(run), len(columns)) + run
+    np.testing.assert_array_equal(read_both(tmp_path / "a.pcd", content), POINTS)
+    pieces = open_scan(tmp_path / "a.pcd", piece=1, features=("colors", "blue"))()
+    shares = COLORS / 255
+    np.testing.assert_allclose(np.concatenate(list(pieces))[:, 3:], np.column_stack([shares, shares[:, 2]]), rtol=1e-6)
+    with pytest.raises(CloudError, match=rf"three colors in one number in its field {field}: .* feature colors"):
+        open_scan(tmp_path / "a.pcd", features=(field,))
+
+
+def test_colors_that_a_text_calls_nan_are_refused(tmp_path: Path) -> None:
+    """So does the Point Cloud Library write opaque ones of which the bits are not a number."""
+    (tmp_path / "a.pcd").write_text(COLORED.format("rgb", "F", "ascii") + "0 1 0 2\n3 4 nan 5\n")
+    assert len(read_cloud(tmp_path / "a.pcd").points) == 2
+    with pytest.raises(CloudError, match=r"line 10: .*'nan'"):
+        open_scan(tmp_path / "a.pcd", features=("colors",))
