@@ -12,6 +12,7 @@ from pointset.commands.options import (
     Json,
     ModelFlags,
     RecipeFlags,
+    Report,
     Scheduler,
     Status,
     Threads,
@@ -41,6 +42,7 @@ def compare(
     threads: Threads = None,
     dry_run: DryRun = False,
     status: Status = False,
+    report: Report = False,
     data_options: Annotated[quick.QuickData, DataFlags] = quick.DATA,
     model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
     recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
@@ -74,7 +76,7 @@ def compare(
     else:
         _check_flags(file, data_options, model_options, recipe)
         experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=threads)
-    run_or_look(experiment, out, spread, dry_run, status, as_json)
+    run_or_look(experiment, out, spread, dry_run, status, as_json, report)
 
 
 def _main_job(models: tuple[str, ...] | None, sets: DataOptions, model: ModelOptions, recipe: Recipe) -> "Experiment":

@@ -33,9 +33,15 @@ def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes:
 
 
 def run_or_look(
-    experiment: "Experiment", out: Path, workers: "Workers", dry_run: bool, status: bool, as_json: bool
+    experiment: "Experiment",
+    out: Path,
+    workers: "Workers",
+    dry_run: bool,
+    status: bool,
+    as_json: bool,
+    report: bool = False,
 ) -> None:
-    """Run an experiment, or say where it stands, or how long it will take."""
+    """Run an experiment, or say where it stands, or how long it will take, or report what is finished of it."""
     if status:
         from pointset.comparison.progress import status as look
 
@@ -44,6 +50,10 @@ def run_or_look(
         from pointset.comparison.progress import estimate
 
         print_estimate(estimate(experiment, out), experiment.threads, workers, as_json)
+    elif report:
+        from pointset.comparison.comparing import report_finished
+
+        print_result(report_finished(experiment, out), as_json)
     else:
         from pointset.comparison.comparing import run_experiment
 

@@ -56,3 +56,6 @@ Scheduler = Annotated[str | None, Parameter(group=Running, help=SCHEDULER)]
 Threads = Annotated[int | None, Parameter(group=Running, help=THREADS)]
 DryRun = Annotated[bool, Parameter(group=Running, help="print the runs and an estimate of time, and run nothing.")]
 Status = Annotated[bool, Parameter(group=Running, help="print where every run stands, and run nothing.")]
+Report = Annotated[
+    bool, Parameter(group=Running, help="write tables and report anew of the runs that are finished, and run nothing.")
+]

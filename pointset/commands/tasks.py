@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import Backend, DryRun, Json, Scheduler, Status, Threads, WorkerCount
+from pointset.commands.options import Backend, DryRun, Json, Report, Scheduler, Status, Threads, WorkerCount
 
 
 def task(
@@ -22,6 +22,7 @@ def task(
     threads: Threads = None,
     dry_run: DryRun = False,
     status: Status = False,
+    report: Report = False,
     as_json: Json = False,
 ) -> None:
     """Run a set problem: its shipped experiment, or a file of your own, with what is published beside it.
@@ -50,4 +51,4 @@ def task(
     recipe = None if steps is None else replace(experiment.recipe, steps=steps)
     experiment = changed(experiment, models, seeds=seeds, threads=threads, data=data, recipe=recipe)
     out = out or Path("runs") / file.stem
-    run_or_look(experiment, out, Workers(workers, backend, scheduler), dry_run, status, as_json)
+    run_or_look(experiment, out, Workers(workers, backend, scheduler), dry_run, status, as_json, report)

@@ -55,13 +55,35 @@ def run_experiment(
         return _compare(experiment, out, workers, progress, report)
 
 
+@takes(experiment=Experiment, out=str | Path)
+def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
+    """Write the tables and the report of the runs that are finished; nothing is trained, and nothing is waited for.
+
+    Args:
+        experiment: what was run.
+        out: the folder of its runs; others may be under way in it.
+
+    Raises:
+        PointsetError: `out` holds a comparison under another protocol, a file of it is damaged, or no run is finished.
+    """
+    out = Path(out)
+    check_folder(experiment, out)
+    outcomes = [run.read() for run in make_runs(experiment, out) if run.finished]
+    if not outcomes:
+        raise PointsetError(f"no run in {out} is finished: leave --report out, and they are run")
+    return _written(gather(experiment, out, outcomes), report=True)
+
+
 def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
     runs = make_runs(experiment, out)
     outcomes = list(watched(run_all(runs, workers), runs, progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
         raise PointsetError(f"no run was finished; {failures[0].name}: {failures[0].reason}")
-    comparison = gather(experiment, out, outcomes)
+    return _written(gather(experiment, out, outcomes), report)
+
+
+def _written(comparison: Comparison, report: bool) -> Comparison:
     save(comparison)
     if report:
         write_report(comparison)

@@ -129,12 +129,18 @@ LEFT_OUT = ("M mult-adds", "ms a set", "step MB")
 """Columns that a terminal has no room for."""
 
 
+Part = Literal["all", "metrics", "costs"]
+WORDS = ("model", "against the best", "pair", "class")
+"""Columns that are read from the left, like every verdict."""
+
+
 def make_table(
     rows: Sequence[Row],
     metrics: Sequence[Metric],
     style: str = "simple",
     brief: bool = False,
-    part: Literal["all", "metrics", "costs"] = "all",
+    part: Part = "all",
+    emphasized: bool = False,
 ) -> str:
     """The rows as text; a column that would be empty, or the same for all, is left out.
 
@@ -144,12 +150,32 @@ def make_table(
         style: one of tabulate's formats.
         brief: leave out what does not fit a terminal.
         part: all columns, or what the rows reach, or what they cost.
+        emphasized: whether the best row of each size is bold, as Markdown has it.
     """
     from tabulate import tabulate
 
+    columns = make_columns(rows, metrics, brief, part)
+    columns["model"] = [in_table(name, style) for name in columns["model"]]
+    lines = [*zip(*columns.values(), strict=True)]
+    if emphasized:
+        bold = [tuple(f"**{cell}**" if cell else "" for cell in line) for line in lines]
+        lines = [strong if row.best else line for row, line, strong in zip(rows, lines, bold, strict=True)]
+    align = ["left" if is_words(name) else "right" for name in columns]
+    return tabulate(lines, list(columns), tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def is_words(column: str) -> bool:
+    """Whether a column of this head holds words, not numbers."""
+    return column in WORDS or "verdict" in column
+
+
+def make_columns(
+    rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: Part = "all"
+) -> dict[str, list[str]]:
+    """The cells of `make_table` by column, not escaped for any format."""
     against = [row.against_best(metrics[0]) for row in rows] if len({row.model for row in rows}) > 1 else []
     columns = {
-        "model": [in_table(row.model, style) for row in rows],
+        "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         **_metric_columns(rows, metrics, against, brief),
@@ -161,10 +187,7 @@ def make_table(
     }
     left_out = {"all": (), "metrics": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
     kept = {name: column for name, column in columns.items() if any(column) and name not in left_out}
-    kept = {name: column for name, column in kept.items() if not (brief and name in LEFT_OUT)}
-    align = ["left" if name in ("model", "against the best") or "verdict" in name else "right" for name in kept]
-    lines = list(zip(*kept.values(), strict=True))
-    return tabulate(lines, list(kept), tablefmt=style, colalign=align, disable_numparse=True)
+    return {name: column for name, column in kept.items() if not (brief and name in LEFT_OUT)}
 
 
 def _short(value: float, digits: int) -> str:

@@ -192,6 +192,10 @@ class Task(ABC):
         """Commands that look further at finished runs, of which the metrics are given; there is at least one."""
         return []
 
+    def baselines(self, evidence: Evidence) -> Mapping[str, float]:
+        """What the first metric is without a model, such as {"chance": 0.1}, on the sets of one size."""
+        return {}
+
     @abstractmethod
     def sections(self, evidence: Evidence) -> Iterator[Section]:
         """What a report shows of one size beyond pairs and costs."""

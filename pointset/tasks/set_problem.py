@@ -220,7 +220,10 @@ class SetProblem(Task):
         yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
 
-CURVES_TEXT = "Mean over seeds; the start of a training may lie outside of a panel."
+CURVES_TEXT = (
+    "Lines are means over seeds, bands reach from the lowest to the highest; the start of a training may lie outside "
+    "of a panel."
+)
 
 
 class DrawnSets:

@@ -18,7 +18,9 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#00
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
 ACROSS = 5
-"""Names in a line of a legend."""
+"""Names in a line of a legend, at most."""
+HANDLE, LETTER = 0.5, 0.07
+"""Inches of what stands before a name in a legend, and of a letter."""
 LINE = 0.16
 """Inches of such a line."""
 WIDTH = 7.2
@@ -70,7 +72,8 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
     """The figure with a legend under it: a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
     names = [plain(name) for name in styles]
-    lines = -(-len(names) // ACROSS)
+    across = max(1, min(ACROSS, int(WIDTH / (HANDLE + LETTER * max(map(len, names), default=1)))))
+    lines = -(-len(names) // across)
     figure.set_figheight(figure.get_figheight() + LINE * max(0, lines - 2))  # `make_panels` has room for two
-    figure.legend(handles, names, loc="outside lower center", ncols=ACROSS, fontsize=7.5, frameon=False)
+    figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
     return figure

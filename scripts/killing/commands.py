@@ -29,7 +29,7 @@ class Command:
 
 
 REPORT = {
-    "drawn": ("pareto.png", "pareto-n16.png", "report.html", ".lock", "-lock"),
+    "drawn": ("pareto.svg", "pareto-n16.svg", "report.html", ".lock", "-lock"),
     "tables": ("report.md", "table.md", "results.csv"),
 }
 COMMANDS = {

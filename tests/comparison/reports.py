@@ -1,28 +1,45 @@
 """What the tests of a report know of the fixture `reported`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pointset.comparison.gathering import Comparison
+from pointset.comparison.report.evidence import Evidence
 
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""
+CHARTS = ("pareto", "learning-curves", "smaller-sets", "robustness", "reliability", "confusion")
+TILES = ("worst-confusions", "mistakes-1", "mistakes-2")
 
-SECTIONS = [
-    ("Accuracy against the size of a set", "accuracy-by-trained-size"),
-    *(
+
+def sections_of(comparison: Comparison, sizes: tuple[int, ...] = (24, 12)) -> list[tuple[str, str]]:
+    """Title and name of every section of the sizes."""
+    several = [("Accuracy against the size of a set", "accuracy-by-trained-size")] if len(sizes) > 1 else []
+    return several + [
         (f"{title}, {points} points", f"{name}-n{points}" if name else "")
-        for points in (24, 12)
-        for title, name in [
-            ("Which models can be told apart", ""),
-            ("Accuracy against cost", "pareto"),
-            ("Learning curves", "learning-curves"),
-            ("Fewer points at test time", "smaller-sets"),
-            ("Corrupted test sets", "robustness"),
-            ("Calibration", "reliability"),
-            ("What is taken for what", "confusion"),
-        ]
-    ),
-]
+        for points in sizes
+        for title, name in _of_one_size(Evidence(comparison, points))
+    ]
+
+
+def _of_one_size(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    titles = (
+        "Accuracy against cost",
+        "Learning curves",
+        "Fewer points at test time",
+        "Corrupted test sets",
+        "Calibration",
+        "What is taken for what",
+    )
+    yield "Which models can be told apart", ""
+    yield from zip(titles, CHARTS, strict=True)
+    yield "The worst confusions", TILES[0]
+    yield from zip([f"What {label} gets wrong" for label in evidence.best(2)], TILES[1:], strict=True)
+    yield "Accuracy of every class", ""
+
+
+def is_chart(name: str) -> bool:
+    return name.rpartition("-n")[0] in CHARTS or name == "accuracy-by-trained-size"
 
 
 def content_of(comparison: Comparison, label: str, points: int, seed: int, name: str) -> Path:

@@ -6,11 +6,12 @@ import json
 import re
 from html.parser import HTMLParser
 from statistics import fmean
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
-from reports import ODD, SECTIONS, content_of
+from reports import ODD, content_of, is_chart, sections_of
 
 from pointset.comparison.results import FILES
 from pointset.comparison.tables import make_table
@@ -65,22 +66,32 @@ def markdown(reported) -> str:
 
 def test_every_file_is_there(reported):
     assert all((reported.folder / name).stat().st_size > 100 for name in FILES)
-    names = {path.name for path in (reported.folder / "figures").glob("*.png")}
-    assert names == {f"{name}.png" for _, name in SECTIONS if name}
+    charts = {path.name for path in (reported.folder / "figures").glob("*.svg")}
+    assert charts == {f"{name}.svg" for _, name in sections_of(reported) if is_chart(name)}
+    tiles = {path.name.rpartition("-")[0] for path in (reported.folder / "figures").glob("*.png")}
+    assert tiles == {name for _, name in sections_of(reported) if name and not is_chart(name)}
 
 
-def test_figures_are_pictures_of_something(reported):
+def test_figures_have_text_as_text_and_tiles_show_something(reported):
+    for path in (reported.folder / "figures").glob("*.svg"):
+        words = [element.text for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+        assert len([word for word in words if word]) > 5, path.name
     for path in (reported.folder / "figures").glob("*.png"):
         with Image.open(path) as picture:
-            assert picture.width > 1000, path.name
             pixels = np.asarray(picture.convert("L"))
-        assert 0.005 < (pixels < 200).mean() < 0.5, path.name
+        assert 0.002 < (pixels < 200).mean() < 0.7, path.name
 
 
-def test_the_page_has_every_section_with_its_figure(page):
-    assert page.under("h2") == [title for title, _ in SECTIONS] + ["How to repeat and cite"]
+def test_the_page_has_every_section_with_its_figures(reported, page):
+    assert page.under("h2") == [title for title, _ in sections_of(reported)] + ["How to repeat and cite"]
+    drawn = [
+        attributes["aria-label"] for tag, attributes in page.tags if tag == "figure" and "aria-label" in attributes
+    ]
+    assert drawn == [title for title, name in sections_of(reported) if is_chart(name)]
+    assert sum(tag == "svg" for tag, _ in page.tags) == len(drawn)
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
-    assert [picture["alt"] for picture in pictures] == [title for title, name in SECTIONS if name]
+    assert len(pictures) == len([*(reported.folder / "figures").glob("*.png")])
+    assert all(re.fullmatch(r"(ball|box|rod) taken for (ball|box|rod)", picture["alt"]) for picture in pictures)
     for picture in pictures:
         kind, content = picture["src"].split(",")
         assert kind == "data:image/png;base64"
@@ -88,16 +99,34 @@ def test_the_page_has_every_section_with_its_figure(page):
             found.verify()
 
 
+def test_identifiers_of_one_chart_are_not_those_of_another(page):
+    named = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert named
+    assert len(set(named)) == len(named)
+
+
 def test_the_page_asks_the_network_for_nothing(html, page):
     tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "link", "iframe", "object", "embed", "video", "audio", "source", "base", "form"}
+    assert not tags & {"link", "iframe", "object", "embed", "video", "audio", "source", "base", "form"}
     for _, attributes in page.tags:
         addresses = [attributes.get(name, "") for name in ("src", "srcset", "href", "action", "background", "poster")]
         assert all(address == "" or address.startswith("data:") for address in addresses)
+        assert attributes.get("xlink:href", "#").startswith(("#", "data:"))
     (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
     assert "url(" not in style
     assert "@import" not in style
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    policy = next(attributes["content"] for tag, attributes in page.tags if "http-equiv" in attributes)
+    assert "default-src 'none'" in policy
+
+
+def test_the_best_row_of_each_size_is_bold(reported, page, markdown):
+    rows = [attributes.get("class") for tag, attributes in page.tags if tag == "tr"]
+    best = [None if not row.best else "best" for row in reported.rows]
+    assert rows[1 : 1 + len(best)] == best, "the first is the head"
+    assert best.count("best") == 2
+    lines = [line for line in markdown.splitlines() if line.startswith("| **")]
+    assert [line.split("|")[1].strip(" *") for line in lines] == 2 * [row.model for row in reported.rows if row.best]
 
 
 def test_what_users_wrote_is_text_and_no_markup(html, page):
@@ -144,21 +173,24 @@ def tables_of(text: str) -> list[list[list[str]]]:
 def test_the_markdown_says_the_same(reported, page, markdown):
     assert markdown.startswith("# Two <b>models</b>\n\n" + reported.caption())
     assert re.findall(r"^## (.*)$", markdown, re.MULTILINE) == page.under("h2")
-    for title, name in SECTIONS:
-        assert (f"![{title}](figures/{name}.png)" in markdown) == bool(name)
+    for title, name in sections_of(reported):
+        assert (f"![{title}](figures/{name}.svg)" in markdown) == is_chart(name)
+    linked = re.findall(r"\]\((figures/[^)]*)\)", markdown)
+    assert {f"figures/{path.name}" for path in (reported.folder / "figures").glob("*.[sp][vn]g")} == set(linked)
     tables = tables_of(markdown)
     assert len(tables) == 2 + 2 * 4
     for table in tables:
         assert len({len(line) for line in table}) == 1
-    cells = [cell for table in tables for line in [table[0], *table[2:]] for cell in line if cell]
+    cells = [cell.strip("*") for table in tables for line in [table[0], *table[2:]] for cell in line if cell]
     assert cells == page.under("th", "td")
 
 
 def test_the_main_table_is_the_comparisons(reported, markdown):
     metrics, written = reported.experiment.task.measured, (reported.folder / "report.md").read_text(encoding="utf-8")
     for part in ("metrics", "costs"):
-        assert make_table(reported.rows, metrics, "github", part=part) in written
+        assert make_table(reported.rows, metrics, "github", part=part, emphasized=True) in written
     main = tables_of(markdown)[0]
+    main = [[cell.strip("*") for cell in line] for line in main]
     assert [line[:2] for line in main[2:]] == [["rff-max", "24"], [ODD, "24"], ["rff-max", "12"], [ODD, "12"]]
     row = dict(zip(main[0], main[2], strict=True))
     accuracies = [run.metrics["accuracy"] for run in reported.runs[:2]]

@@ -2,19 +2,27 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from statistics import fmean
 
+import numpy as np
 import pytest
-from reports import ODD, SECTIONS, content_of
+from reports import ODD, content_of, is_chart, sections_of
 
+from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
+from pointset.comparison.grid import make_run
 from pointset.comparison.report.content import pair_table, sections, verdicts
 from pointset.comparison.report.pages import describe
 from pointset.comparison.results import origins
+from pointset.data.dataset import load_split
+from pointset.errors import PointsetError
+from pointset.evaluation.calibration import probabilities
 from pointset.runs import digests
 from pointset.runs.atomic import read_json
 from pointset.tasks.classification import charts as classifiers
+from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
 from pointset.tasks.classification.task import Classification
@@ -100,15 +108,81 @@ def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
     small = replace(reported, experiment=experiment, runs=runs, pairs={24: []}, failures=())
     found = list(sections(small))
     # Robustness is shown where it was tested, and that was for the other seed.
-    assert [section.title for section in found] == ["Learning curves", "Calibration", "What is taken for what"]
+    assert [section.title for section in found] == [
+        "Learning curves", "Calibration", "What is taken for what",
+        "The worst confusions", "What rff-max gets wrong", "Accuracy of every class",
+    ]  # fmt: skip
     assert verdicts(small)[0].startswith("At 24 points rff-max has the best accuracy")
 
 
 def test_a_size_without_a_finished_run_is_left_out(reported):
     runs = [run for run in reported.runs if run.points == 24]
     found = list(sections(replace(reported, runs=runs)))
-    assert [section.title for section in found] == [title for title, _ in SECTIONS[1:8]]
-    assert {section.name for section in found if section.chart} == {name for _, name in SECTIONS[1:8] if name}
+    assert [(section.title, section.name) for section in found] == sections_of(reported, (24,))
+    assert all(is_chart(section.name) == (section.chart is not None) for section in found)
+
+
+def test_what_is_not_at_hand_is_left_out(reported, evidence):
+    sets = reported.experiment.task.prepare(24, reported.experiment.recipe, progress=False)["test_sets"]
+    whole = load_split(sets["source"], "test", reported.experiment.task.sets_of(24), progress=False)
+    best, second = evidence.best(2)
+    wrong = [f"What {best} gets wrong", f"What {second} gets wrong"]
+    weights = content_of(reported, best, 24, 0, "model.safetensors")
+
+    def titles(sets) -> list[str]:
+        return [section.title for section in mistakes(evidence, lambda: sets)]
+
+    def gone():
+        raise PointsetError("the data is not there")
+
+    assert titles(whole) == ["The worst confusions", *wrong]
+    weights.rename(weights.with_name("elsewhere"))
+    try:
+        assert titles(whole) == ["The worst confusions", wrong[1]]
+    finally:
+        weights.with_name("elsewhere").rename(weights)
+    assert titles(whole.subset(range(len(whole) - 1))) == [], "other shapes than were tested"
+    assert [*mistakes(evidence, gone)] == []
+
+
+def test_mistakes_are_those_of_the_predictions(reported, evidence):
+    confused, *galleries = [one for one in sections(reported) if one.tiles and one.name.endswith("-n24")]
+    runs = {label: predictions_of(reported, label, 0, 24) for label in evidence.best(2)}
+    off = sum(run.confusion for run in runs.values()) * (1 - np.eye(3, dtype=int))
+    true, taken = np.unravel_index(off.argmax(), off.shape)
+    first = next(iter(runs.values()))
+    assert confused.tiles[0].title == f"{first.classes[true]} taken for {first.classes[taken]}"
+    counts = [f"{label}: {run.confusion[true, taken]} of 20" for label, run in runs.items()]
+    assert confused.tiles[0].text == "; ".join(counts)
+    for gallery, run in zip(galleries, runs.values(), strict=True):
+        worst = np.where(run.right, -np.inf, probabilities(run.logits).max(axis=1)).argmax()
+        said, label = run.classes[run.predictions[worst]], run.classes[run.labels[worst]]
+        assert gallery.tiles[0].title == f"{label} taken for {said}"
+        assert gallery.tiles[0].text.endswith(f"shape {run.names[worst]}")
+        assert len({tile.title for tile in gallery.tiles}) == len(gallery.tiles)
+    looks = {section.title.partition(",")[0]: section.text for section in galleries}
+    assert "uniform attention" in looks[f"What {ODD} gets wrong"]
+    assert "max pooling took" in looks["What rff-max gets wrong"]
+
+
+def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
+    folder = shutil.copytree(reported.folder, tmp_path / "copy")
+    experiment = reported.experiment.changed(points=(24,))
+    unfinished = make_run(experiment, folder, experiment.models[0], 24, 3)
+    unfinished.result.unlink()
+    found = report_finished(experiment, folder)
+    assert [(run.model, run.seed) for run in found.runs] == [("rff-max", 0), (ODD, 0), (ODD, 3)]
+    assert not unfinished.result.exists(), "nothing is run"
+    assert "too cold" not in (folder / "report.md").read_text(encoding="utf-8").split("```json")[0]
+    with (folder / "classes.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] == "rff-max"]
+    assert [(row["class"], row["shapes"]) for row in rows] == [("ball", "20"), ("box", "20"), ("rod", "20")]
+    run = predictions_of(found, "rff-max", 0, 24)
+    assert [float(row["accuracy"]) for row in rows] == pytest.approx([*run.per_class.values()])
+    for one in found.runs:
+        found.run(one.model, one.seed, 24).result.unlink()
+    with pytest.raises(PointsetError, match=r"no run in .* is finished"):
+        report_finished(experiment, folder)
 
 
 def test_an_empty_title_is_filled_in(reported):

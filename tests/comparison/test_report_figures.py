@@ -13,6 +13,7 @@ from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.tables import Summary
 from pointset.evaluation import calibration
 from pointset.tasks.classification import charts as classifiers
+from pointset.viz.charts import make_panels
 
 pytestmark = pytest.mark.slow
 
@@ -51,9 +52,6 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
     for panel, found in zip(panels, errors.values(), strict=True):
         assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in found])
 
-    shares = axes_of(classifiers.confusions(evidence))[0].images[0].get_array() ** 2
-    np.testing.assert_allclose(np.asarray(shares).sum(axis=1), 1.0)
-
     diagram = axes_of(classifiers.reliability(evidence))[1]
     run = classifiers.first_run(evidence, ODD)
     kept = calibration.reliability(run.logits, run.labels, "mass")
@@ -61,6 +59,30 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
         np.stack([kept.confidence, kept.accuracy], axis=1)
     )
     assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
+
+
+def test_bands_reach_over_the_seeds_and_lines_say_what_needs_no_model(evidence):
+    training, validation = axes_of(classifiers.curves(evidence))
+    for label, band in zip(evidence, training.collections, strict=False):
+        by_seed = 100 * np.array(evidence.curves(label, "accuracy"))
+        low, high = by_seed.min(), by_seed.max()
+        heights = band.get_paths()[0].vertices[:, 1]
+        assert (heights.min(), heights.max()) == pytest.approx((low, high))
+    assert evidence.baselines == {"chance": pytest.approx(1 / 3), "majority": pytest.approx(1 / 3)}
+    for axes in (training, validation):
+        lines = [line.get_segments()[0][0][1] for line in axes.collections[len(evidence) :]]
+        assert lines == [pytest.approx(100 / 3)] * 2
+        assert [text.get_text() for text in axes.texts] == ["majority 33.3, chance 33.3"]
+        assert axes.get_ylim()[0] < 33
+
+
+def test_lines_without_a_model_stay_away_where_they_would_press_the_curves(evidence):
+    figure, (axes,) = make_panels(1, 1, 2.0)
+    axes.set_ylim(99.0, 100.0)
+    charts.draw_baselines(axes, evidence)
+    assert not axes.collections
+    assert axes.get_ylim() == (99.0, 100.0)
+    figure.clear()
 
 
 def test_the_front_joins_what_nothing_beats(evidence):
@@ -72,6 +94,7 @@ def test_the_front_joins_what_nothing_beats(evidence):
     entries = tuple(Entry("rff-max", label=name) for name in names)
     experiment = replace(evidence.comparison.experiment, models=entries, published={})
     evidence = Evidence(replace(evidence.comparison, experiment=experiment), 24)
+    evidence.baselines = {}  # there are no predictions of these rows
     evidence.rows = {
         name: replace(
             base,
@@ -101,6 +124,7 @@ def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(evidence):
     names = [f"{encoder}-{pooling}" for encoder in ("rff", "isab4") for pooling in poolings]
     experiment = replace(evidence.comparison.experiment, models=tuple(map(Entry, names)), published={})
     many = Evidence(replace(evidence.comparison, experiment=experiment), 24)
+    many.baselines = {}
     many.rows = {
         name: replace(base, model=name, cost=replace(base.cost, multiply_adds=10**6 * (i + 1)), seconds=60.0 + i)
         for i, name in enumerate(names)

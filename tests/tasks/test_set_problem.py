@@ -78,7 +78,7 @@ def test_a_report_has_pairs_costs_and_curves(done):
         "Which models can be told apart", "MAE against cost", "Learning curves", "How to repeat and cite",
     ]  # fmt: skip
     assert "a standard error for each pair" in text
-    assert {path.name for path in (done.folder / "figures").glob("*.png")} == {"learning-curves.png", "pareto.png"}
+    assert {path.name for path in (done.folder / "figures").glob("*.svg")} == {"learning-curves.svg", "pareto.svg"}
     assert all(row.cost.multiply_adds > 0 and row.cost.step_memory_mb >= 0 for row in done.rows)
 
 

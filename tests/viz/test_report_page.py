@@ -45,12 +45,69 @@ def test_nothing_but_its_own_boxes_scrolls_sideways(opened: Any) -> None:
 
 def test_every_figure_is_loaded_and_large_enough_to_read(opened: Any) -> None:
     tab, _, _ = opened
-    sizes = tab.evaluate(
+    charts = tab.evaluate("() => [...document.querySelectorAll('svg')].map((e) => e.getBoundingClientRect().width)")
+    assert len(charts) == 13
+    assert all(width >= 340 for width in charts)
+    tiles = tab.evaluate(
         "() => [...document.images].map((i) => [i.complete, i.naturalWidth, i.getBoundingClientRect().width])"
     )
-    assert len(sizes) == 13
-    assert all(complete and natural > 1000 for complete, natural, _ in sizes)
-    assert all(shown >= 340 for _, _, shown in sizes)
+    assert tiles
+    assert all(complete and natural >= 180 and shown >= 140 for complete, natural, shown in tiles)
+
+
+def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(opened: Any) -> None:
+    tab, _, _ = opened
+    column = """(name) => { const table = document.querySelector("table");
+        const place = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
+        return [...table.tBodies[0].rows].map((row) => row.cells[place].textContent); }"""
+    before, words = tab.evaluate(column, "accuracy %"), tab.evaluate(column, "model")
+    numbers = [float(text.split()[0]) for text in before]
+    head = tab.locator("table").first.locator("th", has_text="accuracy %").first
+    head.click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert [float(text.split()[0]) for text in tab.evaluate(column, "accuracy %")] == sorted(numbers, reverse=True)
+    head.get_by_role("button").press("Enter")
+    assert [float(text.split()[0]) for text in tab.evaluate(column, "accuracy %")] == sorted(numbers)
+    head.get_by_role("button").press("Enter")
+    assert tab.evaluate(column, "accuracy %") == before
+    tab.locator("table").first.locator("th", has_text="model").click()
+    assert tab.evaluate(column, "model") == sorted(words, key=str.lower)
+    published = tab.locator("table").first.locator("th", has_text="published").first
+    published.click()
+    assert tab.evaluate(column, "published %")[-1] == "", "empty cells stay below"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_in_both_schemes(browser: Any, reported: Any, scheme: str) -> None:
+    tab = browser.new_page(color_scheme=scheme)
+    tab.goto((reported.folder / "report.html").as_uri())
+    contrasts = tab.evaluate(
+        """() => { const light = (color) => { const [r, g, b] = color.match(/[0-9.]+/g).map((c) => (c / 255) ** 2.2);
+              return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05; };
+            const paper = light(getComputedStyle(document.body).backgroundColor);
+            const of = (color) => { const ink = light(color); return Math.max(ink, paper) / Math.min(ink, paper); };
+            const page = [...document.querySelectorAll("p, td, th, h1, h2, dd, dt, figcaption span")];
+            const charts = [...document.querySelectorAll("figure:not([aria-label*='taken for']) text")];
+            return [page.map((e) => of(getComputedStyle(e).color)),
+              charts.map((e) => of(getComputedStyle(e).fill))].map((found) => Math.min(...found)); }"""
+    )
+    tab.close()
+    assert min(contrasts) > 4.5, "as WCAG 2.2 asks for small text"
+
+
+def test_paper_cuts_no_column_and_is_never_dark(browser: Any, reported: Any) -> None:
+    tab = browser.new_page(viewport={"width": 688, "height": 1000}, color_scheme="dark")  # A4 less its margins
+    tab.emulate_media(media="print")
+    tab.goto((reported.folder / "report.html").as_uri())
+    outside = tab.evaluate(
+        """() => [...document.querySelectorAll("td, th, svg, img, p, pre")]
+            .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
+            .map((e) => e.tagName + ": " + e.textContent.slice(0, 40))"""
+    )
+    assert outside == []
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.pdf(prefer_css_page_size=True).count(b"/Type /Page\n") < 20
+    tab.close()
 
 
 def test_text_is_large_enough_and_the_tables_first_column_stays(opened: Any) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PUBLISHED = "dash: published"
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
+ROOM = 0.35
+"""The share of an axis that what is drawn on it keeps when a baseline is added."""
 START = 0.2
 """The share of a training that may lie outside a panel: early values are far from all later ones."""
 
@@ -52,8 +54,9 @@ def learning_curves(
     *,
     scale: float = 1.0,
     fitted: bool = False,
+    level: bool = False,
 ) -> Figure | None:
-    """Columns of the training histories, mean over seeds, in panels.
+    """Columns of the training histories in panels: means over seeds, in bands from the lowest to the highest seed.
 
     Args:
         evidence: of one size.
@@ -63,30 +66,57 @@ def learning_curves(
         scale: what values are multiplied by.
         fitted: whether the beginning of a curve may leave its panel, so that the rest can be seen, and a dash at the
             right marks what is published of a row, however long that was trained.
+        level: whether all columns are the metric on one axis, which has lines for what needs no model.
     """
-    found = {name: {label: evidence.curve(label, name) for label in evidence} for name in columns}
+    found = {name: {label: evidence.curves(label, name) for label in evidence} for name in columns}
     found = {name: curves for name, curves in found.items() if any(curves.values())}
     if not found:
         return None
-    figure, panels = make_panels(len(found), 2 if len(found) < 3 else 3, 2.6)
+    figure, panels = make_panels(len(found), 2 if len(found) < 3 else 3, 2.6, sharey=level)
     marked = False
     for axes, (name, curves) in zip(panels, found.items(), strict=True):
-        for label, curve in curves.items():
-            heights = [scale * value for value in curve]
-            marker = "o" if len(curve) == 1 else None  # a line of one point would be invisible
-            color = style(evidence, label)["color"]
-            axes.plot(places(len(curve)), heights, color=color, lw=1.2, marker=marker, markersize=4)
+        for label, by_seed in curves.items():
+            _curve(axes, scale * np.array(by_seed), places, style(evidence, label)["color"], _are_many(evidence))
         marks = _published(evidence, name) if fitted else {}
         for label, mean in marks.items():
             color = style(evidence, label)["color"]
             axes.plot([0.97, 1.0], [scale * mean] * 2, color=color, lw=1.8, transform=axes.get_yaxis_transform())
         marked = marked or bool(marks)
         if fitted:
-            _fit(axes, [*curves.values()], [*marks.values()])
+            _fit(axes, [curve for by_seed in curves.values() for curve in by_seed], [*marks.values()])
         label_axes(axes, unit, columns[name])
         axes.locator_params(axis="x", nbins=5)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    for axes in panels if level else []:
+        draw_baselines(axes, evidence)
     return legend(figure, evidence, evidence, {PUBLISHED: {"color": FAINT}} if marked else None)
+
+
+def _curve(axes: Axes, by_seed: Any, places: Callable[[int], Sequence[float]], color: str, many: bool) -> None:
+    """The mean of curves [seeds, length], and their band unless it would be one of too many."""
+    if not by_seed.size:
+        return
+    x = places(by_seed.shape[1])
+    marker = "o" if len(x) == 1 else None  # a line of one point would be invisible
+    axes.plot(x, by_seed.mean(axis=0), color=color, lw=1.2, marker=marker, markersize=4)
+    if len(by_seed) > 1 and not many:
+        axes.fill_between(x, by_seed.min(axis=0), by_seed.max(axis=0), color=color, alpha=0.18, lw=0)
+
+
+def draw_baselines(axes: Axes, evidence: Evidence) -> None:
+    """Lines at what the metric is without a model, where the axes have room; call it when all else is on them."""
+    heights = {name: _scale(evidence.metric) * value for name, value in evidence.baselines.items()}
+    low, high = axes.get_ylim()
+    bottom, top = min([low, *heights.values()]), max([high, *heights.values()])
+    if not heights or high - low < ROOM * (top - bottom):
+        return
+    axes.set_ylim(bottom - (0.04 * (top - bottom) if bottom < low else 0.0), top)
+    across, words = axes.get_yaxis_transform(), ""
+    for name, height in sorted(heights.items(), key=lambda pair: pair[1]):
+        axes.hlines([height], 0, 1, transform=across, color=FAINT, lw=0.8, ls=(0, (4, 3)), zorder=1)
+        words = f"{name} {height:.1f}" + (f", {words}" if words else "")
+    # In one line over the highest: they are often too close to one another for a line each.
+    axes.text(0.995, max(heights.values()), words, transform=across, fontsize=6.5, color=FAINT, ha="right", va="bottom")
 
 
 def _published(evidence: Evidence, name: str) -> dict[str, float]:
@@ -119,6 +149,7 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure:
         [evidence.points or 0 for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences]
     )
     axes.minorticks_off()
+    draw_baselines(axes, evidences[0])
     label_axes(axes, "points of a set, in training and test", metric.title)
     return legend(figure, evidences[0], labels)
 
@@ -138,6 +169,7 @@ def pareto(evidence: Evidence) -> Figure | None:
     for axes, (label, cost) in zip(panels, costs, strict=True):
         dots = [_dot(row, metric, x, style(evidence, row.model)) for row, x in zip(rows, cost, strict=True)]
         draw_frontier(axes, dots, metric.higher_is_better)
+        draw_baselines(axes, evidence)
         label_axes(axes, label, metric.title)
         drawn.append((axes, dots))
     legend(figure, evidence, [row.model for row in rows])

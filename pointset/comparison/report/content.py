@@ -7,7 +7,7 @@ from pointset.comparison.report import charts
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section, Table
 from pointset.comparison.statistics import Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, make_table, write_interval
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, write_interval
 from pointset.comparison.task import Metric
 
 
@@ -93,6 +93,17 @@ def verdicts(comparison: Comparison) -> list[str]:
     return sentences
 
 
+def without_a_model(comparison: Comparison) -> str:
+    """What the metric is without any model, in a sentence; empty where the task knows nothing of the kind."""
+    metric = comparison.experiment.task.measured[0]
+    sentences = []
+    for size in dict.fromkeys(row.points for row in comparison.rows):
+        found = Evidence(comparison, size).baselines
+        words = [f"{name} {metric.write(value)}" + " %" * metric.share for name, value in found.items()]
+        sentences.append(", ".join(words))
+    return "; ".join(dict.fromkeys(filter(None, sentences)))
+
+
 def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
     """Every pair with its intervals and p-values; a column that is empty for all is left out."""
     table = [
@@ -119,12 +130,6 @@ def _verdict(pair: Pair) -> str:
     if pair.runs_differ:
         return "the runs differ; one seed"
     return "distinguishable" if pair.distinguishable else NOT_DISTINGUISHABLE
-
-
-def main_tables(comparison: Comparison, style: str) -> tuple[str, str]:
-    """What the rows reach, and what they cost, in one of tabulate's formats."""
-    rows, metrics = comparison.rows, comparison.experiment.task.measured
-    return make_table(rows, metrics, style, part="metrics"), make_table(rows, metrics, style, part="costs")
 
 
 def _p(value: float | None) -> str:

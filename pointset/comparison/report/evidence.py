@@ -1,6 +1,6 @@
 """The run folders of one size of a comparison, read when a section needs them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -45,8 +45,22 @@ class Evidence:
         """The folders of one row's runs, by seed."""
         return {run.seed: self.comparison.run(label, run.seed, self.points).folder for run in self.runs(label)}
 
-    def curve(self, label: str, name: str) -> list[float]:
-        """A column of the training histories, mean over seeds, as long as the shortest run; empty if there is none."""
+    @cached_property
+    def baselines(self) -> Mapping[str, float]:
+        """What the metric is without a model, by how it is reached; empty where a task knows nothing of the kind."""
+        return self.comparison.experiment.task.baselines(self)
+
+    def best(self, count: int) -> list[str]:
+        """The labels of the best rows, best first."""
+        sign = -1 if self.metric.higher_is_better else 1
+        return sorted(self, key=lambda label: sign * self.rows[label].metrics[self.metric.name].mean)[:count]
+
+    def curves(self, label: str, name: str) -> list[list[float]]:
+        """A column of the training histories for each seed that has it, as long as the shortest; see `curve`."""
         histories = [self.comparison.history(label, run.seed, self.points) for run in self.runs(label)]
         columns = [[row[name] for row in history if name in row] for history in histories]
-        return [fmean(values) for values in zip(*columns, strict=False)]
+        return [*map(list, zip(*zip(*columns, strict=False), strict=True))]
+
+    def curve(self, label: str, name: str) -> list[float]:
+        """A column of the training histories, mean over seeds, as long as the shortest run; empty if there is none."""
+        return [fmean(values) for values in zip(*self.curves(label, name), strict=True)]

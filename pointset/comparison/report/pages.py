@@ -1,20 +1,20 @@
 """Laying a report out: one HTML file that asks the network for nothing, and Markdown with figures beside it."""
 
-import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.markdown import in_markdown, in_table
-from pointset.comparison.report.content import main_tables, sections, verdicts
+from pointset.comparison.report import figures
+from pointset.comparison.report.content import sections, verdicts, without_a_model
 from pointset.comparison.report.section import Section, Table
 from pointset.comparison.results import commit_of, machine_of, origins
+from pointset.comparison.tables import is_words, make_columns, make_table
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
-from pointset.viz.writing import as_png
 
 
 def write_report(comparison: Comparison) -> None:
@@ -22,13 +22,13 @@ def write_report(comparison: Comparison) -> None:
     folder = comparison.folder
     found = list(sections(comparison))
     about = describe(comparison)
-    figures = {section.name: as_png(section.chart, dpi=160) for section in found if section.chart is not None}
+    files = figures.draw(found)
     (folder / "figures").mkdir(exist_ok=True)
     sweep(folder / "figures")
-    for name, picture in figures.items():
-        digests.write(folder / "figures" / f"{name}.png", picture)
+    for name, content in files.items():
+        digests.write(folder / "figures" / name, content)
     digests.write_text(folder / "report.md", as_markdown(comparison, found, about))
-    digests.write_text(folder / "report.html", as_html(comparison, found, about, figures))
+    digests.write_text(folder / "report.html", as_html(comparison, found, about, files))
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:
@@ -37,8 +37,9 @@ def describe(comparison: Comparison) -> dict[str, Any]:
     commits = _each_once(commit_of(one) for one in found)
     return {
         "verdicts": verdicts(comparison),
+        "without": without_a_model(comparison),
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
-        "command": command(),
+        "command": command().replace(" --report", ""),  # which runs nothing
         "commit": commits,
         "metric": experiment.task.measured[0].name,
         "seeds": ", ".join(map(str, experiment.seeds)),
@@ -59,33 +60,49 @@ def _each_once(words: Iterable[str]) -> str:
 
 
 def as_html(
-    comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], figures: Mapping[str, bytes]
+    comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], drawn: Mapping[str, bytes]
 ) -> str:
-    """The report as one HTML file, with the figures, PNG by the section's name, inside."""
+    """The report as one HTML file, with the files of the figures, by name, inside."""
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["inline"] = lambda section: _inline(figures[section.name])
-    environment.filters["html_table"] = lambda table: _as_table(table, "html")
-    template = environment.from_string(
-        (files("pointset.comparison.report") / "template.html").read_text(encoding="utf-8")
+    environment.filters["chart"] = lambda section: Markup(figures.inline_chart(section, drawn))
+    environment.filters["tile"] = lambda section, place: figures.inline_tile(figures.tile_name(section, place), drawn)
+    environment.tests["words"] = is_words
+    parts = {name: (files("pointset.comparison.report") / name).read_text(encoding="utf-8") for name in PARTS}
+    template = environment.from_string(parts["template.html"])
+    metrics, rows = comparison.experiment.task.measured, comparison.rows
+    reached, costs = (_as_rows(make_columns(rows, metrics, part=part)) for part in ("metrics", "costs"))
+    return template.render(
+        comparison=comparison,
+        reached=reached,
+        costs=costs,
+        best=[place for place, row in enumerate(rows) if row.best],
+        sections=found,
+        about=about,
+        style=Markup(parts["report.css"]),
+        script=Markup(parts["report.js"]),
     )
-    reached, costs = main_tables(comparison, "html")
-    return template.render(comparison=comparison, reached=reached, costs=costs, sections=found, about=about)
+
+
+PARTS = ("template.html", "report.css", "report.js")
+
+
+def _as_rows(columns: Mapping[str, Sequence[str]]) -> Table:
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
 def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as Markdown; the figures lie in figures/."""
     parts = [f"# {in_markdown(about['title'])}", *map(in_markdown, (comparison.caption() + ".", *about["verdicts"]))]
-    parts += main_tables(comparison, "github")
+    metrics, rows = comparison.experiment.task.measured, comparison.rows
+    parts += [make_table(rows, metrics, "github", part="metrics", emphasized=True)]
+    parts += [f"Without a model: {in_markdown(about['without'])}."] if about["without"] else []
+    parts += [make_table(rows, metrics, "github", part="costs", emphasized=True)]
     parts += [f"- failed: {in_markdown(f'{one.name}: {one.reason}')}" for one in comparison.failures]
     for section in found:
-        title = in_markdown(section.title)
-        parts += [f"## {title}", in_markdown(section.text)]
-        if section.chart is not None:
-            parts.append(f"![{title}](figures/{section.name}.png)")
-        if section.table:
-            parts.append(_as_table(section.table, "github"))
+        parts += _section_as_markdown(section)
     parts += [
         "## How to repeat and cite",
         f"```\n{about['command']}\n```",
@@ -95,15 +112,23 @@ def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping
     return "\n\n".join(parts) + "\n"
 
 
-def _as_table(table: Table, style: str) -> str:
+def _section_as_markdown(section: Section) -> Iterator[str]:
+    title = in_markdown(section.title)
+    yield f"## {title}"
+    if section.text:
+        yield in_markdown(section.text)
+    if section.chart is not None:
+        yield f"![{title}](figures/{section.name}.svg)"
+    for place, tile in enumerate(section.tiles):
+        caption = in_markdown(tile.title)
+        yield f"![{caption}](figures/{figures.tile_name(section, place)})\n{caption}: {in_markdown(tile.text)}"
+    if section.table:
+        yield _as_table(section.table)
+
+
+def _as_table(table: Table) -> str:
     from tabulate import tabulate
 
-    words = ("pair", "model", "class", "verdict")
-    align = ["left" if name in words else "right" for name in table[0]]
-    cells = [{name: in_table(str(cell), style) for name, cell in row.items()} for row in table]
-    return tabulate(cells, headers="keys", tablefmt=style, colalign=align, disable_numparse=True)
-
-
-def _inline(picture: bytes) -> str:
-    """The picture as a data URI."""
-    return "data:image/png;base64," + base64.b64encode(picture).decode("ascii")
+    align = ["left" if is_words(name) else "right" for name in table[0]]
+    cells = [{name: in_table(str(cell), "github") for name, cell in row.items()} for row in table]
+    return tabulate(cells, headers="keys", tablefmt="github", colalign=align, disable_numparse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,22 @@ Table = list[dict[str, Any]]
 
 
 @dataclass
+class Tile:
+    """A small picture among others of its kind, and the words under it."""
+
+    picture: Figure
+    title: str
+    text: str = ""
+
+
+@dataclass
 class Section:
-    """A heading, a few sentences, and a chart or a table under them."""
+    """A heading, a few sentences, and a chart, tiles or a table under them."""
 
     title: str
     text: str
     chart: Figure | None = None
     name: str = ""
-    """Of the chart's file."""
+    """Of the file of the chart, or of those of the tiles."""
     table: Table = field(default_factory=list)
+    tiles: Sequence[Tile] = ()

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import textwrap
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.report.charts import learning_curves, legend, style
+from pointset.comparison.report.charts import draw_baselines, learning_curves, legend, style
 from pointset.comparison.report.evidence import Evidence
 from pointset.evaluation import Evaluation, calibration
 from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
 from pointset.viz.charts import label_axes, make_panels, plain
+from pointset.viz.confusion import draw_confusions, stand_together
 from pointset.viz.sheet import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST = 8
+"""Rows that are shown one by one; of more, the best."""
+
 
 def curves(evidence: Evidence) -> Figure | None:
-    """Training and, where there is a split for it, validation accuracy by epoch, mean over seeds."""
+    """Training and, where there is a split for it, validation accuracy by epoch."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
-    return learning_curves(evidence, columns, lambda count: range(1, count + 1), "epoch", scale=100)
+    return learning_curves(evidence, columns, lambda count: range(1, count + 1), "epoch", scale=100, level=True)
 
 
 def accuracy_by_size(evidence: Evidence) -> Figure | None:
@@ -36,6 +41,7 @@ def accuracy_by_size(evidence: Evidence) -> Figure | None:
     sizes = sorted({size for curve in curves.values() for size in curve})
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
+    draw_baselines(axes, evidence)
     label_axes(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
     return legend(figure, evidence, evidence)
 
@@ -80,15 +86,18 @@ def first_run(evidence: Evidence, label: str) -> Evaluation:
 
 
 def reliability(evidence: Evidence) -> Figure | None:
-    """Accuracy against confidence, a panel for each model (first seed), dots as large as their share."""
-    figure, panels = make_panels(len(evidence), 4, 1.75, sharey=True)
-    for axes, label in zip(panels, evidence, strict=True):
+    """Accuracy against confidence, a panel for each of the best models (first seed), dots as large as their share."""
+    best = set(evidence.best(MOST))
+    shown = [label for label in evidence if label in best]
+    figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
+    for axes, label in zip(panels, shown, strict=True):
         run, color = first_run(evidence, label), style(evidence, label)["color"]
         found = calibration.reliability(run.logits, run.labels, "mass")
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
         axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0)
-        axes.set_title(f"{plain(label)}: ECE {100 * found.error:.1f} %", fontsize=7.5, color=INK, pad=3)
+        title = f"{textwrap.fill(plain(label), 26)}\nECE {100 * found.error:.1f} %"
+        axes.set_title(title, fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         label_axes(axes, "", "")
     figure.supxlabel("confidence", fontsize=8, color=FAINT)
@@ -96,21 +105,10 @@ def reliability(evidence: Evidence) -> Figure | None:
     return figure
 
 
-def confusions(evidence: Evidence) -> Figure | None:
-    """Confusion matrices of the two most accurate models (first seed), as shares of each true class."""
-    best = sorted(evidence, key=lambda label: -evidence.rows[label].metrics["accuracy"].mean)[:2]
-    runs = {label: first_run(evidence, label) for label in best}
-    classes = [plain(name.replace("_", " ")) for name in runs[best[0]].classes]
-    figure, panels = make_panels(len(best), 2, 3.8 if len(classes) > 12 else 3.4)
-    size = max(3.0, min(8.0, 150 / max(len(classes), 1)))
-    for axes, (label, run) in zip(panels, runs.items(), strict=True):
-        counts = run.confusion
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        axes.imshow(np.sqrt(shares), cmap="Greys", vmin=0, vmax=1)
-        axes.set_xticks(range(len(classes)), classes, rotation=90, fontsize=size)
-        axes.set_yticks(range(len(classes)), classes if axes is panels[0] else [], fontsize=size)
-        axes.tick_params(length=0)
-        axes.set_title(plain(label), fontsize=9, color=INK)
-        axes.set_xlabel("taken for", fontsize=8, color=FAINT)
-    panels[0].set_ylabel("true class", fontsize=8, color=FAINT)
-    return figure
+def confusions(evidence: Evidence) -> list[Figure]:
+    """Confusion matrices of the two most accurate models (first seed); each in a figure of its own if it is large."""
+    runs = {label: first_run(evidence, label) for label in evidence.best(2)}
+    classes = next(iter(runs.values())).classes
+    counts = {label: run.confusion for label, run in runs.items()}
+    groups = [counts] if stand_together(classes) else [{label: found} for label, found in counts.items()]
+    return [draw_confusions(group, classes) for group in groups]

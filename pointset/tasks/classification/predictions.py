@@ -57,6 +57,17 @@ def predictions_of(comparison: Comparison, label: str, seed: int, points: int | 
     return load_predictions(run.folder, sets["test_sets"]["classes"])
 
 
+def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The accuracy of a run on each class, and how many shapes that has."""
+    classes = read_description(folder / "run.json", "run")["data"]["classes"]
+    run = load_predictions(folder, classes)
+    counts = dict(zip(classes, np.bincount(run.labels, minlength=len(classes)).tolist(), strict=True))
+    return [
+        {**place, "class": name, "shapes": counts[name], "accuracy": accuracy}
+        for name, accuracy in run.per_class.items()
+    ]
+
+
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
     """Test a model on corrupted and on smaller sets, and write down what came of it."""
     sizes = sorted({*(size for size in SIZES if size < points), points})

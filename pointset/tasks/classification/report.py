@@ -10,27 +10,59 @@ import numpy as np
 
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section, Table
+from pointset.data.point_sets import PointSets
 from pointset.tasks.classification import charts
+from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def sections(evidence: Evidence) -> Iterator[Section]:
-    """All sections for which there is something to show."""
+def sections(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+    """All sections for which there is something to show; `test_sets` loads the shapes, where they are at hand."""
     drawn: tuple[tuple[str, str, Callable[[Evidence], Figure | None], str, Callable[[Evidence], Table]], ...] = (
-        ("Learning curves", "learning-curves", charts.curves, "Mean over seeds.", _none),
+        ("Learning curves", "learning-curves", charts.curves, _about_curves(evidence), _none),
         ("Fewer points at test time", "smaller-sets", charts.accuracy_by_size, SIZE_TEXT, _none),
         ("Corrupted test sets", "robustness", charts.robustness, ROBUSTNESS_TEXT, robustness_table),
         ("Calibration", "reliability", charts.reliability, CALIBRATION_TEXT, calibration_table),
-        ("What is taken for what", "confusion", charts.confusions, CONFUSION_TEXT, class_table),
     )
     for title, name, draw, text, table in drawn:
         if (chart := draw(evidence)) is not None:
             yield Section(title, text, chart, name, table(evidence))
+    yield from _confusions(evidence)
+    yield from mistakes(evidence, test_sets)
+    yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(evidence))
 
 
+def _confusions(evidence: Evidence) -> Iterator[Section]:
+    """One section, or one for each of two large matrices."""
+    figures = charts.confusions(evidence)
+    if len(figures) == 1:
+        yield Section("What is taken for what", CONFUSION_TEXT, figures[0], "confusion")
+        return
+    for place, (label, figure) in enumerate(zip(evidence.best(2), figures, strict=True)):
+        title = f"What {label} takes for what"
+        yield Section(title, CONFUSION_TEXT if place == 0 else "", figure, f"confusion-{place + 1}")
+
+
+def baselines(evidence: Evidence) -> dict[str, float]:
+    """The accuracy of guessing each class as often, and of always saying the most frequent class of the test set."""
+    run = charts.first_run(evidence, next(iter(evidence)))
+    counts = np.bincount(run.labels)
+    return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
+
+
+def _about_curves(evidence: Evidence) -> str:
+    several = len(evidence.comparison.experiment.seeds) > 1
+    return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
+
+
+SEVERAL_SEEDS = "Lines are means over seeds; bands, where rows are few, reach from the lowest to the highest seed."
+BASELINES_TEXT = (
+    "Dashed: guessing (chance), and always saying the most frequent class of the test set (majority); left out where "
+    "they would press the curves together."
+)
 SIZE_TEXT = "The same trained models on random subsets of the same test sets."
 ROBUSTNESS_TEXT = (
     "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
@@ -39,10 +71,14 @@ ROBUSTNESS_TEXT = (
 )
 CALIBRATION_TEXT = (
     "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
-    "diagrams show the first seed in bins of equal mass, dots as large as their share of the predictions. A model on "
-    "the diagonal is calibrated, one above it is underconfident."
+    "diagrams show the first seed of up to eight of the best rows in bins of equal mass, dots as large as their share "
+    "of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
 )
-CONFUSION_TEXT = "The two most accurate models, first seed; shades are square roots of the share of the true class."
+CONFUSION_TEXT = (
+    "The two most accurate models, first seed: the share of each true class in per cent, from 1 per cent on. Shades "
+    "are its square root, so that single mistakes can be seen."
+)
+CLASSES_TEXT = "Mean over seeds, of up to eight of the best rows; every run is in classes.csv."
 
 
 def _none(evidence: Evidence) -> Table:
@@ -90,11 +126,13 @@ def calibration_table(evidence: Evidence) -> Table:
 
 
 def class_table(evidence: Evidence) -> Table:
-    """Accuracy of every class, mean over seeds, by model; the shapes of the class beside it."""
+    """Accuracy of every class, mean over seeds, by model, of the best ones; the shapes of the class beside it."""
     comparison, points = evidence.comparison, evidence.points
+    best = set(evidence.best(charts.MOST))
     runs = {
         label: [predictions_of(comparison, label, run.seed, points) for run in evidence.runs(label)]
         for label in evidence
+        if label in best
     }
     first = next(iter(runs.values()))[0]
     counts = np.bincount(first.labels, minlength=len(first.classes))

@@ -8,6 +8,7 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,12 +32,13 @@ from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
 from pointset.tasks.classification.predictions import (
     ROBUSTNESS,
+    class_rows,
     load_predictions,
     robustness_rows,
     save_predictions,
     write_robustness,
 )
-from pointset.tasks.classification.report import sections
+from pointset.tasks.classification.report import baselines, sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import require_sizes
@@ -260,10 +262,14 @@ class Classification(Task):
         return str(list_folder(folder, "test", seed=self.sets.split_seed).shapes[0].path)
 
     def sections(self, evidence: Evidence) -> Iterator[Section]:
-        """Learning curves, smaller and corrupted sets, calibration, classes."""
-        return sections(evidence)
+        """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
+        return sections(evidence, partial(self._sets, "test", evidence.points))
+
+    def baselines(self, evidence: Evidence) -> Mapping[str, float]:
+        """Chance, and the most frequent class."""
+        return baselines(evidence)
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """robustness.csv."""
-        rows = robustness_rows(folder, place)
-        return {"robustness.csv": rows} if rows else {}
+        """classes.csv, and robustness.csv where it is known."""
+        rows = {"classes.csv": class_rows(folder, place), "robustness.csv": robustness_rows(folder, place)}
+        return {name: found for name, found in rows.items() if found}

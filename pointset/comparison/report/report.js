@@ -1,0 +1,31 @@
+// Columns sort by a button in their head: falling, rising, and as the rows stood at first. Empty cells stay below.
+for (const table of document.querySelectorAll("table")) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], first = [...body.rows];
+  const text = (row, column) => row.cells[column].textContent.trim();
+  const number = (words) => parseFloat(words.replace(/^<\s*/, "").replaceAll(",", ""));
+  const sort = (column, order) => {
+    heads.forEach((head, place) => head.setAttribute("aria-sort", place === column ? order : "none"));
+    const filled = first.filter((row) => text(row, column)), empty = first.filter((row) => !text(row, column));
+    const numeric = filled.filter((row) => !Number.isNaN(number(text(row, column)))).length > filled.length / 2;
+    const value = (row) => { const found = number(text(row, column)); return Number.isNaN(found) ? 0 : found; };
+    const compare = numeric ? (a, b) => value(a) - value(b) : (a, b) => text(a, column).localeCompare(text(b, column));
+    filled.sort((a, b) => (order === "ascending" ? compare(a, b) : compare(b, a)));
+    body.append(...(order === "none" ? first : [...filled, ...empty]));
+  };
+  if (first.length < 2) continue;
+  heads.forEach((head, column) => {
+    const words = head.classList.contains("text"), button = document.createElement("button");
+    const orders = words ? ["ascending", "descending", "none"] : ["descending", "ascending", "none"];
+    button.type = "button";
+    button.setAttribute("aria-label", `sort by ${head.textContent}`);
+    head.append(button);  // beside the words, which paper repeats on every page, as it does no button
+    head.setAttribute("aria-sort", "none");
+    head.addEventListener("click", () => sort(column, orders[(orders.indexOf(head.getAttribute("aria-sort")) + 1) % 3]));
+  });
+}
+
+// Paper cannot unfold anything; what takes pages is printed only if it is open.
+const folded = () => document.querySelectorAll("details.printed:not([open])");
+let unfolded = [];
+addEventListener("beforeprint", () => { unfolded = [...folded()]; for (const one of unfolded) one.open = true; });
+addEventListener("afterprint", () => { for (const one of unfolded) one.open = false; });

@@ -1,0 +1,49 @@
+"""What the pooling of a classifier looked at: one number for each point, whatever the kind of pooling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.explain.critical_points import critical_points
+from pointset.explain.maps import as_cloud_of, attention_maps
+from pointset.inputs import takes
+from pointset.nn.pooling.max import MaxPool
+from pointset.zoo.classifiers import SetClassifier
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """One number for each point of a cloud."""
+
+    kind: Literal["attention", "features"]
+    """`attention`: weight times the number of points, 1 where it is uniform, mean over heads and seeds. `features`: how
+    many features of a max pooling are those of the point."""
+    values: Tensor
+    """[n], on the CPU."""
+
+
+@takes(model=nn.Module)
+def pooled_from(model: nn.Module, points: Tensor) -> Pooled | None:
+    """What the pooling of a model took from each point of one cloud [n, inputs].
+
+    Returns:
+        None where the pooling treats all points alike, as a mean does. Of several poolings side by side those with
+        attention count.
+
+    Raises:
+        PointsetError: the points do not fit the model.
+    """
+    points = as_cloud_of(model, points)
+    if isinstance(model, SetClassifier) and isinstance(model.pool, MaxPool):
+        return Pooled("features", critical_points(model, points))
+    try:
+        maps = attention_maps(model, points)
+    except PointsetError:  # the points fit, so that the model has no attention
+        return None
+    found = [one.relative().mean(dim=(0, 1)) for one in maps if (one.kind, one.points_are) == ("pools", "keys")]
+    return Pooled("attention", torch.stack(found).mean(dim=0)) if found else None

@@ -1,0 +1,156 @@
+"""Pictures of what the best classifiers get wrong: the worst confusions, and single shapes with what was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.report.section import Section, Tile
+from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError
+from pointset.evaluation import Evaluation
+from pointset.evaluation.calibration import probabilities
+from pointset.explain.pooled import Pooled, pooled_from
+from pointset.tasks.classification.predictions import predictions_of
+from pointset.training.checkpoints import RunFolder, load_run
+from pointset.viz.color import ColorScale, Scale
+from pointset.viz.tiles import attention_scale, count_scale, draw_looked_at, draw_tile
+
+MOST = 8
+"""Tiles of a section."""
+BEST = 2
+"""Models whose mistakes are shown."""
+WORST_TEXT = (
+    "What the best models (first seed) confuse most, counted over both. Left a shape that was mistaken, right one of "
+    "the class that it was taken for; coloured by height."
+)
+WRONG_TEXT = (
+    "The most confident mistakes of the first seed, one of each kind. Left the points that the model saw, coloured by "
+    "height"
+)
+
+
+def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+    """The sections; none where the shapes are not at hand, and no gallery of a model that was not kept."""
+    runs = {label: _first_run(evidence, label) for label in evidence.best(BEST)}
+    try:
+        sets = test_sets()
+    except PointsetError:  # a report may be made where its data is not
+        return
+    if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
+        return  # another version of the data
+    if tiles := _worst(runs, sets):
+        yield Section("The worst confusions", WORST_TEXT, name="worst-confusions", tiles=tiles)
+    for place, (label, run) in enumerate(runs.items()):
+        if (found := _gallery(evidence, label, run, sets)) is not None:
+            title = f"What {label} gets wrong"
+            yield Section(title, found.text, name=f"mistakes-{place + 1}", tiles=found.tiles)
+
+
+def _first_run(evidence: Evidence, label: str) -> Evaluation:
+    return predictions_of(evidence.comparison, label, evidence.runs(label)[0].seed, evidence.points)
+
+
+def _worst(runs: Mapping[str, Evaluation], sets: PointSets) -> list[Tile]:
+    total = sum(run.confusion for run in runs.values())
+    assert isinstance(total, np.ndarray)
+    total = total * ~np.eye(len(total), dtype=bool)
+    tiles = []
+    for cell in np.argsort(-total, axis=None, kind="stable")[:MOST].tolist():
+        true, taken = divmod(cell, len(total))
+        if total[true, taken] == 0:
+            break
+        mistaken = next(i for run in runs.values() for i in _where(run, true, taken))
+        known = [i for run in runs.values() for i in _where(run, taken, taken)] or [
+            *np.flatnonzero(sets.labels.numpy() == taken).tolist(),
+            mistaken,
+        ]
+        picture = draw_tile([_cloud(sets, mistaken), _cloud(sets, known[0])], sets.up)
+        of = int((sets.labels == true).sum())
+        counts = [f"{label}: {run.confusion[true, taken]} of {of}" for label, run in runs.items()]
+        tiles.append(Tile(picture, f"{_name(sets, true)} taken for {_name(sets, taken)}", "; ".join(counts)))
+    return tiles
+
+
+def _where(run: Evaluation, true: int, taken: int) -> list[int]:
+    return np.flatnonzero((run.labels == true) & (run.predictions == taken)).tolist()
+
+
+@dataclass(frozen=True)
+class _Gallery:
+    text: str
+    tiles: list[Tile]
+
+
+def _gallery(evidence: Evidence, label: str, run: Evaluation, sets: PointSets) -> _Gallery | None:
+    chosen = _most_confident(run)
+    folder = evidence.comparison.run(label, evidence.runs(label)[0].seed, evidence.points).folder
+    if not chosen or not RunFolder(folder).finished:
+        return None
+    try:
+        model, _ = load_run(folder)
+    except PointsetError:  # of a part that is not registered here
+        return None
+    looks = {shape: pooled_from(model, sets[shape][0]) for shape in chosen}
+    scale = _scale(looks)
+    shares = probabilities(run.logits)
+    tiles = []
+    for shape, look in looks.items():
+        true, taken = int(run.labels[shape]), int(run.predictions[shape])
+        cloud = _cloud(sets, shape)
+        picture = (
+            draw_tile([cloud], sets.up)
+            if look is None or scale is None
+            else draw_looked_at(cloud, look.values.numpy().astype(np.float64), scale, sets.up)
+        )
+        words = f"{100 * shares[shape, taken]:.0f} % {_name(sets, taken)}, {100 * shares[shape, true]:.0f} % "
+        words += f"{_name(sets, true)}; shape {sets.names[shape]}"
+        tiles.append(Tile(picture, f"{_name(sets, true)} taken for {_name(sets, taken)}", words))
+    return _Gallery(_text(looks, scale), tiles)
+
+
+def _most_confident(run: Evaluation) -> list[int]:
+    """Shapes that are wrong, by falling probability of the wrong class; of each confusion one."""
+    shares = probabilities(run.logits).max(axis=1)
+    wrong = [i for i in np.argsort(-shares, kind="stable").tolist() if not run.right[i]]
+    first: dict[tuple[int, int], int] = {}
+    for shape in wrong:
+        first.setdefault((int(run.labels[shape]), int(run.predictions[shape])), shape)
+    return [*first.values()][:MOST]
+
+
+def _scale(looks: Mapping[int, Pooled | None]) -> Scale | None:
+    """One for all tiles of a model, so that they can be compared."""
+    found = [look for look in looks.values() if look is not None]
+    if not found:
+        return None
+    values = [look.values.numpy().astype(np.float64) for look in found]
+    return attention_scale(values) if found[0].kind == "attention" else count_scale(values)
+
+
+def _text(looks: Mapping[int, Pooled | None], scale: Scale | None) -> str:
+    if scale is None:
+        return f"{WRONG_TEXT}; the pooling looks at all of them alike."
+    if isinstance(scale, ColorScale):
+        reach = f"{scale.reach:.0f}"
+        return (
+            f"{WRONG_TEXT}; right what the pooling looked at, mean over its heads and seeds: from grey (1/{reach} of "
+            f"uniform attention, or less) to black ({reach} times uniform attention, or more)."
+        )
+    return (
+        f"{WRONG_TEXT}; right which of them the max pooling took: the darker, the more features are those of a point; "
+        "grey ones could be left out."
+    )
+
+
+def _cloud(sets: PointSets, shape: int) -> NDArray[np.float64]:
+    """The coordinates of a shape, as a model sees it."""
+    return sets[shape][0][:, :3].numpy().astype(np.float64)
+
+
+def _name(sets: PointSets, label: int) -> str:
+    return sets.classes[label].replace("_", " ")

@@ -1,0 +1,120 @@
+"""Confusion matrices: which class is taken for which, in shades and in numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from pointset.viz.charts import COLORS, WIDTH, plain
+from pointset.viz.sheet import FAINT, INK, Sheet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RIGHT, WRONG = COLORS[0], COLORS[1]
+FEW = 12
+"""Classes up to which matrices stand side by side."""
+LETTER = 0.0078
+"""Inches of a letter's width, for each point of its size."""
+BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""Shares that the colour bar shows."""
+
+
+def stand_together(classes: Sequence[str]) -> bool:
+    """Whether two matrices of these classes can be read side by side."""
+    return len(classes) <= FEW
+
+
+def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[str]) -> Figure:
+    """A matrix for each model, two in a line where there are few classes.
+
+    A cell's shade is the square root of its share of the true class, so that a single mistake can be seen; its number
+    is that share in per cent, from 1 per cent on.
+
+    Args:
+        counts: [classes, classes] of each model, rows true.
+        classes: their names.
+    """
+    shown = [plain(name.replace("_", " ")) for name in classes]
+    across = 2 if stand_together(classes) and len(counts) > 1 else 1
+    size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
+    numbers = next(iter(counts.values())).sum(axis=1)
+    rows = [f"{name}  {count:,}" for name, count in zip(shown, numbers, strict=True)]
+    left = 0.25 + LETTER * size * max(map(len, rows), default=0)
+    below = 0.2 + LETTER * size * max(map(len, shown), default=0)
+    side = (WIDTH - left - 0.1 - (across - 1) * 0.25) / across
+    titles = [textwrap.wrap(label, max(20, int(side / (LETTER * 9.5)))) for label in counts]
+    title = 0.14 + 0.17 * max(map(len, titles))
+    down = -(-len(counts) // across)
+    sheet = Sheet(WIDTH, down * (title + side + below + 0.1) + 0.4)
+    for place, (words, found) in enumerate(zip(titles, counts.values(), strict=True)):
+        line, column = divmod(place, across)
+        x, y = left + column * (side + 0.25), title + line * (title + side + below + 0.1)
+        _draw(sheet.axes(x, y, side, side), found, shown, rows if column == 0 else [], size, 72 * side)
+        sheet.text(x, y - 0.06, "\n".join(words), 9, va="bottom", weight="bold")
+    _bar(sheet, left, sheet.height - 0.36)
+    return sheet.picture
+
+
+def _draw(
+    axes: Axes,
+    counts: NDArray[np.int64],
+    classes: Sequence[str],
+    rows: Sequence[str],
+    size: float,
+    side: float,
+) -> None:
+    """One matrix on square axes of `side` points."""
+    many = len(classes)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    for diagonal, color in ((True, RIGHT), (False, WRONG)):
+        cells = [(i, j) for i, j in np.argwhere(counts > 0).tolist() if (i == j) == diagonal]
+        patches = [Rectangle((j - 0.5, i - 0.5), 1, 1) for i, j in cells]
+        shades = [_shade(shares[i, j]) for i, j in cells]
+        axes.add_collection(PatchCollection(patches, facecolor=[(color, shade) for shade in shades], linewidths=0))
+    letter = min(7.5, 0.55 * side / max(many, 1))
+    for i, j in np.argwhere(np.round(100 * shares) >= 1).tolist():
+        _number(axes, j, i, shares[i, j], letter)
+    axes.set(xlim=(-0.5, many - 0.5), ylim=(many - 0.5, -0.5))
+    axes.set_xticks(range(many), classes, rotation=90, fontsize=size)
+    axes.set_yticks(range(many), rows or [""] * many, fontsize=size)
+    axes.set_xticks(np.arange(many + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(many + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="#eeeeee", lw=0.4)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=0, labelcolor=INK)
+    axes.spines[:].set(color="#bbbbbb", linewidth=0.6)
+
+
+def _number(axes: Axes, x: float, y: float, share: float, size: float) -> None:
+    ink = "#ffffff" if _shade(share) > 0.6 else INK
+    axes.text(x, y, f"{100 * share:.0f}", fontsize=size, color=ink, ha="center", va="center_baseline")
+
+
+def _shade(share: float) -> float:
+    return float(np.sqrt(share))
+
+
+def _bar(sheet: Sheet, left: float, top: float) -> None:
+    """Two rows of shares, right and wrong, and the words that say so."""
+    cell, height = 0.42, 0.14
+    axes = sheet.axes(left, top, cell * len(BAR), 2 * height)
+    for line, color in enumerate((RIGHT, WRONG)):
+        patches = [Rectangle((place, line), 1, 1) for place in range(len(BAR))]
+        faces = [(color, _shade(share)) for share in BAR]
+        axes.add_collection(PatchCollection(patches, facecolor=faces, linewidths=0))
+    for place, share in enumerate(BAR):
+        for row in (0.5, 1.5):
+            _number(axes, place + 0.5, row, share, 6.5)
+    axes.set(xlim=(0, len(BAR)), ylim=(2, 0))
+    axes.set_axis_off()
+    right = left + cell * len(BAR) + 0.1
+    sheet.text(right, top + 0.01, "right: % of the true class, whose shapes stand beside it", 7, color=FAINT)
+    sheet.text(right, top + height + 0.01, "wrong: % of the true class taken for the class below", 7, color=FAINT)
