@@ -2,7 +2,7 @@
 
     python scripts/experiments/strangers.py lacking isab16-pma --data path/to/modelnet40_ply_hdf5 --count 10
     python scripts/experiments/strangers.py card isab16-pma.modelnet40-1024 --data path/to/modelnet40_ply_hdf5 \
-        --strangers path/to/labeled_db --up y --choose distance
+        --strangers path/to/labeled_db --choose distance
 
 See `pointset.evaluation.strangers` for the scores.
 """
