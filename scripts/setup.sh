@@ -2,7 +2,8 @@
 # Make .venv in the checkout and install pointset into it, with the exact versions of scripts/constraints.txt.
 #
 #   bash scripts/setup.sh          what it takes to use pointset
-#   bash scripts/setup.sh test     and what it takes to test it
+#   bash scripts/setup.sh test     and what it takes to test it, and to build its site
+#   bash scripts/setup.sh docs     and what it takes to build its site
 #
 # It can be run again: nothing is installed twice while pyproject.toml and constraints.txt stay as they are.
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer). pip's own settings apply: on a machine without a
@@ -48,14 +49,17 @@ wanted() {
     { echo "$PWD"; "$venv_python" --version; cat pyproject.toml scripts/constraints.txt; } | cksum
 }
 
-is_installed() { [ "$(cat ".venv/installed$1" 2>/dev/null)" = "$(wanted)" ]; }
+is_installed() { [ "$(cat ".venv/installed${1:+-$1}" 2>/dev/null)" = "$(wanted)" ]; }
+
+# `test` has all that the others have, and `docs` what it takes to use pointset.
+is_enough() { is_installed "$extra" || is_installed test || { [ -z "$extra" ] && is_installed docs; }; }
 
 install_pointset() {
-    if is_installed "-test" || { [ -z "$extra" ] && is_installed ""; }; then
+    if is_enough; then
         say ".venv is up to date"
         return
     fi
-    say "installing pointset${extra:+ with what its tests need} into .venv (some minutes and gigabytes the first time)"
+    say "installing pointset${extra:+ with the extra $extra} into .venv (some minutes and gigabytes the first time)"
     "$venv_python" -m pip install --disable-pip-version-check --quiet -c scripts/constraints.txt -e ".${extra:+[$extra]}"
     wanted > ".venv/installed${extra:+-$extra}"
 }

@@ -71,6 +71,20 @@ def test_the_tests_are_set_up_with_their_extra_and_checked_in_order(copy):
     assert calls[-1] == "python -m pytest tests/nn -k mask"
 
 
+def test_the_site_is_set_up_with_its_extra_or_with_that_of_the_tests(copy):
+    script = str(copy / "scripts" / "docs.sh")
+    status, printed, calls = bash(copy, script)
+    assert status == 0, printed
+    (install,) = installs(calls)
+    assert install.endswith("-e .[docs]")
+    assert calls[-1] == "python scripts/docs/build.py"
+    assert not installs(bash(copy, script)[2]), "nothing changed"
+    assert not installs(bash(copy, str(copy / "scripts" / "setup.sh"))[2]), "the site takes all that the package does"
+    assert installs(bash(copy, str(copy / "scripts" / "setup.sh"), "test")[2]), "but not what its tests do"
+    (copy / ".venv" / "installed-docs").unlink()
+    assert not installs(bash(copy, script)[2]), "the tests' extra has the site's"
+
+
 def test_a_failing_check_fails_the_whole(copy):
     (copy / ".venv" / "bin" / "python").write_text('#!/bin/sh\ncase "$*" in *mypy*) exit 3;; esac\n')
     assert bash(copy, str(copy / "scripts" / "test.sh"))[0] == 3

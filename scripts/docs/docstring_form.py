@@ -1,0 +1,159 @@
+"""Docstrings and signatures as the source has them, for Sphinx.
+
+Docstrings are Google's: an indented block is code, and `name` in one pair of backticks is code or a name. Signatures
+are written with the annotations of the source, in which a type has its short name.
+"""
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+from functools import cache
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from reference_pages import all_names
+
+SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Warns|Yields|Example|Examples|Source|Note):$")
+MARKUP = re.compile(r"(\*\w(?:[^*]*\w)?\*(?!\w))|([|*])")
+"""Emphasis; and a star or a bar that is none, but that reStructuredText would take for markup."""
+CODE = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
+
+
+def to_restructured_text(app: object, what: str, name: str, described: Any, options: object, lines: list[str]) -> None:
+    """Change the lines of a docstring in place."""
+    lines[:] = [linked(line) for line in with_code_blocks(lines)]
+    if what == "attribute":
+        lines += said_of_field(name)
+
+
+def is_scikit_learns(app: object, what: str, name: str, described: Any, skip: bool, options: object) -> bool | None:
+    """Leave out what scikit-learn adds to an estimator: its words refer to its own pages."""
+    return True if re.fullmatch("set_.*_request", name) else None
+
+
+def with_code_blocks(lines: list[str]) -> list[str]:
+    """The lines with a directive before each indented block that is not part of a section or of a list."""
+    changed: list[str] = []
+    at_margin = True  # whether the last words stood at the margin and opened nothing
+    for index, line in enumerate(lines):
+        begins = line.startswith("    ") and index > 0 and not lines[index - 1].strip()
+        if begins and at_margin:
+            changed += [".. code-block:: python", ""] if looks_like_python(lines[index:]) else ["::", ""]
+            at_margin = False
+        elif line.strip() and not line.startswith(" "):
+            at_margin = not SECTION.match(line) and not line.startswith((">>>", "- ", "* "))
+        changed.append(line)
+    return changed
+
+
+def looks_like_python(lines: list[str]) -> bool:
+    """Whether the indented block at the head of the lines is a program."""
+    block = []
+    for line in lines:
+        if line.strip() and not line.startswith(" "):
+            break
+        block.append(line)
+    try:
+        ast.parse(textwrap.dedent("\n".join(block)))
+    except SyntaxError:
+        return False
+    return True
+
+
+@cache
+def full_names() -> dict[str, str]:
+    """Public names by what a docstring calls them."""
+    names = {}
+    for name in all_names():
+        short = name.rpartition(".")[2]
+        names[name] = name
+        if short[0].isupper() or "_" in short:
+            names[short] = name
+    return names
+
+
+def linked(line: str) -> str:
+    """A line whose `name` is a link if it is public, and code if not."""
+    if line.lstrip().startswith((">>>", "...")):
+        return line
+
+    parts = CODE.split(line)  # words and what stood in backticks, in turn
+    words = [MARKUP.sub(lambda found: found[1] or f"\\{found[2]}", part) for part in parts[::2]]
+    codes = [
+        f":py:obj:`{code} <{full_names()[code]}>`" if code in full_names() else f"``{code}``" for code in parts[1::2]
+    ]
+    return "".join(word + code for word, code in zip(words, [*codes, ""], strict=True))
+
+
+def said_of_field(name: str) -> list[str]:
+    """What the annotation of a configuration's field says of its values."""
+    owner, _, field = name.rpartition(".")
+    module, _, attribute = owner.rpartition(".")
+    try:
+        cls = getattr(__import__(module, fromlist=[attribute]), attribute)
+        annotation = get_type_hints(cls, include_extras=True)[field]
+    except (AttributeError, ImportError, KeyError, NameError, TypeError, ValueError):
+        return []
+    said = values(annotation)
+    return ["", f"*Values:* {said}."] if said else []
+
+
+def values(annotation: Any) -> str:
+    """The values of a checked annotation in words; empty for a plain type."""
+    if get_origin(annotation) is Annotated:
+        return next((meta.description for meta in annotation.__metadata__ if getattr(meta, "description", None)), "")
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"``{value!r}``" for value in get_args(annotation))
+    parts = ["``None``" if part is type(None) else values(part) for part in get_args(annotation)]
+    return " or ".join(parts) if parts and all(parts) else ""
+
+
+def short_signature(
+    app: object, what: str, name: str, described: Any, options: object, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """The signature as the source writes it."""
+    if what == "class":
+        if dataclasses.is_dataclass(described) or hasattr(described, "__struct_fields__"):
+            return fields_of(described), None
+        written = of_source(described.__init__)
+        return (written[0] if written else signature), None
+    if what in ("function", "method"):
+        written = of_source(described)
+        return written or (signature, returned)
+    return signature, returned
+
+
+def fields_of(cls: type) -> str:
+    """The parameters of a dataclass with their defaults: its fields stand below, each with its words."""
+    parameters = inspect.signature(cls).parameters.values()
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    shown = [one.replace(default=Shown(one.default)) if one.default is not one.empty else one for one in plain]
+    return str(inspect.Signature(shown))
+
+
+class Shown:
+    """A default that is shown as Python would write it, or as `...` if it could not be read back."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        text = repr(self.value)
+        return "..." if text.startswith("<") else text
+
+
+def of_source(function: Any) -> tuple[str, str | None] | None:
+    """Parameters and result of a function as its source has them, without self."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    arguments = node.args
+    if arguments.args and arguments.args[0].arg in ("self", "cls"):
+        del arguments.args[0]
+    return f"({ast.unparse(arguments)})", ast.unparse(node.returns) if node.returns else None

@@ -1,0 +1,158 @@
+"""The pages of the API reference: which public name stands where."""
+
+import importlib
+import inspect
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the reference."""
+
+    title: str
+    text: str
+    names: tuple[str, ...]
+    """Public names in the order of the page; behind them come the others of `rooms`."""
+    rooms: tuple[str, ...] = ()
+    """Modules all of whose public names stand here, but for those that `pointset` has too."""
+
+
+PAGES = {
+    "data": Page(
+        "Data",
+        "From mesh files, folders and arrays to batches of point sets.",
+        ("pointset.load_dataset", "pointset.from_arrays", "pointset.PointSets", "pointset.DataOptions"),
+        ("pointset.data",),
+    ),
+    "models": Page(
+        "Models",
+        "Classifiers by name, those that come trained, and parts of one's own.",
+        (
+            "pointset.create_model",
+            "pointset.ModelOptions",
+            "pointset.list_models",
+            "pointset.list_pretrained",
+            "pointset.register_pooling",
+            "pointset.register_encoder",
+            "pointset.register_weights",
+        ),
+    ),
+    "layers": Page("Layers", "The blocks of the models, as plain torch modules.", (), ("pointset.nn",)),
+    "training": Page(
+        "Training",
+        "One explicit loop, its recipe, what it leaves, and an estimator for scikit-learn's tools.",
+        (
+            "pointset.fit",
+            "pointset.Recipe",
+            "pointset.Fitted",
+            "pointset.load_run",
+            "pointset.PointSetClassifier",
+        ),
+    ),
+    "evaluation": Page(
+        "Evaluation",
+        "Accuracy, calibration, robustness, and whether a model is a function of sets at all.",
+        (
+            "pointset.evaluate",
+            "pointset.Evaluation",
+            "pointset.check_symmetry",
+            "pointset.evaluation.symmetry.Symmetry",
+        ),
+        ("pointset.evaluation",),
+    ),
+    "attention": Page(
+        "Attention as data",
+        "What a model reads, and whether its prediction depends on that.",
+        (
+            "pointset.attention_maps",
+            "pointset.AttentionMap",
+            "pointset.find_map",
+            "pointset.explain.files.save_maps",
+            "pointset.explain.files.load_maps",
+            "pointset.explain.files.to_pandas",
+            "pointset.explain.rollout.rollout",
+            "pointset.explain.critical_points.critical_points",
+            "pointset.explain.occlusion.occlusion_influence",
+            "pointset.explain.occlusion.Occlusion",
+            "pointset.explain.occlusion.agreement",
+            "pointset.explain.specialisation.specialisation",
+            "pointset.explain.specialisation.Specialisation",
+            "pointset.explain.specialisation.untrained",
+        ),
+    ),
+    "pictures": Page("Pictures", "Of clouds and of attention: stills, pages, 3D files.", (), ("pointset.viz",)),
+    "streaming": Page(
+        "Sets of any size",
+        "The answers of a model for a cloud that is never in memory as a whole.",
+        ("pointset.stream_attention", "pointset.StreamedMap"),
+        ("pointset.streaming",),
+    ),
+    "comparison": Page(
+        "Comparisons",
+        "An experiment becomes runs, and these become statistics, tables and a report.",
+        (
+            "pointset.compare",
+            "pointset.read_experiment",
+            "pointset.run_experiment",
+            "pointset.Comparison",
+            "pointset.comparison.experiment.Experiment",
+            "pointset.comparison.experiment.Entry",
+            "pointset.comparison.experiment.Published",
+        ),
+    ),
+    "tasks": Page("Tasks", "Set problems that need no meshes.", (), ("pointset.tasks",)),
+    "export": Page(
+        "Export",
+        "Trained models as files that other programs read.",
+        (
+            "pointset.export_model",
+            "pointset.Agreement",
+            "pointset.compare_latency",
+            "pointset.export.model.Latency",
+        ),
+    ),
+    "errors": Page("Errors", "What the user can put right is one family.", ("pointset.PointsetError",)),
+}
+
+
+def public(name: str) -> Any:
+    """The object behind a dotted name."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def names_of(page: Page) -> list[str]:
+    """The public names of a page."""
+    ours = importlib.import_module("pointset")
+    top = {id(getattr(ours, name)) for name in ours.__all__}
+    others = [f"{room}.{name}" for room in page.rooms for name in importlib.import_module(room).__all__]
+    return [*page.names, *(name for name in others if id(public(name)) not in top and name not in page.names)]
+
+
+def all_names() -> list[str]:
+    """Every public name of the reference."""
+    return [name for page in PAGES.values() for name in names_of(page)]
+
+
+def directive(name: str) -> str:
+    """What asks autodoc for a name."""
+    if inspect.isclass(public(name)):
+        return f".. autoclass:: {name}\n   :members:\n"
+    if callable(public(name)):
+        return f".. autofunction:: {name}\n"
+    return f".. autodata:: {name}\n"
+
+
+def write_reference(folder: Path) -> None:
+    """Write the pages of the reference and their list into `folder`."""
+    folder.mkdir()
+    for key, page in PAGES.items():
+        parts = [page.title, "=" * len(page.title), "", page.text, "", *map(directive, names_of(page))]
+        (folder / f"{key}.rst").write_text("\n".join(parts), encoding="utf-8")
+    listed = textwrap.indent("\n".join([*PAGES, "commands"]), "   ")
+    (folder / "index.rst").write_text(
+        f"Reference\n=========\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n", encoding="utf-8"
+    )
