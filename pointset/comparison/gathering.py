@@ -1,5 +1,6 @@
 """A comparison: what the finished runs of an experiment say, gathered."""
 
+import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,6 +37,21 @@ class Comparison:
     failures: Sequence[Failure]
     folder: Path
     """Where the runs are."""
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        models = len({run.model for run in self.runs})
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return (
+            f"Comparison of {models} model{'s' * (models != 1)} on {self.experiment.task.title}: {len(self.runs)} runs "
+            f"finished{failed}; in {self.folder}"
+        )
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the line, and the table."""
+        return (
+            f"<p>{html.escape(repr(self))}</p>{self.table('html')}<p><small>{html.escape(self.caption())}</small></p>"
+        )
 
     @property
     def rows(self) -> list[Row]:

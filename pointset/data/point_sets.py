@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -122,6 +123,25 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        """What they are, in a line."""
+        features = f" with {', '.join(self.options.features)}" if self.options.features else ""
+        ragged = "up to " if self.mask is not None else ""
+        return (
+            f"PointSets {self.name or 'without a name'}, {self.split}: {len(self):,} shapes of {len(self.classes)} "
+            f"classes, {ragged}{self.size:,} points each{features}, {self.options.normalize}"
+        )
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows them: the line, and the shapes of each class."""
+        counts = np.bincount(self.labels.numpy(), minlength=len(self.classes)).tolist()
+        rows = "".join(
+            f"<tr><td style='text-align: left'>{html.escape(name)}</td><td>{count:,}</td></tr>"
+            for name, count in zip(self.classes, counts, strict=True)
+        )
+        table = f"<table><tr><th style='text-align: left'>class</th><th>shapes</th></tr>{rows}</table>"
+        return f"<details><summary>{html.escape(repr(self))}</summary>{table}</details>"
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         """Shape `index` of the evaluation view: points [n, d], without padding, and label."""

@@ -56,6 +56,14 @@ class AttentionMap:
     mask: Tensor | None = None
     """Of a batch with padding: bool [B, n], True at real points."""
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        *batch, heads, queries, keys = self.weights.shape
+        clouds = "".join(f"{count} clouds, " for count in batch)
+        sides = {"keys": "keys are points", "queries": "queries are points", "both": "both are points"}
+        side = sides.get(self.points_are, "neither are points")
+        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{heads} heads, {queries} queries, {keys} keys; {side}"
+
     def __len__(self) -> int:
         """Clouds in the batch."""
         if self.weights.dim() == 3:

@@ -1,5 +1,6 @@
 """Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
+import html
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,25 @@ class Classifier(nn.Module):
         super()._apply(*given, **options)
         self.settle()
         return self
+
+    def __repr__(self) -> str:
+        """What it is, in a line; `print(model)` shows its layers."""
+        spec = getattr(self, "spec", None)
+        count = sum(parameter.numel() for parameter in self.parameters())
+        classes = "" if spec is None else f"{spec.classes} classes, "
+        return (
+            f"{type(self).__name__} {'of your own' if spec is None else spec.name}: {classes}{self.inputs} numbers of "
+            f"each point, {count:,} parameters"
+        )
+
+    def __str__(self) -> str:
+        """The layers, as of every module."""
+        return nn.Module.__repr__(self)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the line, and the layers to unfold."""
+        line, layers = html.escape(repr(self)), html.escape(str(self))
+        return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
         """Return the class of each cloud, as its place in `classes`: `model.classes[label]` is its name.
