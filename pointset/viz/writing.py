@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user
+from pointset.viz.svg import still_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,13 +19,17 @@ STILL_SUFFIXES = (".png", ".svg")
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
-    """Write a figure as PNG or SVG (dots inside an SVG are one image of `dpi`, so that it stays small).
+    """Write a figure as PNG or SVG.
+
+    In an SVG, text is text, and dots are images of `dpi`, or coarser ones where it would be larger than 1 MB.
 
     Raises:
         PointsetError: the suffix is another one, or the path cannot be written.
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
-    return write_for_user(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=dpi))
+    if path.suffix.lower() == ".svg":
+        return write_for_user(path, lambda temporary: temporary.write_text(still_svg(figure, dpi), encoding="utf-8"))
+    return write_for_user(path, lambda temporary: figure.savefig(temporary, format="png", dpi=dpi))
 
 
 def as_svg(figure: Figure, name: str, dpi: int = 160) -> str:

@@ -24,6 +24,7 @@ from pointset.viz import (
     save,
 )
 from pointset.viz.color import ColorScale, colors_of
+from pointset.viz.svg import still_svg
 
 
 def clouds_of(picture: Any) -> list[Any]:
@@ -216,7 +217,9 @@ def test_saving(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path)
     assert save(picture, tmp_path / "a.png", dpi=50).read_bytes().startswith(b"\x89PNG")
     svg = save(picture, tmp_path / "new" / "a.SVG").read_text()
     assert "<svg" in svg
-    assert len(svg) < 600_000  # dots are images, not thousands of elements
+    assert len(svg) < 150_000  # dots are images, not thousands of elements
+    assert "encoder.0.reads: what each inducing point reads</text>" in svg
+    assert len(still_svg(picture, 200, most=len(svg) - 1)) < 0.9 * len(svg)
     for path, words in (
         (tmp_path / "a.gif", r"a\.gif.* must end in \.png or \.svg"),
         (tmp_path / "a", "must end in"),

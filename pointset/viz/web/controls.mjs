@@ -45,6 +45,10 @@ export class Controls {
     const { layer, choice } = this;
     [...element("layers").children].forEach((tab, i) => tab.setAttribute("aria-selected", i === choice.layer));
     this.reachTab(choice.layer);
+    // On a narrow screen the tabs are a strip that scrolls by itself; the page must not move.
+    const tabs = element("layers"), tab = tabs.children[choice.layer];
+    if (tab.offsetLeft < tabs.scrollLeft || tab.offsetLeft + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
+      tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
     element("heads").hidden = layer.heads.length < 2;
     const buttons = [...element("heads").querySelectorAll("button")];
     if (buttons.map((button) => button.value).join() !== layer.heads.join()) {
@@ -60,6 +64,8 @@ export class Controls {
     element("uniform").textContent = uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform";
     element("sorting").hidden = layer.count < 2;
     element("meaning").textContent = layer.meaning;
+    const map = layer.rows.length < 2 ? "head" : choice.order === "sharpest" ? `head · ${layer.row_name}` : layer.row_name;
+    element("numbering").textContent = `Above each map: ${map}, and spread (1: uniform over the points, 0: one point only).`;
     element("precision").textContent = layer.precision;
   }
 }
