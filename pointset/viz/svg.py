@@ -1,4 +1,4 @@
-"""Figures as SVG files that stay small: text is text, and the images of dots in them have few colours."""
+"""Figures as SVG: text is text, and where dots are images, these have few colours, so that files stay small."""
 
 from __future__ import annotations
 
@@ -16,7 +16,30 @@ COLORS = 64
 MOST_DOTS = 3.2e6
 """Pixels of a sheet: with dots all over it, they take about MOST_BYTES."""
 COARSER = (1.0, 0.7, 0.5, 0.35)
+FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
+"""The one that layouts are measured with, and one that is as wide."""
 IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
+
+
+def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
+    """A figure as the text of an SVG file: words are text that can be searched, not outlines.
+
+    Args:
+        figure: with whatever is rasterized in it as images of `dpi`.
+        name: what its identifiers are made from, so that several may stand in one page, and the same figure gives the
+            same file.
+        dpi: of what is rasterized.
+    """
+    from matplotlib import rc_context
+
+    stream = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(stream, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg ") :], flags=re.DOTALL)
+    text = re.sub(r'(<g) id="[^"]*"', r"\1", text)  # matplotlib numbers them anew in each figure
+    text = re.sub(r"font-family: [^;\"]*", FONTS, text)
+    return re.sub(r"\s*\n\s*", "\n", text)
 
 
 def still_svg(figure: Figure, dpi: int, most: int = MOST_BYTES) -> str:
@@ -24,19 +47,10 @@ def still_svg(figure: Figure, dpi: int, most: int = MOST_BYTES) -> str:
     width, height = figure.get_size_inches()
     first = min(dpi, (MOST_DOTS / (width * height)) ** 0.5)
     for share in COARSER:
-        text = IMAGE.sub(lambda found: _with_few_colors(found[1], figure), _written(figure, share * first))
+        text = IMAGE.sub(lambda found: _with_few_colors(found[1], figure), as_svg(figure, "still", share * first))
         if len(text) < most:
             break
-    return text
-
-
-def _written(figure: Figure, dpi: float) -> str:
-    from matplotlib import rc_context
-
-    stream = io.StringIO()
-    with rc_context({"svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", dpi=dpi)
-    return stream.getvalue()
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}'
 
 
 def _with_few_colors(encoded: str, figure: Figure) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,31 +29,6 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     if path.suffix.lower() == ".svg":
         return write_for_user(path, lambda temporary: temporary.write_text(still_svg(figure, dpi), encoding="utf-8"))
     return write_for_user(path, lambda temporary: figure.savefig(temporary, format="png", dpi=dpi))
-
-
-def as_svg(figure: Figure, name: str, dpi: int = 160) -> str:
-    """A figure as the text of an SVG file: words are text that can be searched, not outlines.
-
-    Args:
-        figure: with whatever is rasterized in it as images of `dpi`.
-        name: what its identifiers are made from, so that several may stand in one page, and the same figure gives the
-            same file.
-        dpi: of what is rasterized.
-    """
-    from matplotlib import rc_context
-
-    stream = io.StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(stream, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
-    text = stream.getvalue()
-    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg ") :], flags=re.DOTALL)
-    text = re.sub(r'(<g) id="[^"]*"', r"\1", text)  # matplotlib numbers them anew in each figure
-    text = re.sub(r"font-family: [^;\"]*", FONTS, text)
-    return re.sub(r"\s*\n\s*", "\n", text)
-
-
-FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
-"""The one that layouts are measured with, and one that is as wide."""
 
 
 def as_png(figure: Figure, dpi: int = 200, colors: int | None = None) -> bytes:
