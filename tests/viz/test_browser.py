@@ -307,7 +307,10 @@ def test_a_click_enlarges_a_map_and_escape_closes_it(opened: Callable[..., Seen]
     assert large.shape[0] > 450
     assert large.shape[1] > 850
     assert ink(large) > 2 * ink(before[4])
+    outline = "getComputedStyle(pointset.canvas).outlineStyle"
+    assert seen.tab.evaluate(outline) == "none"
     seen.tab.keyboard.press("n")
+    assert seen.tab.evaluate(outline) == "solid"
     assert seen.tab.inner_text("#enlarged-name") != name
     seen.tab.keyboard.press("p")
     assert seen.tab.inner_text("#enlarged-name") == name

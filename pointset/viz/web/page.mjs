@@ -145,7 +145,10 @@ class Page {
   press(event) {
     const { panel } = this.#under(event);
     if (this.enlarged.open) this.hover(event);
-    else if (panel) this.enlarge(panel.index);
+    else if (panel) {
+      document.documentElement.classList.add("by-hand");
+      this.enlarge(panel.index);
+    }
   }
 
   tipAway() {
@@ -186,6 +189,7 @@ class Page {
   }
 
   #key(event) {
+    document.documentElement.classList.remove("by-hand");
     const typing = event.target.closest("select, input, dialog");
     if (event.key === "?" && !element("help").open) element("help").showModal();
     else if (element("help").open) return;
