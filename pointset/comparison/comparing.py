@@ -57,7 +57,9 @@ def run_experiment(
 
 @takes(experiment=Experiment, out=str | Path)
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
-    """Write the tables and the report of the runs that are finished; nothing is trained, and nothing is waited for.
+    """Write the tables and the report of the runs that are finished; nothing is trained, timed or waited for.
+
+    Costs are those of an earlier call; times taken beside runs that are under way would be wrong.
 
     Args:
         experiment: what was run.
@@ -71,7 +73,7 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     outcomes = [run.read() for run in make_runs(experiment, out) if run.finished]
     if not outcomes:
         raise PointsetError(f"no run in {out} is finished: leave --report out, and they are run")
-    return _written(gather(experiment, out, outcomes), report=True)
+    return _written(gather(experiment, out, outcomes, measure=False), report=True)
 
 
 def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:

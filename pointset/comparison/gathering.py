@@ -105,8 +105,10 @@ class Comparison:
         return RunFolder(self.run(label, seed, points).folder).history()
 
 
-def gather(experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure]) -> Comparison:
-    """Make a comparison of what became of the runs; models that were never timed are timed now."""
+def gather(
+    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], measure: bool = True
+) -> Comparison:
+    """Make a comparison of what became of the runs; models that were never timed are timed now, if `measure`."""
     labels, sizes, seeds = experiment.labels, experiment.task.sizes, experiment.seeds
     runs = sorted(
         (outcome for outcome in outcomes if isinstance(outcome, Finished)),
@@ -116,7 +118,9 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Finished | Fail
         experiment,
         runs,
         pairs={size: _pairs(experiment, out, [one for one in runs if one.points == size]) for size in sizes},
-        costs={size: _costs(experiment, out, [one for one in runs if one.points == size], size) for size in sizes},
+        costs={
+            size: _costs(experiment, out, [one for one in runs if one.points == size], size, measure) for size in sizes
+        },
         failures=[outcome for outcome in outcomes if isinstance(outcome, Failure)],
         folder=out,
     )
@@ -130,14 +134,14 @@ def _pairs(experiment: Experiment, out: Path, runs: Sequence[Finished]) -> list[
     return compare_pairs(scores, experiment.task.pooled)
 
 
-def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Size) -> dict[str, Cost]:
+def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Size, measure: bool) -> dict[str, Cost]:
     """Costs of the models that could be trained, from the file of an earlier call or measured side by side."""
     trained = {one.model for one in runs}
     entries = [entry for entry in experiment.models if entry.label in trained]
     file = out / f"costs{of_size(size)}.json"
     remedy = f"delete {file} and start the same command again, which measures them again"
     found = digests.parse(file, _parse_costs, "the costs of models", remedy) if file.exists() else {}
-    if not trained <= set(found):
+    if measure and not trained <= set(found):
         task, recipe = experiment.task, experiment.recipe
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         elements, threads = task.elements(size), experiment.threads
@@ -145,7 +149,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
         found = {entry.label: cost for entry, cost in zip(entries, costs, strict=True)}
         as_dicts = {label: asdict(cost) for label, cost in found.items()}
         digests.write_json(file, {"models": as_dicts, "machine": machine()})
-    return {entry.label: found[entry.label] for entry in entries}
+    return {entry.label: found[entry.label] for entry in entries if entry.label in found}
 
 
 def _parse_costs(content: bytes) -> dict[str, Cost]:

@@ -170,9 +170,12 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     experiment = reported.experiment.changed(points=(24,))
     unfinished = make_run(experiment, folder, experiment.models[0], 24, 3)
     unfinished.result.unlink()
+    (folder / "costs-n24.json").unlink()
     found = report_finished(experiment, folder)
     assert [(run.model, run.seed) for run in found.runs] == [("rff-max", 0), (ODD, 0), (ODD, 3)]
     assert not unfinished.result.exists(), "nothing is run"
+    assert not (folder / "costs-n24.json").exists(), "nothing is timed"
+    assert all(row.cost is None for row in found.rows)
     assert "too cold" not in (folder / "report.md").read_text(encoding="utf-8").split("```json")[0]
     with (folder / "classes.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["model"] == "rff-max"]
