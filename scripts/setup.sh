@@ -5,7 +5,7 @@
 #   bash scripts/setup.sh test     and what it takes to test it, and to build its site
 #   bash scripts/setup.sh docs     and what it takes to build its site
 #
-# It can be run again: nothing is installed twice while pyproject.toml and constraints.txt stay as they are.
+# uv installs where it is on the path, else pip. It can be run again: nothing is installed twice while pyproject.toml and constraints.txt stay as they are.
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer). pip's own settings apply: on a machine without a
 # GPU, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu takes the smaller build of torch.
 set -euo pipefail
@@ -54,14 +54,41 @@ is_installed() { [ "$(cat ".venv/installed${1:+-$1}" 2>/dev/null)" = "$(wanted)"
 # `test` has all that the others have, and `docs` what it takes to use pointset.
 is_enough() { is_installed "$extra" || is_installed test || { [ -z "$extra" ] && is_installed docs; }; }
 
+# Show what pip says of large files, with their sizes.
+large_files() {
+    local line size='\(([0-9]{2,}(\.[0-9]+)? MB|[0-9.]+ GB)\)'
+    while IFS= read -r line; do
+        if [[ $line =~ ^\ *(Downloading|Using\ cached)\ +([^\ ]+).*$size ]]; then
+            say "  $(basename "${BASH_REMATCH[2]%%-[0-9]*}"), ${BASH_REMATCH[3]}"
+        fi
+    done
+}
+
+with_pip() {
+    "$venv_python" -m pip install --disable-pip-version-check --progress-bar off -c scripts/constraints.txt -e "$1" | large_files
+}
+
+# Many times faster; it knows pip's indices only when it is told, and takes the best version of all of them as pip does.
+with_uv() {
+    command -v uv >/dev/null || return 1
+    local indices=()
+    if [ -n "${PIP_INDEX_URL:-}" ]; then indices+=(--default-index "$PIP_INDEX_URL"); fi
+    if [ -n "${PIP_EXTRA_INDEX_URL:-}" ]; then indices+=(--index "$PIP_EXTRA_INDEX_URL"); fi
+    uv pip install --python "$venv_python" --index-strategy unsafe-best-match ${indices[@]+"${indices[@]}"} \
+        -c scripts/constraints.txt -e "$1" || { say "uv could not install it; pip tries"; return 1; }
+}
+
 install_pointset() {
     if is_enough; then
         say ".venv is up to date"
         return
     fi
-    say "installing pointset${extra:+ with the extra $extra} into .venv (some minutes and gigabytes the first time)"
-    "$venv_python" -m pip install --disable-pip-version-check --quiet -c scripts/constraints.txt -e ".${extra:+[$extra]}"
+    say "installing pointset${extra:+ with the extra $extra} into .venv: the first time some minutes, and 2 to 3 GB"
+    say "(more with CUDA, which PyPI's torch for Linux brings along). The large ones:"
+    local what=".${extra:+[$extra]}" began=$SECONDS
+    with_uv "$what" || with_pip "$what"
     wanted > ".venv/installed${extra:+-$extra}"
+    say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"
 }
 
 # Debian's packages with the system libraries that Open3D's wheel loads and this machine lacks.

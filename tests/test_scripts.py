@@ -21,7 +21,16 @@ def copy(tmp_path: Path) -> Path:
         program = tmp_path / ".venv" / "bin" / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{tmp_path}/calls"\n')
         program.chmod(0o755)
+    uv(tmp_path, "exit 1")
     return tmp_path
+
+
+def uv(copy: Path, does: str) -> None:
+    """Put a uv on the path of the scripts that writes down what it is asked for."""
+    (copy / "bin").mkdir(exist_ok=True)
+    program = copy / "bin" / "uv"
+    program.write_text(f'#!/bin/sh\necho "uv $*" >> "{copy}/calls"\n{does}\n')
+    program.chmod(0o755)
 
 
 def bash(copy: Path, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
@@ -30,7 +39,7 @@ def bash(copy: Path, *arguments: str, **environment: str) -> tuple[int, str, lis
     done = subprocess.run(
         ["bash", *arguments],
         cwd=copy.parent,
-        env={**os.environ, "PYTHON": "", **environment},
+        env={**os.environ, "PYTHON": "", "PATH": f"{copy / 'bin'}:{os.environ['PATH']}", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -41,7 +50,7 @@ def bash(copy: Path, *arguments: str, **environment: str) -> tuple[int, str, lis
 
 
 def installs(calls: list[str]) -> list[str]:
-    return [call for call in calls if "pip install" in call]
+    return [call for call in calls if "-m pip install" in call]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
@@ -59,6 +68,26 @@ def test_quickstart_installs_once_and_passes_its_arguments_on(copy):
     assert not installs(bash(copy, script)[2]), "the second time there is nothing to install"
     (copy / "pyproject.toml").write_text("# changed\n")
     assert installs(bash(copy, script)[2]), "until what decides it changes"
+
+
+def test_uv_installs_where_it_can(copy):
+    uv(copy, "exit 0")
+    extra = "https://download.pytorch.org/whl/cpu"
+    status, printed, calls = bash(copy, str(copy / "scripts" / "setup.sh"), PIP_EXTRA_INDEX_URL=extra, PIP_INDEX_URL="")
+    assert status == 0, printed
+    assert not installs(calls)
+    (call,) = [call for call in calls if call.startswith("uv ")]
+    assert f"--index {extra} -c scripts/constraints.txt -e ." in call
+    assert "installed in " in printed
+
+
+def test_large_files_are_shown_with_their_sizes(copy):
+    downloads = ["Downloading torch-2.13.0-cp311-none-x86_64.whl (812.3 MB)", "  Using cached tqdm-4.67-py3.whl (78 kB)"]
+    lines = "".join(f'echo "{line}"; ' for line in downloads)
+    (copy / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\ncase "$*" in *"pip install"*) {lines} ;; esac\n')
+    printed = bash(copy, str(copy / "scripts" / "setup.sh"))[1]
+    assert "torch, 812.3 MB" in printed
+    assert "tqdm" not in printed
 
 
 def test_the_tests_are_set_up_with_their_extra_and_checked_in_order(copy):
