@@ -39,9 +39,26 @@ def run_experiment(
         progress: show a bar and a line per run on a terminal, and elsewhere how far it is every half minute.
         report: write report.html and report.md too.
 
+    Returns:
+        The finished runs, with tables and statistics.
+
     Raises:
         PointsetError: `out` holds a comparison under another protocol or one that another process is at, a file of it
             is damaged, or no run at all could be finished.
+
+    Example:
+        >>> from pointset.comparison.experiment import Entry, Experiment
+        >>> from pointset.runs.workers import Workers
+        >>> from pointset.tasks import create_task, task_recipe
+        >>> experiment = Experiment(
+        ...     task=create_task("max-regression"),
+        ...     models=(Entry("rff-max"),),
+        ...     seeds=(0,),
+        ...     recipe=task_recipe(steps=2, batch_size=4),
+        ... )
+        >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
+        >>> [(run.model, run.seed) for run in comparison.runs]
+        [('rff-max', 0)]
     """
     if world_size() > 1:
         raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")

@@ -25,9 +25,27 @@ from pointset.training.checkpoints import RunFolder
 
 @dataclass(frozen=True)
 class Comparison:
-    """The finished runs of an experiment, and what follows from them."""
+    """The finished runs of an experiment, and what follows from them.
+
+    Example:
+        >>> from pointset.comparison.experiment import Entry, Experiment
+        >>> from pointset.runs.workers import Workers
+        >>> from pointset.tasks import create_task, task_recipe
+        >>> experiment = Experiment(
+        ...     task=create_task("max-regression"),
+        ...     models=(Entry("rff-max"),),
+        ...     seeds=(0,),
+        ...     recipe=task_recipe(steps=2, batch_size=4),
+        ... )
+        >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
+        >>> len(comparison.history("rff-max", 0)), comparison.failures
+        (1, [])
+        >>> print(comparison.table().splitlines()[2].split()[0])
+        rff-max
+    """
 
     experiment: Experiment
+    """What was run."""
     runs: list[Finished]
     """Of models, within sizes, within seeds, in the experiment's order."""
     pairs: Mapping[Size, list[Pair]]
@@ -35,6 +53,7 @@ class Comparison:
     costs: Mapping[Size, Mapping[str, Cost]]
     """By size and label."""
     failures: Sequence[Failure]
+    """Runs that could not be finished, each with its error."""
     folder: Path
     """Where the runs are."""
 

@@ -56,11 +56,19 @@ def from_arrays(
         up: the axis that points up.
         on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
 
+    Returns:
+        The sets, each normalised on its own; X may be in any unit.
+
     Raises:
         UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
             one place; all were tried, and `failures` names them.
         PointsetError: there are not as many labels or names as clouds, a label is not a class, or names are given
             twice.
+
+    Example:
+        >>> sets = pointset.from_arrays(X, y, points=20)
+        >>> sets.points.shape, sets.classes
+        (torch.Size([24, 20, 3]), ['flat', 'round'])
     """
     clouds = _clouds(X)
     check_kind("split", split, str)

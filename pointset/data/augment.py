@@ -33,10 +33,18 @@ class Augmentation(Protocol):
 
 @dataclass(frozen=True)
 class Scale:
-    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code."""
+    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code.
+
+    Example:
+        >>> larger = pointset.data.Scale(low=2.0, high=2.0)(train.points[:2], torch.Generator().manual_seed(0))
+        >>> torch.allclose(larger, 2 * train.points[:2])
+        True
+    """
 
     low: float = 0.8
+    """The smallest factor."""
     high: float = 1.25
+    """The largest."""
     anisotropic: bool = False
     """One factor per axis, as in the released code of Deep Sets, instead of one per cloud."""
 
@@ -61,10 +69,17 @@ class Jitter:
     """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
 
     The paper (arXiv 1612.00593, section 5.1) has a deviation of 0.02 and names no clipping.
+
+    Example:
+        >>> moved = pointset.data.Jitter()(train.points[:2], torch.Generator().manual_seed(0))
+        >>> bool((moved - train.points[:2]).abs().max() <= 0.05 + 1e-6)
+        True
     """
 
     sigma: float = 0.01
+    """Standard deviation, in the units of the points."""
     clip: float = 0.05
+    """No coordinate is moved further."""
 
     def __post_init__(self) -> None:
         check("sigma", self.sigma, NonNegative)
@@ -82,9 +97,16 @@ class Jitter:
 
 @dataclass(frozen=True)
 class Shift:
-    """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code."""
+    """Move each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code.
+
+    Example:
+        >>> moved = pointset.data.Shift(limit=0.1)(train.points[:2], torch.Generator().manual_seed(0))
+        >>> bool((moved - train.points[:2]).abs().max() <= 0.1 + 1e-6)
+        True
+    """
 
     limit: float = 0.1
+    """The largest move along an axis, in the units of the points."""
 
     def __post_init__(self) -> None:
         check("limit", self.limit, NonNegative)
@@ -100,10 +122,18 @@ class Shift:
 
 @dataclass(frozen=True)
 class RotateUp:
-    """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees]."""
+    """Turn each cloud about the up axis by an angle uniform on [-degrees, degrees].
+
+    Example:
+        >>> turned = pointset.data.RotateUp(up="z")(train.points[:2], torch.Generator().manual_seed(0))
+        >>> torch.allclose(turned[..., 2], train.points[:2, :, 2], atol=1e-6)
+        True
+    """
 
     up: Axis = "z"
+    """The axis that points up."""
     degrees: float = 180.0
+    """The largest angle."""
 
     def __post_init__(self) -> None:
         check("up", self.up, Axis)
@@ -132,7 +162,13 @@ class RotateUp:
 
 @dataclass(frozen=True)
 class RotateAny:
-    """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
+    """Turn each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction.
+
+    Example:
+        >>> turned = pointset.data.RotateAny()(train.points[:2], torch.Generator().manual_seed(0))
+        >>> torch.allclose(turned.norm(dim=2), train.points[:2].norm(dim=2), atol=1e-5)
+        True
+    """
 
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
@@ -169,9 +205,16 @@ class Drop:
 
 @dataclass(frozen=True)
 class Compose:
-    """Several augmentations, one after the other."""
+    """Several augmentations, one after the other.
+
+    Example:
+        >>> steps = pointset.data.Compose((pointset.data.Scale(), pointset.data.Jitter()))
+        >>> steps(train.points[:2], torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 32, 3])
+    """
 
     steps: tuple[Augmentation, ...]
+    """In the order in which they are applied."""
 
     def __post_init__(self) -> None:
         check_kind("steps", self.steps, Sequence[Callable])
@@ -209,8 +252,16 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
         names: keys of `AUGMENTATIONS`.
         up: the axis that "turn" and "rotate-up" turn about.
 
+    Returns:
+        A function of points [B, n, 3] and a generator, which gives points of the same shape.
+
     Raises:
         PointsetError: a name is unknown.
+
+    Example:
+        >>> augment = pointset.data.augmentation_from_names(("rotate-up", "jitter"), up="y")
+        >>> augment(train.points[:2], torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 32, 3])
     """
     for name in names:
         if name not in AUGMENTATIONS:

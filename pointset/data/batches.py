@@ -17,7 +17,13 @@ from pointset.inputs import InputError, check_kind, takes
 
 
 class Batch(NamedTuple):
-    """Some sets and their classes."""
+    """Some sets and their classes.
+
+    Example:
+        >>> batch = next(pointset.data.fixed_batches(test, batch_size=4))
+        >>> batch.points.shape, batch.mask, batch.labels
+        (torch.Size([4, 32, 3]), None, tensor([0, 1, 0, 1]))
+    """
 
     points: Tensor
     """[B, n, d] float32; d is 3, or more with features."""
@@ -77,7 +83,19 @@ def batches(
 
 @takes(dataset=PointSets, batch_size=Count)
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
-    """The evaluation view: every shape once, in order, each as its fixed seeded subset."""
+    """The evaluation view: every shape once, in order, each as its fixed seeded subset.
+
+    Args:
+        dataset: N sets.
+        batch_size: sets of each batch but the last.
+
+    Returns:
+        An iterator over batches, which are padded where sets differ in size.
+
+    Example:
+        >>> [len(batch.labels) for batch in pointset.data.fixed_batches(test, batch_size=5)]
+        [5, 3]
+    """
     whole, sizes = dataset.mask, dataset.sizes
     for rows in torch.arange(len(dataset)).split(batch_size):
         part = slice(int(rows[0]), int(rows[-1]) + 1)
@@ -105,7 +123,22 @@ def one_thread() -> Iterator[None]:
 
 @takes(items=Sequence[tuple])
 def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
-    """Items of `PointSets` side by side, padded where sizes differ: `DataLoader(sets, collate_fn=collate)`."""
+    """Items of `PointSets` side by side, padded where sizes differ: `DataLoader(sets, collate_fn=collate)`.
+
+    Args:
+        items: B pairs of points [n_i, d] and a label.
+
+    Returns:
+        Points [B, n, d], mask [B, n] or None, and labels int64 [B].
+
+    Raises:
+        PointsetError: there are no items.
+
+    Example:
+        >>> from torch.utils.data import DataLoader
+        >>> next(iter(DataLoader(train, batch_size=4, collate_fn=pointset.data.collate))).points.shape
+        torch.Size([4, 32, 3])
+    """
     odd = next((item for item in items if len(item) != 2), None)
     if odd is not None:
         raise InputError(f"items must be pairs of points and label, got one of {len(odd)}")

@@ -55,6 +55,10 @@ def load_dataset(
             features ("normals", say, which makes every point a row of 6 numbers).
             `pointset data build` makes the pools of the default pool_points, with --points 10000 those of 10,000.
 
+    Returns:
+        The sets, in no unit of their own: each is normalised, by its largest distance from its centre unless asked
+        otherwise.
+
     Warns:
         UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class has shapes to train on and
             none to test on, or the other way about.
@@ -62,6 +66,14 @@ def load_dataset(
     Raises:
         UnreadableShapesError: shapes cannot be used; all were tried, and `failures` names them.
         PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is wrong.
+
+    Example:
+        >>> for split in ("train", "test"):
+        ...     Path("parts", split, "bolt").mkdir(parents=True)
+        ...     np.save(f"parts/{split}/bolt/one.npy", X[0])
+        >>> parts = pointset.load_dataset("parts", split="test", points=16)
+        >>> parts.points.shape, parts.classes
+        (torch.Size([1, 16, 3]), ['bolt'])
     """
     check_kind("split", split, str)
     check_kind("normals", normals, bool)

@@ -21,6 +21,14 @@ class GeometricSets(Dataset[Any]):
 
     `normal` is there if the sets were loaded with normals, and the features stand in `x` [n, f]. With `fresh`, `pos` is
     a new random subset each time, and there is no `normal`.
+
+    Args:
+        sets: the `PointSets` that are shown.
+        fresh: draws a new subset at each access; None gives the fixed ones.
+
+    Example:
+        >>> train.to_geometric()[0]
+        Data(y=[1], pos=[32, 3])
     """
 
     def __init__(self, sets: Any, fresh: torch.Generator | None = None) -> None:

@@ -39,6 +39,11 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
 
     Raises:
         PointsetError: `how` is unknown (the known names are listed), or points or mask have another type or shape.
+
+    Example:
+        >>> points = pointset.data.normalize_points(torch.tensor(X[:2]), "unit-sphere")
+        >>> points.norm(dim=2).amax(dim=1).round(decimals=6).tolist()
+        [1.0, 1.0]
     """
     change = normalization(how)
     check_clouds(points, mask)
@@ -63,6 +68,12 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
 
     Raises:
         PointsetError: `how` is unknown, or the chunks are not points [n_i, 3], or can be read only once.
+
+    Example:
+        >>> pieces = pointset.data.normalize_chunks(lambda: iter([X[0][:20], X[0][20:]]), "unit-sphere")
+        >>> whole = torch.cat([piece.clone() for piece in pieces()])
+        >>> round(float(whole.norm(dim=1).max()), 6)
+        1.0
     """
     normalization(how)
     pieces = fresh_pieces(chunks)

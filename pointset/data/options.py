@@ -18,7 +18,16 @@ SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Checked):
-    """Which point sets a run sees. Every row of a comparison shares them."""
+    """Which point sets a run sees. Every row of a comparison shares them.
+
+    Example:
+        >>> options = pointset.DataOptions(points=128, normalize="standardize")
+        >>> options.points, options.sampler
+        (128, 'uniform')
+        >>> pointset.DataOptions(points=0)
+        Traceback (most recent call last):
+        pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
+    """
 
     LATER = ("features",)
 

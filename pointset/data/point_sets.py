@@ -39,6 +39,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     Sets have n points each; a shape of a ragged pool with fewer gives all it has. Sets of several sizes are padded with
     zeros, and a mask is True at real points.
 
+    Args:
+        pool: the points of all shapes.
+        options: how sets are made of them.
+        name, source, split: see below.
+        rows: int64 [N], rows of the pool; all when None.
+
     Attributes:
         options: how the sets are made.
         name: the card's or the folder's.
@@ -48,6 +54,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         labels: int64 [N].
         names: N unique names of shapes.
         rows: int64 [N]: shape i is row `rows[i]` of the pool.
+
+    Example:
+        >>> len(train), train.points.shape, train.labels[:4].tolist()
+        (16, torch.Size([16, 32, 3]), [0, 1, 0, 1])
+        >>> train.draw([0, 1], torch.Generator().manual_seed(0), size=8).shape
+        torch.Size([2, 8, 3])
     """
 
     def __init__(

@@ -23,6 +23,11 @@ class Pool:
 
     A pool mapped from disk is pickled as its path, so that worker processes share the file, and gives the pages that it
     has read back to the system.
+
+    Example:
+        >>> pool = train.source_pool
+        >>> len(pool), pool.points.dtype, pool.classes
+        (16, dtype('float32'), ['flat', 'round'])
     """
 
     points: NDArray[np.float32]
@@ -32,6 +37,7 @@ class Pool:
     labels: NDArray[np.int64]
     """[M], indices into `classes`."""
     classes: list[str]
+    """Names, in the order of the labels."""
     sampler: str
     """By which the points were chosen on the surfaces."""
     normals: NDArray[np.float32] | None = None

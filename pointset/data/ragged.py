@@ -35,6 +35,11 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
 
     Raises:
         PointsetError: `sets` is empty, or a set is not [n_i, d].
+
+    Example:
+        >>> points, mask = pointset.data.pad_sets([torch.ones(2, 3), torch.ones(4, 3)])
+        >>> points.shape, mask.sum(dim=1)
+        (torch.Size([2, 4, 3]), tensor([2, 4]))
     """
     if not sets:
         raise PointsetError("sets must hold at least one set, got none")

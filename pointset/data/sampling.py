@@ -52,6 +52,14 @@ def sample_points(
     Raises:
         MeshError: the mesh has no area, or float32 cannot hold its points.
         PointsetError: another argument is wrong, or Open3D is missing.
+
+    Example:
+        >>> square = pointset.data.Mesh(
+        ...     np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]), np.array([[0, 1, 2], [0, 2, 3]])
+        ... )
+        >>> points, normals = pointset.data.sample_points(square, 100, seed=0, normals=True)
+        >>> points.shape, normals[0]
+        ((100, 3), array([0., 0., 1.], dtype=float32))
     """
     if seed < 0:
         raise PointsetError(f"seed must not be negative, got {seed}")
@@ -87,6 +95,14 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
 
     Returns:
         Indices int64 [n], all different.
+
+    Raises:
+        PointsetError: n is more than there are points, or another argument is wrong.
+
+    Example:
+        >>> kept = pointset.data.downsample(X[0], 8, seed=0, sampler="fps")
+        >>> X[0][kept].shape
+        (8, 3)
     """
     if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind not in "fiu" or not np.isfinite(points).all():
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")

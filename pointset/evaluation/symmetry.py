@@ -25,7 +25,13 @@ GARBAGE = (1.0, 1e4, math.nan)
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The largest deviations found, relative to the largest output; inf where an output is not finite."""
+    """The largest deviations found, relative to the largest output; inf where an output is not finite.
+
+    Example:
+        >>> found = pointset.check_symmetry(model)
+        >>> found.kind, found.permutation < 1e-4, found.padding < 1e-4
+        ('invariant', True, True)
+    """
 
     kind: str
     """"invariant" when the output has no row per element, "equivariant" when it has."""
@@ -73,6 +79,12 @@ def check_symmetry(
     Raises:
         PointsetError: sizes are empty or below 1; the module cannot be called as above; its output is not a tensor, or
             its shape depends on the set in another way than by one row per element.
+
+    Example:
+        >>> pointset.check_symmetry(model).worst < 1e-4
+        True
+        >>> pointset.check_symmetry(lambda X: X[:, 0], mask=False).worst > 0.1  # the first row: order matters
+        True
     """
     if not sizes or min(sizes) < 1:
         raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")

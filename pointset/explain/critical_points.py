@@ -28,6 +28,12 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
 
     Raises:
         PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1 and finite.
+
+    Example:
+        >>> from pointset.explain.critical_points import critical_points
+        >>> counts = critical_points(pointset.create_model("rff-max", classes=2, dim=16), test.points[0])
+        >>> counts.shape, int(counts.sum())
+        (torch.Size([32]), 16)
     """
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)

@@ -27,8 +27,21 @@ FORMAT = 2
 def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     """Write maps to an `.npz` file: plain arrays and a line of JSON, no pickle.
 
+    Args:
+        maps: as `attention_maps` gives them.
+        path: ends in .npz; a file there is replaced.
+
+    Returns:
+        The path.
+
     Raises:
         PointsetError: the path has another suffix, or cannot be written.
+
+    Example:
+        >>> from pointset.explain.files import load_maps, save_maps
+        >>> maps = pointset.attention_maps(model, test.points[0])
+        >>> torch.equal(load_maps(save_maps(maps, "maps.npz"))[0].weights, maps[0].weights)
+        True
     """
     path = Path(path)
     if path.suffix != ".npz":
@@ -48,8 +61,20 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
 def load_maps(path: str | Path) -> list[AttentionMap]:
     """Read what `save_maps` wrote, bit for bit.
 
+    Args:
+        path: of the file.
+
+    Returns:
+        The maps, in their order.
+
     Raises:
         PointsetError: the file is missing, damaged or of another format.
+
+    Example:
+        >>> from pointset.explain.files import load_maps, save_maps
+        >>> path = save_maps(pointset.attention_maps(model, test.points[0]), "maps.npz")
+        >>> load_maps(path)[0].layer
+        'encoder.0.reads'
     """
     try:
         about, arrays = _read(Path(path))
@@ -93,8 +118,20 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
 
     Of a batch, a first column `cloud`; padded queries and keys are left out.
 
+    Args:
+        maps: one or several, of one cloud or of a batch.
+
+    Returns:
+        The table.
+
     Raises:
         PointsetError: pandas is not installed.
+
+    Example:
+        >>> from pointset.explain.files import to_pandas
+        >>> table = to_pandas(pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools"))
+        >>> len(table), list(table.columns)
+        (128, ['layer', 'kind', 'head', 'query', 'key', 'weight', 'relative'])
     """
     try:
         import pandas

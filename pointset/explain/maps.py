@@ -44,11 +44,19 @@ class AttentionMap:
     - "self": each element over the elements, of the set itself or of the pooled vectors.
 
     Heads are never averaged unless `heads` is called. Of a batch, `map[i]` is the map of one cloud without its padding.
+
+    Example:
+        >>> map = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools")
+        >>> map.weights.shape, float(map.weights.sum(dim=-1).mean().round(decimals=4))
+        (torch.Size([4, 1, 32]), 1.0)
+        >>> map.relative().mean(dim=-1).round(decimals=4).flatten().tolist()  # 1 is uniform attention
+        [1.0, 1.0, 1.0, 1.0]
     """
 
     layer: str
     """The module's name inside the model, such as "encoder.0.reads"."""
     kind: Kind
+    """Who asks whom, as above."""
     weights: Tensor
     """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
     points_are: Side
@@ -151,8 +159,16 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
             [B, heads, queries, keys]; tensors, or arrays.
         mask: [n] or [B, n], True at real points.
 
+    Returns:
+        One map per attention.
+
     Raises:
         PointsetError: the model has no attention, or points or mask do not fit it.
+
+    Example:
+        >>> maps = pointset.attention_maps(model, test.points[0])
+        >>> [(map.layer, list(map.weights.shape)) for map in maps][:2]
+        [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
     """
     attentions = dict(_attentions(model))
     if not attentions:
@@ -181,8 +197,21 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
     """The map of a layer, or the only one of a kind.
 
+    Args:
+        maps: as `attention_maps` gives them.
+        layer: the name of the map, such as "encoder.0.reads".
+        kind: "reads", "writes", "pools" or "self".
+
+    Returns:
+        The one map.
+
     Raises:
         PointsetError: there is none, or several; the message lists what there is.
+
+    Example:
+        >>> maps = pointset.attention_maps(model, test.points[0])
+        >>> pointset.find_map(maps, kind="pools").kind, pointset.find_map(maps, layer="encoder.1.reads").kind
+        ('pools', 'reads')
     """
     found = [one for one in maps if layer in (None, one.layer) and kind in (None, one.kind)]
     there = ", ".join(f"{one.layer} ({one.kind})" for one in maps)

@@ -16,7 +16,14 @@ from pointset.nn.modes import in_evaluation_mode
 
 @dataclass(frozen=True, eq=False)
 class Occlusion:
-    """How much one class depends on each point of one cloud."""
+    """How much one class depends on each point of one cloud.
+
+    Example:
+        >>> from pointset.explain.occlusion import occlusion_influence
+        >>> found = occlusion_influence(model.eval(), test.points[0], label=1)
+        >>> found.label, found.neighbours, found.log_probability < 0
+        (1, 2, True)
+    """
 
     influence: Tensor
     """[n]: how much the log-probability of the class falls, in nats, without the point and its neighbours."""
@@ -49,9 +56,17 @@ def occlusion_influence(
         neighbours: points to remove at once, itself included; a sixteenth of the cloud when None.
         batch_size: clouds per forward pass.
 
+    Returns:
+        How much the log-probability of the class falls without each point.
+
     Raises:
         PointsetError: the cloud is not [n, 3] with n at least 2 or does not fit the model, `neighbours` leaves no
             point, or the class does not exist.
+
+    Example:
+        >>> from pointset.explain.occlusion import occlusion_influence
+        >>> occlusion_influence(model.eval(), test.points[0], neighbours=4).influence.shape
+        torch.Size([32])
     """
     points = as_cloud_of(model, points, least=2)
     n = len(points)
@@ -85,8 +100,19 @@ def agreement(first: Tensor, second: Tensor) -> float:
     No p-value: neighbouring points have similar values, so n points are far fewer than n observations. Compare it with
     the correlation for an untrained model, or for another measure.
 
+    Args:
+        first, second: [n] each.
+
+    Returns:
+        The correlation, from -1 to 1.
+
     Raises:
         PointsetError: they are not two vectors of one length, of at least 3 points, or some value is NaN.
+
+    Example:
+        >>> from pointset.explain.occlusion import agreement
+        >>> round(agreement(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0])), 6)
+        1.0
     """
     from scipy.stats import spearmanr
 

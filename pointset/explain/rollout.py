@@ -33,6 +33,12 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     Raises:
         PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all the maps of
             one forward pass.
+
+    Example:
+        >>> from pointset.explain.rollout import rollout
+        >>> shares = rollout(pointset.attention_maps(model, test.points[0]))
+        >>> shares.shape, float(shares.sum().round(decimals=4))
+        (torch.Size([1, 32]), 1.0)
     """
     if any(found.weights.dim() != 3 for found in maps):
         raise PointsetError("rollout takes the maps of one cloud, got a batch: give [found[0] for found in maps]")

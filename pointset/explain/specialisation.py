@@ -32,10 +32,21 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Specialisation:
-    """Measures of every inducing point, or seed, of one layer: [heads, inducing points] each."""
+    """Measures of every inducing point, or seed, of one layer: [heads, inducing points] each.
+
+    Example:
+        >>> from pointset.explain.specialisation import specialisation, untrained
+        >>> found = specialisation(model, test, per_class=3)
+        >>> found.layer, found.shapes, "entropy" in found.measures
+        ('encoder.0.reads', 6, True)
+        >>> "untrained" in found.table(specialisation(untrained(model), test, per_class=3))
+        True
+    """
 
     layer: str
+    """Whose inducing points, or seeds, they are."""
     shapes: int
+    """That were measured."""
     entropy: Tensor
     """Mean entropy of its row over log n: 1 is uniform."""
     overlap: Tensor
@@ -98,9 +109,18 @@ def specialisation(
         seed: of the augmentation.
         batch_size: shapes per forward pass; the result does not depend on it.
 
+    Returns:
+        The measures of every head and inducing point.
+
     Raises:
         PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
             `batch_size` is below 1.
+
+    Example:
+        >>> from pointset.explain.specialisation import specialisation, untrained
+        >>> found = specialisation(model, test, per_class=3)
+        >>> found.entropy.shape
+        torch.Size([4, 4])
     """
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]
@@ -140,8 +160,20 @@ def specialisation(
 def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     """The control of a zoo model: the same architecture with fresh weights.
 
+    Args:
+        model: of the zoo; it stays as it is.
+        seed: of the weights.
+
+    Returns:
+        A new model, in evaluation mode.
+
     Raises:
         PointsetError: the model is not of the zoo.
+
+    Example:
+        >>> from pointset.explain.specialisation import untrained
+        >>> untrained(model).spec.name == model.spec.name
+        True
     """
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):

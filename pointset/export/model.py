@@ -48,6 +48,11 @@ class Agreement:
     from the exact ones. That distance is measured: the model's from itself in float64, on the same sets, and at least
     half a unit in the last place of the largest logit, as less cannot be seen. A size or a branch that froze into the
     file, or a mask that it does not heed, changes what is computed and moves logits in their first digits.
+
+    Example:
+        >>> found = pointset.Agreement(difference=1e-7, rounding=2e-7, batches=((1, 100),))
+        >>> found.holds
+        True
     """
 
     difference: float
@@ -70,11 +75,20 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Latency:
-    """Of one set: medians of repeats that took turns."""
+    """Of one set: medians of repeats that took turns.
+
+    Example:
+        >>> from pointset.export.model import Latency
+        >>> Latency(points=100, eager_ms=1.5, exported_ms=1.0).points
+        100
+    """
 
     points: int
+    """Of the set."""
     eager_ms: float
+    """Milliseconds of the model."""
     exported_ms: float
+    """Milliseconds of the file."""
 
 
 @takes(model=nn.Module, path=str | Path, description=dict | None)
@@ -99,6 +113,11 @@ def export_model(
         PointsetError: the name has another ending, its folder does not exist, or a library for ONNX is missing; a
             part of the model cannot be exported (it is named), or the model cannot be recorded for sets of any size; or
             the file disagrees with the model: then none is left.
+
+    Example:
+        >>> agreement = pointset.export_model(pointset.create_model("rff-max", classes=2, dim=16), "small.pt2")
+        >>> agreement.holds
+        True
     """
     path = Path(path)
     form = format_of(path)
@@ -175,6 +194,15 @@ def compare_latency(
         sizes: points per set.
         repeats: timings of each, after one to warm up.
         threads: of torch, and of onnxruntime.
+
+    Returns:
+        Medians of both, one row for each size.
+
+    Example:
+        >>> model = pointset.create_model("rff-max", classes=2, dim=16)
+        >>> agreement = pointset.export_model(model, "small.pt2")
+        >>> [row.points for row in pointset.compare_latency(model, "small.pt2", sizes=(10, 100), repeats=2)]
+        [10, 100]
     """
     exported, eager = format_of(Path(path)).open(Path(path), threads), _eager(model)
     with torch_threads(threads), torch.inference_mode():

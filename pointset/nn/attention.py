@@ -40,7 +40,26 @@ def attend(
     weights: Weights,
     mask: Bool[Tensor, "B m"] | None = None,
 ) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
-    """Att(Q, K, V; score, weights), and the weights; the mask is True at real keys."""
+    """Att(Q, K, V; score, weights), and the weights; the mask is True at real keys.
+
+    Args:
+        Q: queries [B, h, n, c], or [1, h, n, c] for all sets.
+        K: keys [B, h, m, c].
+        V: values [B, h, m, e].
+        score: of queries and keys, which gives logits [B, h, n, m].
+        weights: of logits.
+        mask: bool [B, m].
+
+    Returns:
+        What is read, [B, h, n, e], and the weights, [B, h, n, m].
+
+    Example:
+        >>> from pointset.nn.scores import DotScore
+        >>> rows = torch.rand(2, 4, 9, 8)
+        >>> read, weights = pointset.nn.attend(rows, rows, rows, DotScore(32, 4), pointset.nn.Weights())
+        >>> read.shape, weights.shape
+        (torch.Size([2, 4, 9, 8]), torch.Size([2, 4, 9, 9]))
+    """
     check_heads(Q, K, V)
     check_callable(score=score, weights=weights)
     A = weights(score(Q, K), mask)
@@ -52,6 +71,8 @@ class Multihead(nn.Module):
 
     By default softmax(Q_j K_j^T / sqrt(d)); the options name other scores and weights. Form "reference" has no W^O.
 
+    X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
+
     Args:
         dim_query: width of the rows of X.
         dim_key: width of the rows of Y.
@@ -60,6 +81,15 @@ class Multihead(nn.Module):
 
     Raises:
         InputError: heads does not divide dim.
+
+    Source:
+        Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2; Lee et al. (arXiv 1810.00825), eq. 3
+        to 5.
+
+    Example:
+        >>> attention = pointset.nn.Multihead(3, 5, 16)
+        >>> attention(torch.rand(2, 7, 3), torch.rand(2, 100, 5)).shape
+        torch.Size([2, 7, 16])
     """
 
     @takes(dim_query=Count, dim_key=Count, dim=Count, options=AttentionOptions)

@@ -31,7 +31,20 @@ from pointset.nn.seeds import PooledSeeds
 
 @takes(dim_in=Count, dim=Count, hidden=Count | None)
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
-    """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim."""
+    """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim.
+
+    Args:
+        dim_in: width of the rows.
+        dim: width of the result.
+        hidden: width between the layers.
+
+    Returns:
+        A module: rows [..., dim_in] -> [..., dim].
+
+    Example:
+        >>> pointset.nn.rff(3, 16)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
+    """
     hidden = dim if hidden is None else hidden
     return nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim))
 
@@ -46,6 +59,8 @@ class MAB(nn.Module):
     "reference").
     With `prenorm` N is applied to the inputs of each branch instead of to the sums.
 
+    X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
+
     Args:
         dim_query: width of the rows of X.
         dim_key: width of the rows of Y.
@@ -54,6 +69,14 @@ class MAB(nn.Module):
 
     Raises:
         InputError: dim_query differs from dim in form "paper"; heads does not divide dim.
+
+    Source:
+        Lee et al., Set Transformer (arXiv 1810.00825), eq. 6 and 7; form "reference" is the code that they released.
+
+    Example:
+        >>> block = pointset.nn.MAB(3, 5, 16)
+        >>> block(torch.rand(2, 7, 3), torch.rand(2, 100, 5)).shape
+        torch.Size([2, 7, 16])
     """
 
     @takes(dim_query=Count, dim_key=Count, dim=Count, options=AttentionOptions)
@@ -133,7 +156,24 @@ def linear(module: nn.Module) -> tuple[Tensor, Tensor]:
 
 
 class SAB(nn.Module):
-    """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2)."""
+    """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2).
+
+    X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
+
+    Args:
+        dim_in: width of the rows of X.
+        dim: width d of the result, a multiple of the heads.
+        options: heads, form, norm, score, weights; those of the authors when not given.
+
+    Source:
+        Lee et al., Set Transformer (arXiv 1810.00825), eq. 8.
+
+    Example:
+        >>> block = pointset.nn.SAB(3, 16)
+        >>> X, mask = torch.rand(2, 5, 3), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+        >>> block(X, mask).shape
+        torch.Size([2, 5, 16])
+    """
 
     @takes(dim_in=Count, dim=Count, options=AttentionOptions)
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
@@ -151,6 +191,23 @@ class ISAB(nn.Module):
 
     The inducing points *read* the set (map [B, h, m, n]); the elements read back what the inducing points *write*
     (map [B, h, n, m]).
+
+    X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
+
+    Args:
+        dim_in: width of the rows of X.
+        dim: width d of the result, a multiple of the heads.
+        inducing: points I, m.
+        options: heads, form, norm, score, weights; those of the authors when not given.
+        initial: of I; see `ModelOptions`.
+
+    Source:
+        Lee et al., Set Transformer (arXiv 1810.00825), eq. 9 and 10.
+
+    Example:
+        >>> block = pointset.nn.ISAB(3, 16, inducing=4)
+        >>> block(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
     """
 
     @takes(dim_in=Count, dim=Count, inducing=Count, options=AttentionOptions, initial=InitialName)
@@ -181,6 +238,23 @@ class PMA(nn.Module):
     seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.pooling.seeds`). With
     constrained weights and `coverage` the seeds, or the heads, share an upper bound on what they give a row
     (`pointset.nn.weights`).
+
+    Z [B, n, dim] with a mask [B, n], or packed rows, gives [B, k, dim].
+
+    Args:
+        dim: width d of the rows, a multiple of the heads.
+        seeds: S, k.
+        options: heads, form, norm, score, weights; those of the authors when not given.
+        seed_source: where the seeds come from; see `ModelOptions`, and there `initial`.
+        initial: of trained seeds.
+
+    Source:
+        Lee et al., Set Transformer (arXiv 1810.00825), eq. 11.
+
+    Example:
+        >>> pooling = pointset.nn.PMA(16, seeds=2)
+        >>> pooling(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 2, 16])
     """
 
     @takes(dim=Count, seeds=Count, options=AttentionOptions, seed_source=SeedSource, initial=InitialName)

@@ -35,6 +35,11 @@ class Weights(nn.Module):
         options: heads, `weights`, `bound`, `coverage` ("seeds" are the queries, in each head; "heads" those of each
             query) and `attention_dropout`, the rate at which single weights are set to zero while training, the others
             divided by 1 - rate.
+
+    Example:
+        >>> weights = pointset.nn.Weights()(torch.zeros(1, 1, 2, 4), torch.tensor([[True, True, False, False]]))
+        >>> weights[0, 0, 0].tolist()
+        [0.5, 0.5, 0.0, 0.0]
     """
 
     @takes(options=AttentionOptions)

@@ -55,5 +55,15 @@ def _(model: DGCNN) -> Chain:
 
 
 def check_streams(model: nn.Module) -> None:
-    """Raise a StreamingError that says why, unless `model.stream` can work."""
+    """Raise a StreamingError that says why, unless `model.stream` can work.
+
+    Args:
+        model: any module.
+
+    Raises:
+        StreamingError: it needs the whole set at once.
+
+    Example:
+        >>> pointset.streaming.check_streams(model)  # an ISAB streams, a SAB does not
+    """
     chain_of(model)

@@ -10,7 +10,24 @@ from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, stream
 
 @takes(model=nn.Module)
 def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
-    """What `model(cloud[None])` gives, of a cloud that never is in memory as a whole: see `SetClassifier.stream`."""
+    """What `model(cloud[None])` gives, of a cloud that never is in memory as a whole: see `SetClassifier.stream`.
+
+    Args:
+        model: one that streams.
+        chunks: the cloud in pieces [n_i, inputs], as for `model.stream`.
+
+    Returns:
+        Logits [1, classes].
+
+    Raises:
+        StreamingError: a part of the model needs the whole set at once.
+
+    Example:
+        >>> cloud = torch.rand(800, 3)
+        >>> logits = pointset.streaming.stream_logits(model.eval(), [cloud[:500], cloud[500:]])
+        >>> torch.allclose(logits, model(cloud[None]), atol=1e-4)
+        True
+    """
     with streaming(model):
         chain, passes = chain_of(model), Passes(chunks, model)
         try:

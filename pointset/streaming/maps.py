@@ -30,11 +30,18 @@ SPAN = 1e4
 
 @dataclass(frozen=True, eq=False)
 class StreamedMap:
-    """What each query of one attention, an inducing point or a seed, looks at in a cloud. All on the CPU."""
+    """What each query of one attention, an inducing point or a seed, looks at in a cloud. All on the CPU.
+
+    Example:
+        >>> found = pointset.stream_attention(model, [torch.rand(500, 3)])[-1]
+        >>> found.kind, found.counts.sum(dim=-1).flatten().tolist()
+        ('pools', [500, 500, 500, 500])
+    """
 
     layer: str
     """The module's name inside the model, such as "encoder.0.reads"; as in `AttentionMap`."""
     kind: Literal["reads", "pools"]
+    """Whether inducing points or seeds ask."""
     points: int
     """In the cloud, n."""
     indices: Int[Tensor, "heads queries top"]
@@ -69,9 +76,18 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
         bins: of each histogram, at least 3; the first holds what is below 1 / 10,000 of uniform attention, the last
             what is above 10,000 times.
 
+    Returns:
+        One summary per attention.
+
     Raises:
         PointsetError: the model cannot stream or has no such attention, the cloud is empty or its chunks are wrong, or
             `top` or `bins` is too small.
+
+    Example:
+        >>> chunks = [torch.rand(500, 3), torch.rand(300, 3)]
+        >>> found = pointset.stream_attention(model, chunks, top=4)
+        >>> found[0].layer, found[0].points, found[0].indices.shape
+        ('encoder.0.reads', 800, torch.Size([4, 4, 4]))
     """
     if top < 1 or bins < 3:
         raise PointsetError(f"top={top} and bins={bins} leave nothing to see: give at least top=1 and bins=3")

@@ -54,7 +54,15 @@ Part = Generator[tuple[Running, ...], None, Settled]
 
 
 class StreamingError(PointsetError):
-    """A part of the model needs the whole set at once; the message names it."""
+    """A part of the model needs the whole set at once; the message names it.
+
+    Example:
+        >>> try:
+        ...     pointset.streaming.check_streams(pointset.create_model("sab-max", dim=16))
+        ... except pointset.streaming.StreamingError as error:
+        ...     print(isinstance(error, pointset.PointsetError))
+        True
+    """
 
 
 @singledispatch
@@ -65,8 +73,14 @@ def encoder_part(module: nn.Module, name: str) -> Part[Rowwise]:
         module: called as `module(X, mask)`.
         name: of the module inside its model, for errors.
 
+    Returns:
+        The part, which takes a set piece by piece.
+
     Raises:
         StreamingError: it needs the whole set at once, or is of a type that is not known here.
+
+    Example:
+        >>> part = pointset.streaming.encoder_part(pointset.nn.ISAB(3, 16, inducing=4), "encoder")
     """
     raise _unknown(module, name, "encoder_part")
 
@@ -79,8 +93,14 @@ def pool_part(module: nn.Module, name: str) -> Part[Tensor]:
         module: called as `module(Z, mask)`.
         name: of the module inside its model, for errors.
 
+    Returns:
+        The part, which takes a set piece by piece.
+
     Raises:
         StreamingError: it needs the whole set at once, or is of a type that is not known here.
+
+    Example:
+        >>> part = pointset.streaming.pool_part(pointset.nn.MaxPool(), "pool")
     """
     raise _unknown(module, name, "pool_part")
 

@@ -57,9 +57,29 @@ def compare(
         progress: show a bar and a line per run on a terminal, and elsewhere how far it is every half minute.
         report: write report.html and report.md too.
 
+    Returns:
+        The finished runs, with tables and statistics.
+
     Raises:
         PointsetError: a model or data set is unknown, `out` holds a comparison under another protocol, or no run at
             all could be finished.
+
+    Example:
+        >>> for number, (cloud, label) in enumerate(zip(X, y, strict=True)):
+        ...     Path("toys", label).mkdir(parents=True, exist_ok=True)
+        ...     np.save(f"toys/{label}/{number}.npy", cloud)
+        >>> protocol = {
+        ...     "seeds": [0],
+        ...     "data_options": pointset.DataOptions(points=16),
+        ...     "model_options": pointset.ModelOptions(dim=16),
+        ...     "recipe": pointset.Recipe(epochs=1),
+        ...     "workers": 1,
+        ... }
+        >>> comparison = pointset.compare(["rff-max", "rff-mean"], "toys", **protocol, progress=False, report=False)
+        >>> sorted(row.model for row in comparison.rows)
+        ['rff-max', 'rff-mean']
+        >>> (comparison.folder / "table.md").exists()
+        True
     """
     if isinstance(models, str | Path):
         raise PointsetError(
@@ -82,14 +102,24 @@ def compare(
 
 @takes(path=str | Path)
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
-    """Read an experiment from a TOML file; see `pointset.comparison.experiment` for what stands in it.
+    r"""Read an experiment from a TOML file; see `pointset.comparison.experiment` for what stands in it.
 
     Args:
         path: of the file.
         changes: fields of `Experiment`, or options of its task, that replace those of the file.
 
+    Returns:
+        The experiment, to be run by `run_experiment`.
+
     Raises:
         PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the file is named.
+
+    Example:
+        >>> lines = ['models = ["rff-max", "isab16-pma"]', "seeds = [0, 1]", "[recipe]", "epochs = 5"]
+        >>> written = Path("mine.toml").write_text("\n".join(lines))
+        >>> experiment = pointset.read_experiment("mine.toml", seeds=(0,))
+        >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
+        (['rff-max', 'isab16-pma'], (0,), 5)
     """
     found = files.read_experiment(path, task_from_file)
     return found.changed(**changes) if changes else found

@@ -22,7 +22,15 @@ TASKS = {
 
 
 def list_tasks() -> list[str]:
-    """The names of all tasks."""
+    """The names of all tasks.
+
+    Returns:
+        Names for `create_task`.
+
+    Example:
+        >>> "max-regression" in pointset.tasks.list_tasks()
+        True
+    """
     return list(TASKS)
 
 
@@ -39,6 +47,10 @@ def create_task(name: str, **options: Any) -> Any:
 
     Raises:
         PointsetError: the name or an option is unknown, or the option is of no use.
+
+    Example:
+        >>> pointset.tasks.create_task("clustering").most
+        500
     """
     task, known = _class(name)
     for option in options:

@@ -53,7 +53,13 @@ TRAINING = (
 
 @dataclass(frozen=True)
 class SetBatch:
-    """Some sets and the target of each."""
+    """Some sets and the target of each.
+
+    Example:
+        >>> batch = pointset.tasks.create_task("max-regression").draw(4, torch.Generator().manual_seed(0))
+        >>> batch.X.shape[0], batch.target["maximum"].shape[0]
+        (4, 4)
+    """
 
     X: Float[Tensor, "B n d"]
     """Elements, zeros where a set has fewer than n."""
@@ -73,8 +79,18 @@ class SetBatch:
 def task_recipe(**changes: Any) -> Recipe:
     """The recipe of the Set Transformer's set problems, with changes: Adam at 1e-3 throughout, and nothing else.
 
+    Args:
+        changes: fields of `Recipe`.
+
+    Returns:
+        The recipe.
+
     Raises:
         PointsetError: a change is of a field that is unknown, or that a set problem does not use.
+
+    Example:
+        >>> pointset.tasks.task_recipe(steps=2000).optimizer
+        'adam'
     """
     usual: dict[str, Any] = {
         "steps": 20_000,
@@ -96,6 +112,11 @@ class SetProblem(Task):
     """A set problem as a task of the engine.
 
     Rows are "encoder + pooling" or names of the zoo, such as "ISAB16 + PMA" or "isab16-pma"; see `pointset.tasks.rows`.
+
+    Example:
+        >>> task = pointset.tasks.create_task("max-regression")
+        >>> isinstance(task, pointset.tasks.SetProblem)
+        True
     """
 
     most: ClassVar[int]

@@ -15,8 +15,18 @@ FOLDERS = (PACKAGE / "experiments", CHECKOUT / "tasks")
 def shipped_experiment(name: str) -> Path:
     """The file of an experiment on a set problem, by the name of its task or its own; or "quick", the main job.
 
+    Args:
+        name: of the task or the experiment.
+
+    Returns:
+        The path, for `pointset.read_experiment`.
+
     Raises:
         PointsetError: no shipped experiment has this name.
+
+    Example:
+        >>> pointset.tasks.shipped_experiment("max-regression").name
+        'max-regression.toml'
     """
     check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}

@@ -236,6 +236,11 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
 
     Raises:
         PointsetError: the folder is not a finished run, or its model is not from the zoo.
+
+    Example:
+        >>> model, run = pointset.load_run("isab16-pma.modelnet40-1024")
+        >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
+        (['airplane', 'bathtub'], torch.Size([1, 40]))
     """
     folder = RunFolder(find_run(path))
     weights = folder.weights()

@@ -37,9 +37,6 @@ CALLED = {(Recipe, "points"): "train_points", (ModelOptions, "score"): "attentio
 class PointSetClassifier(ClassifierMixin, BaseEstimator):
     """A model of the zoo with its data and its training, as an estimator of scikit-learn.
 
-        classifier = pointset.PointSetClassifier("isab16-pma", points=256, epochs=20, random_state=0)
-        classifier.fit(X_train, y_train).score(X_test, y_test)
-
     X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
     first three numbers of a point are its coordinates, in any unit: they are normalised here. y has N labels of any
     kind. Every parameter is an option of its own, so that `GridSearchCV` can go through models and poolings as through
@@ -63,6 +60,13 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         model_: the trained model of the zoo, for `attention_maps` and whatever else takes one.
         history_: one row for each epoch; see `Fitted`.
         n_iter_: epochs that were trained.
+
+    Example:
+        >>> classifier = pointset.PointSetClassifier("rff-max", dim=16, epochs=2, random_state=0)
+        >>> classifier.fit(X[:16], y[:16]).predict_proba(X[16:]).shape
+        (8, 2)
+        >>> classifier.classes_.tolist()
+        ['flat', 'round']
     """
 
     model: str

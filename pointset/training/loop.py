@@ -71,11 +71,19 @@ def fit(
             main process alone. If it returns True (the value itself, not just a true one), the run ends there, is
             finished, and its last row says `stopped`. An epoch that is repeated after a kill is told again.
 
+    Returns:
+        The trained model, and a row for each epoch.
+
     Raises:
         PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
             available, the sets are of one class, the model takes other `inputs` than `train.inputs` or has another
             number of logits than the sets have classes, or the loss became infinite or NaN (a shape that is not finite
             is named).
+
+    Example:
+        >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=2), progress=False)
+        >>> len(fitted.history), fitted.model is model
+        (2, True)
     """
     recipe = recipe or Recipe()
     check_seed(seed)

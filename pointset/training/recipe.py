@@ -13,7 +13,16 @@ Precision = Literal["float32", "bfloat16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Checked):
-    """How a model is trained. Every row of a comparison shares one recipe."""
+    """How a model is trained. Every row of a comparison shares one recipe.
+
+    Example:
+        >>> recipe = pointset.Recipe(epochs=30, learning_rate=2e-3, augment=("rotate-up", "jitter"))
+        >>> recipe.schedule, recipe.batch_size
+        ('cosine', 32)
+        >>> pointset.Recipe(patience=5)
+        Traceback (most recent call last):
+        pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
+    """
 
     LATER = ("points", "last_points", "average")
 

@@ -18,7 +18,14 @@ Up = Literal["y", "z"]
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a cloud is seen from. It looks at the middle of the cloud."""
+    """Where a cloud is seen from. It looks at the middle of the cloud.
+
+    Example:
+        >>> camera = pointset.viz.Camera(azimuth=-60, elevation=10, up="y")
+        >>> flat, depth = camera.project(X[0])
+        >>> flat.shape, depth.shape
+        ((32, 2), (32,))
+    """
 
     azimuth: float = -50.0
     """Degrees around the up axis; at 0 the camera stands on the positive x axis."""

@@ -42,9 +42,20 @@ def draw_clusters(
         mask: [B, n], True at real elements.
         title: of the whole picture.
 
+    Returns:
+        The picture, a matplotlib figure that a notebook shows.
+
     Raises:
         PointsetError: the sets are not [B, n, 2], there is no mixture, or one is of other sets or has more components
             than there are colours.
+
+    Example:
+        >>> from pointset.evaluation.mixtures import draw_elements, draw_mixtures
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> truth = draw_mixtures(2, generator)
+        >>> elements, _ = draw_elements(truth, 100, generator)
+        >>> len(pointset.viz.draw_clusters(elements, {"truth": truth}).axes) >= 2
+        True
     """
     X = as_points(X, 2, None)
     mask = as_mask(mask, X)

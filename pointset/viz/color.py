@@ -51,9 +51,16 @@ class Scale(ABC):
 
 @dataclass(frozen=True)
 class ColorScale(Scale):
-    """For attention: from `1 / reach` over 1 (uniform) to `reach` on a logarithmic scale, clipped at both ends."""
+    """For attention: from `1 / reach` over 1 (uniform) to `reach` on a logarithmic scale, clipped at both ends.
+
+    Example:
+        >>> scale = pointset.viz.ColorScale(10.0)
+        >>> scale.positions(np.array([0.1, 1.0, 10.0])).round(2).tolist()
+        [0.0, 0.5, 1.0]
+    """
 
     reach: float
+    """Times its uniform value, at the right end; above 1."""
     name: str = DEFAULT
     """A matplotlib colour map: perceptually uniform ones are cividis, viridis, magma, inferno, plasma, each with _r."""
 

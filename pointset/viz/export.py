@@ -47,9 +47,19 @@ def export_cloud(
         up: the axis of the points that points up.
         colors: a matplotlib colour map.
 
+    Returns:
+        The path.
+
     Raises:
         PointsetError: cloud and map do not fit each other, the map has no such head or query, or the path has another
             suffix or cannot be written.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> pointset.viz.export_cloud(pools, points, "pools.ply").name
+        'pools.ply'
     """
     path = checked_suffix(path, SUFFIXES, "coloured points")
     cloud, suffix = as_cloud(points), path.suffix[1:].lower()
@@ -76,11 +86,25 @@ def export_surface(
     Triangles larger than the space between points are cut first, so that colours change within them.
 
     Args:
+        mesh: as it was read.
         points: [n, 3] in the mesh's own coordinates: before they were normalised for the model, in the same order.
         attention, path, head, query, up, colors: see `export_cloud`.
 
+    Returns:
+        The path.
+
     Raises:
         PointsetError: the points do not lie on the mesh, or see `export_cloud`.
+
+    Example:
+        >>> square = pointset.data.Mesh(
+        ...     np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]), np.array([[0, 1, 2], [0, 2, 3]])
+        ... )
+        >>> points = pointset.data.sample_points(square, 32, seed=0)
+        >>> normalized = pointset.data.normalize_points(torch.tensor(points)[None], "unit-sphere")[0]
+        >>> pools = pointset.find_map(pointset.attention_maps(model, normalized), kind="pools")
+        >>> pointset.viz.export_surface(pools, points, square, "pools.ply").name
+        'pools.ply'
     """
     path = checked_suffix(path, SUFFIXES, "a coloured surface")
     cloud, suffix = as_cloud(points), path.suffix[1:].lower()

@@ -45,11 +45,20 @@ class Page:
 
     As the last line of a notebook cell it shows both, as two outputs: the still picture remains in viewers that strip
     scripts and frames.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> page = pointset.viz.make_page(maps, points, title="a flat one")
+        >>> page.save("flat.html").stat().st_size > 10_000
+        True
     """
 
     html: str
     """The whole page; it needs no network."""
     draw_still: Callable[[], Picture]
+    """Draws the still picture."""
     height: int = 720
     """Of the frame in a notebook, in pixels; the page scrolls inside it."""
 
@@ -76,7 +85,19 @@ class Page:
 
 
 def inline(page: str, height: int = 720) -> str:
-    """A page as a self-contained, sandboxed frame for notebooks."""
+    """A page as a self-contained, sandboxed frame for notebooks.
+
+    Args:
+        page: HTML.
+        height: of the frame, in pixels.
+
+    Returns:
+        HTML of the frame.
+
+    Example:
+        >>> "<iframe" in pointset.viz.inline("<p>a page</p>", height=100)
+        True
+    """
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
         f'style="width: 100%; height: {height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
@@ -122,8 +143,19 @@ def make_page(
         camera: the first view.
         colors: a matplotlib colour map.
 
+    Returns:
+        The page, to be saved or to be shown by a notebook.
+
     Raises:
         PointsetError: cloud and maps do not fit each other, or a map does not have a chosen layer, head or query.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> page = pointset.viz.make_page(maps, points, prediction="predicted: flat (93 %)")
+        >>> "predicted: flat" in page.html
+        True
     """
     cloud, camera = as_cloud(points), camera or Camera()
     given = list(maps) if isinstance(maps, Sequence) else [maps]

@@ -47,6 +47,25 @@ def draw_map(
     """One cloud [n, 3], coloured by one head and one query (for writes: one inducing point) of an attention.
 
     See `draw_maps` for the arguments and the errors.
+
+    Args:
+        attention, points, camera, colors, title: see `draw_maps`.
+        head: one of the map's heads.
+        query: an inducing point, a seed or a point.
+
+    Returns:
+        The picture, a matplotlib figure that a notebook shows.
+
+    Raises:
+        PointsetError: as for `draw_maps`.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> picture = pointset.viz.draw_map(pools, points, head=1)
+        >>> pointset.viz.save(picture, "pools.png").name
+        'pools.png'
     """
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
@@ -90,8 +109,18 @@ def draw_maps(
         colors: a matplotlib colour map.
         title: of the whole picture.
 
+    Returns:
+        The picture, a matplotlib figure that a notebook shows.
+
     Raises:
         PointsetError: cloud and map do not fit each other, or there is no such head or query.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> len(pointset.viz.draw_maps(pools, points).axes) >= 4  # one panel per head
+        True
     """
     cloud, camera = as_cloud(points), camera or Camera()
     rows = point_rows(attention, cloud)
@@ -149,9 +178,20 @@ def draw_reads_and_writes(
         queries: which inducing points; None gives the sharpest and the 5 that differ most from those before.
         camera, colors, title: see `draw_maps`.
 
+    Returns:
+        The picture, a matplotlib figure that a notebook shows.
+
     Raises:
         PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or there is no such
             head or query.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> reads, writes = (pointset.find_map(maps, layer=f"encoder.0.{kind}") for kind in ("reads", "writes"))
+        >>> len(pointset.viz.draw_reads_and_writes(reads, writes, points, queries=[0, 1]).axes) >= 4
+        True
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
         raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
@@ -205,9 +245,18 @@ def draw_instances(
         names: one per cloud, drawn above it.
         camera, colors, title: see `draw_maps`.
 
+    Returns:
+        The picture, a matplotlib figure that a notebook shows.
+
     Raises:
         PointsetError: there is no cloud, the numbers of maps, names and clouds differ, the maps are of different
             layers, or there is no such head or query.
+
+    Example:
+        >>> clouds = test.points[:2]
+        >>> maps = [pointset.find_map(pointset.attention_maps(model, points), kind="pools") for points in clouds]
+        >>> len(pointset.viz.draw_instances(maps, clouds, head=1).axes) >= 2
+        True
     """
     if not len(maps) or len(maps) != len(clouds) or len(names or maps) != len(maps):
         counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")

@@ -69,8 +69,15 @@ def draw_clouds(
         title: of the whole picture.
         columns: clouds in a line, at most.
 
+    Returns:
+        The picture, a matplotlib figure that a notebook shows.
+
     Raises:
         PointsetError: there is no cloud, one is empty or not [n, 3], or there is not one name per cloud.
+
+    Example:
+        >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:2], names=["flat", "round"]), "clouds.png").name
+        'clouds.png'
     """
     if not len(clouds) or len(names or clouds) != len(clouds):
         raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")

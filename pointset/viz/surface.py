@@ -32,6 +32,11 @@ def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], n
 
     Raises:
         PointsetError: there is not one value per point, or `nearest` is below 1.
+
+    Example:
+        >>> vertices = np.array([[0.5, 0.0, 0.0]])
+        >>> pointset.viz.carry_to_vertices([[0, 0, 0], [1, 0, 0]], [1.0, 3.0], vertices, nearest=2).tolist()
+        [2.0]
     """
     cloud, values = as_cloud(points), np.asarray(values, dtype=np.float64)
     if values.shape != (len(cloud),):

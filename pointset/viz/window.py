@@ -29,11 +29,23 @@ def show_window(
 
     Where no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
 
+    Args:
+        attention, points, camera, colors: see `draw_maps`.
+        path: of the file where no window can be opened.
+        head: one of the map's heads.
+        query: an inducing point, a seed or a point.
+
     Returns:
         A sentence on what was done.
 
     Raises:
         PointsetError: see `export_cloud`; or Open3D is not installed.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> print(pointset.viz.show_window(pools, points, "pools.ply"))  # doctest: +SKIP
     """
     camera = camera or Camera()
     if not has_display() or not _window(attention, points, head, query, camera, colors):

@@ -22,8 +22,20 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 
     In an SVG, text is text, and dots are images of `dpi`, or coarser ones where it would be larger than 1 MB.
 
+    Args:
+        figure: of any `draw_...`.
+        path: ends in .png or .svg; a file there is replaced.
+        dpi: dots per inch.
+
+    Returns:
+        The path.
+
     Raises:
         PointsetError: the suffix is another one, or the path cannot be written.
+
+    Example:
+        >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:1]), "cloud.svg").name
+        'cloud.svg'
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
     if path.suffix.lower() == ".svg":

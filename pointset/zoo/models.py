@@ -83,6 +83,11 @@ def create_model(
     Raises:
         PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
             (the reason is given), an option is unknown, or the weights are of a model with other options.
+
+    Example:
+        >>> model = pointset.create_model("isab16-pma", classes=10, dim=64)
+        >>> model(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 10])
     """
     if pretrained is None:
         return build_model(

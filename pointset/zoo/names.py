@@ -43,6 +43,13 @@ def list_models() -> list[str]:
     Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so do any poolings joined by `+`
     (`isab16-max+pma`) and any aggregation of torch-geometric that pools a set (`isab16-aggr.mean`; `aggregation_names`
     of `pointset.nn.pooling.aggregation` lists them).
+
+    Returns:
+        Names for `create_model`.
+
+    Example:
+        >>> {"rff-max", "isab16-pma"} <= set(pointset.list_models())
+        True
     """
     load_files()
     pairs = [f"{one.listed}-{other.listed}" for one in registry.parts("encoder") for other in registry.parts("pooling")]

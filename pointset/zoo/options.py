@@ -32,6 +32,11 @@ class ModelOptions(AttentionOptions):
     `scale="head"` divides by sqrt(d / heads), as transformers usually do. The released initialisation
     (`initial="xavier"`) starts all inducing points as nearly one and the same (mean distance between the attention rows
     of 16 of them 0.0006 of at most 1, against 0.027 for `initial="normal"`).
+
+    Example:
+        >>> options = pointset.ModelOptions(dim=64, heads=4, pool_weights="sparsemax")
+        >>> options.pool_weights
+        ('sparsemax',)
     """
 
     LATER = ("pooled_dropout", "head_dim", "head_norm", "coordinates", "outputs")

@@ -79,8 +79,12 @@ class PretrainedCard(Checked):
 def list_pretrained() -> list[str]:
     """Names of the trained models that come with the package, sorted.
 
-    >>> "isab16-pma.modelnet40-1024" in pointset.list_pretrained()
-    True
+    Returns:
+        Names for `load_run`; behind the point stands what `create_model` takes as `pretrained`.
+
+    Example:
+        >>> "isab16-pma.modelnet40-1024" in pointset.list_pretrained()
+        True
     """
     return sorted(file.parent.name for file in FOLDER.glob("*/card.toml"))
 

@@ -33,22 +33,6 @@ def register_pooling(
 ) -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works behind every encoder, as those of the package do.
 
-        @pointset.register_pooling("low<k>", listed="low4")
-        class LowPool(torch.nn.Module):
-            '''Mean of the k smallest values of each feature.'''
-
-            def __init__(self, k: int) -> None:
-                super().__init__()
-                self.k = k
-
-            def forward(self, X, mask=None):  # X [B, n, d], mask [B, n] or None: [B, d], or [B, rows, d]
-                if mask is not None:
-                    X = X.masked_fill(~mask[:, :, None], torch.inf)
-                X = X.topk(min(self.k, X.shape[1]), dim=1, largest=False).values
-                return X.where(X.isfinite(), 0.0).sum(dim=1) / X.isfinite().sum(dim=1).clamp(min=1)
-
-        model = pointset.create_model("isab16-low8", classes=10)
-
     Its models can be trained, compared (in worker processes too), checked by `check_symmetry`, saved and loaded. A
     pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
     `pointset.nn.StatisticPool`: it is shorter, and it streams. The command line imports the files that the environment
@@ -69,8 +53,29 @@ def register_pooling(
         maps: it has attention made of this package's blocks.
         replace: take the place of another user-defined pooling of this name.
 
+    Returns:
+        A decorator, which gives the class back.
+
     Raises:
         PointsetError: the name is taken, a parameter has no value, or `forward` takes no mask.
+
+    Example:
+        >>> @pointset.register_pooling("low<k>", listed="low4")
+        ... class LowPool(torch.nn.Module):
+        ...     '''Mean of the k smallest values of each feature.'''
+        ...
+        ...     def __init__(self, k):
+        ...         super().__init__()
+        ...         self.k = k
+        ...
+        ...     def forward(self, X, mask=None):  # X [B, n, d], mask [B, n] or None: [B, d], or [B, rows, d]
+        ...         if mask is not None:
+        ...             X = X.masked_fill(~mask[:, :, None], torch.inf)
+        ...         X = X.topk(min(self.k, X.shape[1]), dim=1, largest=False).values
+        ...         return X.where(X.isfinite(), 0.0).sum(dim=1) / X.isfinite().sum(dim=1).clamp(min=1)
+        >>> model = pointset.create_model("isab16-low8", classes=10, dim=16)
+        >>> pointset.check_symmetry(model).worst < 1e-4
+        True
     """
     known = {"listed": listed, "statistic": statistic, "head": head, "packed": packed, "export": export, "maps": maps}
     return lambda make: _register(make, "pooling", name, replace, known)
@@ -88,15 +93,6 @@ def register_encoder(
 ) -> Callable[[T], T]:
     """Register a user-defined encoder: its name then works before every pooling, as in mine-max or mine-pma.
 
-        @pointset.register_encoder("mine")
-        class Mine(torch.nn.Module):
-            def __init__(self, inputs: int, dim: int) -> None:
-                super().__init__()
-                self.rows = torch.nn.Linear(inputs, dim)
-
-            def forward(self, X, mask=None):  # X [B, n, inputs], mask [B, n] or None: [B, n, dim]
-                return self.rows(X).relu()
-
     The order of the rows is kept. A function that returns a list of such modules, to be called in turn, works too.
 
     Args:
@@ -105,8 +101,23 @@ def register_encoder(
         activation: between the layers of the head.
         listed, packed, export, maps, replace: see `register_pooling`.
 
+    Returns:
+        A decorator, which gives the class back.
+
     Raises:
         PointsetError: as for a pooling.
+
+    Example:
+        >>> @pointset.register_encoder("mine")
+        ... class Mine(torch.nn.Module):
+        ...     def __init__(self, inputs, dim):
+        ...         super().__init__()
+        ...         self.rows = torch.nn.Linear(inputs, dim)
+        ...
+        ...     def forward(self, X, mask=None):  # X [B, n, inputs], mask [B, n] or None: [B, n, dim]
+        ...         return self.rows(X).relu()
+        >>> pointset.create_model("mine-max", classes=2, dim=16)(torch.rand(4, 9, 3)).shape
+        torch.Size([4, 2])
     """
     known = {"listed": listed, "activation": activation, "packed": packed, "export": export, "maps": maps}
     return lambda make: _register(make, "encoder", name, replace, known)
@@ -114,13 +125,6 @@ def register_encoder(
 
 def register_weights(name: str, *, export: bool = False, replace: bool = False) -> Callable[[T], T]:
     """Register a user-defined weights function: its name then works as `weights` and `pool_weights` of every model.
-
-        @pointset.register_weights("squared")
-        def squared(logits, mask=None):  # [B, h, n, m], bool [B, 1, 1, m] or None: [B, h, n, m]
-            return logits.relu().square()
-
-        pointset.register_weights("sigmoid")(torch.sigmoid)
-        model = pointset.create_model("isab16-pma", weights="squared", pool_weights="sigmoid")
 
     It is the activation of Att(Q, K, V; activation) = activation(Q K^T) V (Lee et al., arXiv 1810.00825, eq. 3); see
     `pointset.nn.own_weights` for what it gets and what is asked of it. Without a name any function works too, as
@@ -132,9 +136,21 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
         export: it takes a mask, and its steps are tensor operations that look at no size.
         replace: take the place of another user-defined function of this name.
 
+    Returns:
+        A decorator, which gives the function back.
+
     Raises:
         PointsetError: the name is taken, or it is not a function of logits; a class must be of a module that is built
             without arguments, once for each block, and may be trained.
+
+    Example:
+        >>> @pointset.register_weights("squared")
+        ... def squared(logits, mask=None):  # [B, h, n, m], bool [B, 1, 1, m] or None: [B, h, n, m]
+        ...     return logits.relu().square()
+        >>> sigmoid = pointset.register_weights("sigmoid")(torch.sigmoid)
+        >>> model = pointset.create_model("isab16-pma", classes=2, dim=16, weights="squared", pool_weights="sigmoid")
+        >>> model(torch.rand(4, 9, 3)).shape
+        torch.Size([4, 2])
     """
     return lambda make: _register(make, "weights", name, replace, {"export": export})
 

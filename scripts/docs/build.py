@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "_static")
 TAKEN = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
-LEFT = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml", "table.md")
+LEFT = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -33,6 +33,8 @@ def stage(folder: Path) -> None:
         take(HERE / name, folder / name)
     for name in TAKEN:
         take(CHECKOUT / name, folder / name)
+    for path in (folder / "scripts" / "experiments" / "results").rglob("*.md"):
+        path.unlink()  # parts of the page of results
     write_reference(folder / "reference")
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
     (folder / "datasets" / "cards.md").write_text(cards_page(), encoding="utf-8")

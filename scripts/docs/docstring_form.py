@@ -22,6 +22,8 @@ CODE = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
 
 def to_restructured_text(app: object, what: str, name: str, described: Any, options: object, lines: list[str]) -> None:
     """Change the lines of a docstring in place."""
+    if what == "module":  # who imports whom is for those who work on it
+        del lines[next((at for at, line in enumerate(lines) if line.startswith("Imports: ")), len(lines)) :]
     lines[:] = [linked(line) for line in with_code_blocks(lines)]
     if what == "attribute":
         lines += said_of_field(name)

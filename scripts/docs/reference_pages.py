@@ -7,6 +7,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+PREAMBLE = """\
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import pointset
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(24, 32, 3))
+X[::2, :, 2] *= 0.1  # flat shapes and round ones in turn
+y = ["flat", "round"] * 12
+train = pointset.from_arrays(X[:16], y[:16])
+test = pointset.from_arrays(X[16:], y[16:], split="test")
+model = pointset.create_model("isab4-pma", classes=2, dim=16).eval()
+"""
+"""What the examples of all docstrings begin with."""
+
+INDEX = """\
+Reference
+=========
+
+Letters: B sets side by side, of n points each, of d numbers each; a mask is True at real points. Coordinates are in the
+units of their file until they are normalised, which models expect. What the user can put right is a
+:py:obj:`PointsetError <pointset.PointsetError>`.
+
+.. toctree::
+   :maxdepth: 1
+
+{listed}
+
+The examples run, as tests do, in an empty folder and behind these lines:
+
+.. code-block:: python
+
+{preamble}
+"""
+
 
 @dataclass(frozen=True)
 class Page:
@@ -18,6 +56,8 @@ class Page:
     """Public names in the order of the page; behind them come the others of `rooms`."""
     rooms: tuple[str, ...] = ()
     """Modules all of whose public names stand here, but for those that `pointset` has too."""
+    modules: tuple[str, ...] = ()
+    """Modules with whose words the page opens."""
 
 
 PAGES = {
@@ -40,7 +80,13 @@ PAGES = {
             "pointset.register_weights",
         ),
     ),
-    "layers": Page("Layers", "The blocks of the models, as plain torch modules.", (), ("pointset.nn",)),
+    "layers": Page(
+        "Layers",
+        "The blocks of the models, as plain torch modules.",
+        (),
+        ("pointset.nn",),
+        ("pointset.nn.blocks", "pointset.nn.attention"),
+    ),
     "training": Page(
         "Training",
         "One explicit loop, its recipe, what it leaves, and an estimator for scikit-learn's tools.",
@@ -83,11 +129,14 @@ PAGES = {
             "pointset.explain.specialisation.untrained",
         ),
     ),
-    "pictures": Page("Pictures", "Of clouds and of attention: stills, pages, 3D files.", (), ("pointset.viz",)),
+    "pictures": Page(
+        "Pictures", "Of clouds and of attention: stills, pages, 3D files.", (), ("pointset.viz",), ("pointset.viz",)
+    ),
     "streaming": Page(
         "Sets of any size",
         "The answers of a model for a cloud that is never in memory as a whole.",
         ("pointset.stream_attention", "pointset.StreamedMap"),
+        ("pointset.streaming",),
         ("pointset.streaming",),
     ),
     "comparison": Page(
@@ -102,8 +151,9 @@ PAGES = {
             "pointset.comparison.experiment.Entry",
             "pointset.comparison.experiment.Published",
         ),
+        modules=("pointset.comparison.experiment",),
     ),
-    "tasks": Page("Tasks", "Set problems that need no meshes.", (), ("pointset.tasks",)),
+    "tasks": Page("Tasks", "Set problems that need no meshes.", (), ("pointset.tasks",), ("pointset.tasks",)),
     "export": Page(
         "Export",
         "Trained models as files that other programs read.",
@@ -150,9 +200,10 @@ def write_reference(folder: Path) -> None:
     """Write the pages of the reference and their list into `folder`."""
     folder.mkdir()
     for key, page in PAGES.items():
-        parts = [page.title, "=" * len(page.title), "", page.text, "", *map(directive, names_of(page))]
+        opening = [f".. automodule:: {module}\n" for module in page.modules]
+        parts = [page.title, "=" * len(page.title), "", page.text, "", *opening, *map(directive, names_of(page))]
         (folder / f"{key}.rst").write_text("\n".join(parts), encoding="utf-8")
     listed = textwrap.indent("\n".join([*PAGES, "commands"]), "   ")
     (folder / "index.rst").write_text(
-        f"Reference\n=========\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n", encoding="utf-8"
+        INDEX.format(listed=listed, preamble=textwrap.indent(PREAMBLE, "   ")), encoding="utf-8"
     )

@@ -45,21 +45,36 @@ class Splits(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Card(Checked):
-    """One data set, as its file says."""
+    """One data set, as its file says.
+
+    Example:
+        >>> card = pointset.data.load_card("modelnet40")
+        >>> card.title, card.up, card.splits["test"], len(card.classes)
+        ('ModelNet40', 'z', 2468, 40)
+    """
 
     name: Text
+    """What the user types."""
     title: Text
+    """The name in prose."""
     kind: Literal["generated", "meshes", "hdf5", "npy"]
+    """Built on first use; mesh files; point clouds in HDF5 files, or in arrays."""
     summary: Text
+    """One line."""
     licence: Text
+    """The terms."""
     citation: Text
+    """The paper to cite."""
     classes: Classes
     """In the order of the labels."""
     up: Literal["y", "z"]
+    """The axis that points up."""
     splits: Mapping[str, int]
     """Shapes per split."""
     homepage: str = ""
+    """Where the data set is described."""
     urls: Texts = ()
+    """Archives to download, the original first."""
     instructions: str = ""
     """How to get the data, where no program can download it."""
     folder: str = ""
@@ -67,7 +82,9 @@ class Card(Checked):
     variants: Texts = ()
     """Names of the versions that the data comes in."""
     defects: Texts = ()
+    """Known ones, a sentence each."""
     download: Download = Download()
+    """Verified facts of the archive."""
     files: Mapping[str, Digest] = field(default_factory=dict)
     """MD5 or SHA-256 of unpacked files, by their path in the folder."""
 
@@ -81,15 +98,33 @@ def cards_folder() -> Path:
 
 
 def list_cards() -> list[str]:
-    """Names of all cards, sorted."""
+    """Names of all cards, sorted.
+
+    Returns:
+        Names for `load_card` and `pointset.load_dataset`.
+
+    Example:
+        >>> "modelnet40" in pointset.data.list_cards()
+        True
+    """
     return sorted(path.stem for path in cards_folder().glob("*.toml"))
 
 
 def load_card(name: str) -> Card:
     """Read and check one card.
 
+    Args:
+        name: one of `list_cards()`.
+
+    Returns:
+        What the card says.
+
     Raises:
         PointsetError: no card has that name, or its file is wrong.
+
+    Example:
+        >>> pointset.data.load_card("shapes10").classes[:3]
+        ('bench', 'bookshelf', 'chair')
     """
     check("name", name, str)
     if name not in list_cards():

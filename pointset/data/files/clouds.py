@@ -10,12 +10,26 @@ from pointset.errors import PointsetError
 
 
 class CloudError(PointsetError, ValueError):
-    """A point cloud cannot be used; the message names the file and, where it can, the line."""
+    """A point cloud cannot be used; the message names the file and, where it can, the line.
+
+    Example:
+        >>> try:
+        ...     pointset.data.read_cloud("absent.npy")
+        ... except pointset.data.CloudError as error:
+        ...     print("absent.npy" in str(error))
+        True
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points in space."""
+    """Points in space.
+
+    Example:
+        >>> np.save("one.npy", X[0])
+        >>> pointset.data.read_cloud("one.npy").points.shape
+        (32, 3)
+    """
 
     points: np.ndarray
     """float32 [n, 3], finite, in the file's own units and axes."""

@@ -15,14 +15,27 @@ from pointset.inputs import takes
 
 @takes(path=str | Path)
 def read_mesh(path: str | Path) -> Mesh:
-    """Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
+    r"""Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
 
     Polygons are cut into triangles, vertices are not merged, and a file of several parts gives one mesh with each part
     in its place.
 
+    Args:
+        path: the file; its suffix says what it is.
+
+    Returns:
+        Vertices [V, 3] in the file's own units and axes, and triangles [F, 3].
+
     Raises:
         MeshError: the file is missing, unreadable, of an unknown suffix, without triangles, or has a coordinate that is
             not finite or an index out of range.
+
+    Example:
+        >>> Path("square.off").write_text("OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n")
+        44
+        >>> pointset.data.read_mesh("square.off").faces
+        array([[0, 1, 2],
+               [0, 2, 3]])
     """
     path = Path(path)
     suffix = path.suffix.lower()

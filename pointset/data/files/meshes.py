@@ -8,7 +8,15 @@ from pointset.errors import PointsetError
 
 
 class MeshError(PointsetError, ValueError):
-    """A mesh cannot be used; the message names the file and, where it can, the line."""
+    """A mesh cannot be used; the message names the file and, where it can, the line.
+
+    Example:
+        >>> try:
+        ...     pointset.data.Mesh(np.eye(3), np.array([[0, 1, 3]]))
+        ... except pointset.data.MeshError as error:
+        ...     print(isinstance(error, pointset.PointsetError))
+        True
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +29,11 @@ class Mesh:
 
     Raises:
         MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
+
+    Example:
+        >>> triangle = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
+        >>> triangle.vertices.shape, triangle.faces.shape
+        ((3, 3), (1, 3))
     """
 
     vertices: np.ndarray

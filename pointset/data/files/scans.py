@@ -37,10 +37,19 @@ SPOOL = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A file of points, as `chunks` for `model.stream`: every call reads it from the start."""
+    """A file of points, as `chunks` for `model.stream`: every call reads it from the start.
+
+    Example:
+        >>> np.save("scan.npy", rng.normal(size=(1000, 3)))
+        >>> scan = pointset.data.open_scan("scan.npy", piece=400)
+        >>> scan.count, [len(piece) for piece in scan()]
+        (1000, [400, 400, 200])
+    """
 
     path: Path
+    """Of the file."""
     layout: Binary
+    """Where its numbers stand."""
     open: Callable[[], AbstractContextManager[BinaryIO]]
     """Opens the file, or numbers made from it."""
     piece: int = PIECE
@@ -141,9 +150,17 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
             names have beyond the others; or the file's own name of a field, or of an array [n] or [n, f] of an `.npz`
             file.
 
+    Returns:
+        The file, which is read when it is called.
+
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off, damaged or longer than it says, has no x, y
             and z, lacks a feature, or has a word where a number should be.
+
+    Example:
+        >>> np.save("scan.npy", rng.normal(size=(1000, 3)))
+        >>> model.eval().stream(pointset.data.open_scan("scan.npy")).shape
+        torch.Size([1, 2])
     """
     path = Path(path)
     if path.suffix.lower() not in CLOUD_SUFFIXES:
@@ -170,15 +187,26 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
 
 @takes(path=str | Path, normals=bool, features=Sequence[str])
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
-    """Read one point cloud as a whole; see `open_scan` for the kinds of files.
+    r"""Read one point cloud as a whole; see `open_scan` for the kinds of files.
 
     Args:
         path: the file.
         normals: read the normals too.
         features: other features to read; see `open_scan`.
 
+    Returns:
+        Points [n, 3] in the file's own units and axes, and what else was asked for.
+
     Raises:
         CloudError: as for `open_scan`, or a number is not finite, float32 cannot show the cloud, or it has no normals.
+
+    Example:
+        >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
+        18
+        >>> pointset.data.read_cloud("three.xyz").points
+        array([[0., 0., 0.],
+               [1., 0., 0.],
+               [0., 1., 0.]], dtype=float32)
     """
     scan = open_scan(path, features=("normals", *features) if normals and features else features)
     columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES

@@ -68,8 +68,18 @@ def corruption(
 def list_corruptions(family: Family | None = None) -> list[str]:
     """Names of all corruptions, or of one family ("density", "noise", "transformation", "dropout"), sorted.
 
+    Args:
+        family: which ones; all when None.
+
+    Returns:
+        Names for `corrupt`.
+
     Raises:
         PointsetError: there is no such family.
+
+    Example:
+        >>> "gaussian" in pointset.evaluation.list_corruptions("noise")
+        True
     """
     check("family", family, Family | None)
     return sorted(name for name, found in CORRUPTIONS.items() if family in (None, found.family))
@@ -108,6 +118,11 @@ def corrupt(points: Float[Tensor, "B n 3"], name: str, severity: int, generator:
 
     Raises:
         PointsetError: there is no such corruption or severity, or the points are not [B, n, 3] with n at least 1.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> pointset.evaluation.corrupt(test.points, "gaussian", 3, generator).shape
+        torch.Size([8, 32, 3])
     """
     found, level = find_corruption(name, severity)
     if points.dim() != 3 or points.shape[2] != 3 or points.shape[1] < 1 or not points.is_floating_point():

@@ -19,6 +19,22 @@ class EquivariantLayer(nn.Module):
 
     This is the layer of the authors' point-cloud runs: the rows meet through one vector, the set's statistic. They had
     no norm N.
+
+    X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
+
+    Args:
+        dim_in: width of the rows of X.
+        dim: width of the result.
+        statistic: what is subtracted, "max" or "mean".
+        norm: N, by its name.
+
+    Source:
+        Zaheer et al., Deep Sets (arXiv 1703.06114), section 3.1 and appendix H.
+
+    Example:
+        >>> layer = pointset.nn.EquivariantLayer(3, 16)
+        >>> layer(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
     """
 
     @takes(dim_in=Count, dim=Count, statistic=Statistic, norm=NormName)

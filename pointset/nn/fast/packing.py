@@ -35,6 +35,12 @@ class Packed:
 
     Raises:
         InputError: a length is not a whole number, at least 0.
+
+    Example:
+        >>> layout = pointset.nn.Packed((2, 3))
+        >>> padded, mask = layout.padded(torch.rand(5, 16))
+        >>> padded.shape, mask.sum(dim=1)
+        (torch.Size([2, 3, 16]), tensor([2, 3]))
     """
 
     lengths: tuple[int, ...]

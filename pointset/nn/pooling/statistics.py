@@ -26,6 +26,15 @@ class StatisticPool(nn.Module):
 
     Raises:
         PointsetError: it names none, or another.
+
+    Example:
+        >>> class Range(pointset.nn.StatisticPool):
+        ...     statistics = ("max", "min")
+        ...
+        ...     def of_statistics(self, pooled):
+        ...         return pooled["max"] - pooled["min"]
+        >>> Range()(torch.tensor([[[1.0], [4.0], [9.0]]]))[0, 0].tolist()
+        [8.0]
     """
 
     statistics: ClassVar[tuple[StatisticName, ...]] = ()

@@ -1,0 +1,92 @@
+"""The docstrings of public names: what each of them has to say, and their examples, which run."""
+
+import ast
+import doctest
+import inspect
+import re
+import textwrap
+
+import pytest
+from matplotlib import pyplot
+from reference_pages import PREAMBLE, all_names, public
+
+import pointset
+from pointset.nn import registry
+
+NAMES = all_names()
+PRESENT = compile(PREAMBLE, "the preamble", "exec")
+
+
+def tree_of(described: object) -> ast.FunctionDef | ast.ClassDef:
+    plain = described if inspect.isclass(described) else inspect.unwrap(described)
+    return ast.parse(textwrap.dedent(inspect.getsource(plain))).body[0]
+
+
+def parameters_of(function: ast.FunctionDef) -> list[str]:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [one.arg for one in named if one.arg not in ("self", "cls")]
+
+
+def are_named(names: list[str], text: str) -> list[str]:
+    """Those of the names that no entry of the text is about."""
+    entries = re.findall(r"^ +([\w, ]+):", text, re.M)
+    known = {name.strip() for entry in entries for name in entry.split(",")}
+    return [name for name in names if name not in known]
+
+
+def lacking(described: object) -> list[str]:
+    """What a docstring does not say."""
+    text = inspect.getdoc(described) or ""
+    missing = [] if ">>> " in text else ["Example"]
+    if inspect.isclass(described) and issubclass(described, Exception):
+        return missing
+    tree = tree_of(described)
+    if isinstance(tree, ast.ClassDef):
+        return missing + fields_without_words(tree, text)
+    missing += [f"Args: {name}" for name in are_named(parameters_of(tree), text)]
+    if tree.returns is not None and ast.unparse(tree.returns) != "None" and "Returns:" not in text:
+        missing.append("Returns")
+    if any(isinstance(node, ast.Raise) for node in ast.walk(tree)) and "Raises:" not in text:
+        missing.append("Raises")
+    return missing
+
+
+def fields_without_words(tree: ast.ClassDef, text: str) -> list[str]:
+    """Fields, or else parameters of the constructor, that are not described."""
+    made = next((node for node in tree.body if getattr(node, "name", "") == "__init__"), None)
+    if made is not None:
+        return [f"Args: {name}" for name in are_named(parameters_of(made), text)]
+    described = set()
+    for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(following, ast.Expr):
+            described.add(node.target.id)
+    fields = [node for node in tree.body if isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node)]
+    unsaid = [node.target.id for node in fields if node.target.id not in described]
+    return [f"field {name}" for name in are_named(unsaid, text)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_says_what_it_takes_gives_and_raises_with_an_example(name):
+    assert lacking(public(name)) == []
+
+
+def test_every_public_name_stands_on_one_page():
+    here = {name.removeprefix("pointset.") for name in NAMES if name.count(".") == 1}
+    assert set(pointset.__all__) - {"__version__"} == here
+    objects = [id(public(name)) for name in NAMES]
+    assert len(set(objects)) == len(objects)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    pyplot.switch_backend("agg")
+    known = {}
+    exec(PRESENT, known)
+    examples = doctest.DocTestParser().get_doctest(inspect.getdoc(public(name)), known, name, None, None)
+    said = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
+    pyplot.close("all")
+    assert not said, "".join(said)
