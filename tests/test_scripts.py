@@ -82,7 +82,10 @@ def test_uv_installs_where_it_can(copy):
 
 
 def test_large_files_are_shown_with_their_sizes(copy):
-    downloads = ["Downloading torch-2.13.0-cp311-none-x86_64.whl (812.3 MB)", "  Using cached tqdm-4.67-py3.whl (78 kB)"]
+    downloads = [
+        "Downloading torch-2.13.0-cp311-none-x86_64.whl (812.3 MB)",
+        "  Using cached tqdm-4.67-py3.whl (78 kB)",
+    ]
     lines = "".join(f'echo "{line}"; ' for line in downloads)
     (copy / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\ncase "$*" in *"pip install"*) {lines} ;; esac\n')
     printed = bash(copy, str(copy / "scripts" / "setup.sh"))[1]

@@ -41,7 +41,8 @@ def with_code_blocks(lines: list[str]) -> list[str]:
     for index, line in enumerate(lines):
         begins = line.startswith("    ") and index > 0 and not lines[index - 1].strip()
         if begins and at_margin:
-            changed += [".. code-block:: python", ""] if looks_like_python(lines[index:]) else ["::", ""]
+            language = "python" if looks_like_python(lines[index:]) else "text"
+            changed += [f".. code-block:: {language}", ""]
             at_margin = False
         elif line.strip() and not line.startswith(" "):
             at_margin = not SECTION.match(line) and not line.startswith((">>>", "- ", "* "))

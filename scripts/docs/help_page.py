@@ -8,7 +8,8 @@ from rich.console import Console
 
 from pointset.commands.app import app
 
-WIDTH = 100
+WIDTH = 88
+"""Characters that the page shows without scrolling."""
 
 
 def subcommands(parser: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

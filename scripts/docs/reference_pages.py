@@ -85,7 +85,7 @@ PAGES = {
         "The blocks of the models, as plain torch modules.",
         (),
         ("pointset.nn",),
-        ("pointset.nn.blocks", "pointset.nn.attention"),
+        ("pointset.nn.blocks",),
     ),
     "training": Page(
         "Training",
