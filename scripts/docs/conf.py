@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from docstring_form import is_scikit_learns, short_signature, to_restructured_text
+from docstring_form import is_not_for_users, short_signature, to_restructured_text
 from sphinx.application import Sphinx
 
 import pointset
@@ -39,5 +39,5 @@ html_theme_options = {"navigation_with_keys": True}
 def setup(app: Sphinx) -> None:
     """Let docstrings and signatures be read as the source has them; before napoleon, which comes at 500."""
     app.connect("autodoc-process-docstring", to_restructured_text, priority=400)
-    app.connect("autodoc-skip-member", is_scikit_learns)
+    app.connect("autodoc-skip-member", is_not_for_users)
     app.connect("autodoc-process-signature", short_signature)

@@ -27,11 +27,14 @@ def to_restructured_text(app: object, what: str, name: str, described: Any, opti
     lines[:] = [linked(line) for line in with_code_blocks(lines)]
     if what == "attribute":
         lines += said_of_field(name)
+    if what in ("attribute", "property"):
+        # napoleon takes the words before a colon in the first line for a type: this one has none, and shows nothing
+        lines.insert(0, "\\")
 
 
-def is_scikit_learns(app: object, what: str, name: str, described: Any, skip: bool, options: object) -> bool | None:
-    """Leave out what scikit-learn adds to an estimator: its words refer to its own pages."""
-    return True if re.fullmatch("set_.*_request", name) else None
+def is_not_for_users(app: object, what: str, name: str, described: Any, skip: bool, options: object) -> bool | None:
+    """Leave out what scikit-learn adds to an estimator, which refers to its own pages, and constants of classes."""
+    return True if re.fullmatch("set_.*_request", name) or (name.isupper() and len(name) > 1) else None
 
 
 def with_code_blocks(lines: list[str]) -> list[str]:
