@@ -170,17 +170,17 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
         >>> [(map.layer, list(map.weights.shape)) for map in maps][:2]
         [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
     """
-    attentions = dict(_attentions(model))
-    if not attentions:
+    attending_modules = dict(attentions(model))
+    if not attending_modules:
         parts = ", ".join(part.name for part in attending())
         raise PointsetError(f"{_name(model)} has no attention to look at: models with {parts} have")
     points, mask = as_clouds(model, points, mask)
     one = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
     device = next(model.parameters()).device
-    with torch.no_grad(), in_evaluation_mode(model), _recording(attentions) as records:
+    with torch.no_grad(), in_evaluation_mode(model), _recording(attending_modules) as records:
         model(points.to(device), None if mask is None else mask.to(device))
-    kinds = _kinds(model)
+    kinds = attention_kinds(model)
     kept = None if mask is None else mask.cpu()
     maps = []
     for layer, weights in records:
@@ -261,31 +261,35 @@ def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
 
 @contextmanager
 def _recording(
-    attentions: dict[str, Multihead | DualMLP | AttentiveStatisticsPool],
+    modules: dict[str, Multihead | DualMLP | AttentiveStatisticsPool],
 ) -> Iterator[list[tuple[str, Tensor]]]:
     """Record the weights of every attention inside this block, on the CPU and in float32 at least."""
     records: list[tuple[str, Tensor]] = []
-    before = {name: attention.record for name, attention in attentions.items()}
-    for name, attention in attentions.items():
+    before = {name: attention.record for name, attention in modules.items()}
+    for name, attention in modules.items():
         attention.record = lambda weights, name=name: records.append(
             (name, weights.cpu().to(torch.promote_types(weights.dtype, torch.float32)))
         )
     try:
         yield records
     finally:
-        for name, attention in attentions.items():
+        for name, attention in modules.items():
             attention.record = before[name]
 
 
-def _attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP | AttentiveStatisticsPool]]:
+def attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP | AttentiveStatisticsPool]]:
+    """All that attends in a model, with the names of its maps."""
     for name, module in model.named_modules():
         if isinstance(module, Multihead | DualMLP | AttentiveStatisticsPool):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
-def _kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
-    """What each MAB of the model does, from the block that holds it; a MAB without such a block counts as "self"."""
-    kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in _attentions(model)}
+def attention_kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
+    """What each attention of a model does, by its layer, from the block that holds it, and which side are the points.
+
+    A MAB without such a block counts as "self".
+    """
+    kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in attentions(model)}
     for name, module in model.named_modules():
         prefix = f"{name}." if name else ""
         if isinstance(module, ISAB):

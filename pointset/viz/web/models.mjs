@@ -1,0 +1,55 @@
+/* A trained model, from what `pointset.export.javascript` says of it. */
+import { Multihead } from "./attention.mjs";
+import { ISAB, MAB, PMA, PooledSeeds, SAB } from "./blocks.mjs";
+import { DualMLP, InteractionLayer, NormedLayers, Stem } from "./dual_mlp.mjs";
+import { ConnectedLayers, EquivariantLayer, Flatten, Linear, ReLU, Sequential, Tanh } from "./layers.mjs";
+import { BatchNorm, LayerNorm, NoNorm, SetNorm } from "./norms.mjs";
+import { AttentionPool, JoinedPool, StatisticPool } from "./pooling.mjs";
+import { fromHalf, Matrix } from "./tensors.mjs";
+
+const PARTS = {
+  AttentionPool, BatchNorm, ConnectedLayers, DualMLP, EquivariantLayer, Flatten, InteractionLayer, ISAB, JoinedPool,
+  LayerNorm, Linear, MAB, Multihead, NoNorm, NormedLayers, PMA, PooledSeeds, ReLU, SAB, Sequential, SetNorm,
+  StatisticPool, Stem, Tanh,
+};
+
+export class Model {
+  /** `described`: name, classes, inputs, normalize, arrays, and its parts encoder, pool, head; `weights`: an ArrayBuffer. */
+  constructor(described, weights) {
+    Object.assign(this, { name: described.name, classes: described.classes, normalize: described.normalize });
+    this.inputs = described.inputs;
+    const kit = {
+      array: (number) => arrayOf(described.arrays[number], weights),
+      matrix: (number) => {
+        const { shape } = described.arrays[number], columns = shape.at(-1), data = kit.array(number);
+        return new Matrix(data.length / columns, columns, data);
+      },
+      part: (one) => new PARTS[one.kind](one, kit),
+      parts: (several) => several.map(kit.part),
+    };
+    this.encoder = kit.parts(described.encoder);
+    this.pool = kit.part(described.pool);
+    this.head = kit.part(described.head);
+  }
+
+  /**
+   * The encoded rows [n, d] of points, a Float32Array [n * inputs]. If `maps` is an array, all attention is added to it:
+   * {layer, kind, points_are, heads, queries, keys, weights}, weights [heads * queries * keys].
+   */
+  encode(points, maps = null) {
+    const rows = new Matrix(points.length / this.inputs, this.inputs, points);
+    return this.encoder.reduce((X, module) => module.forward(X, maps), rows);
+  }
+
+  /** Logits of points as `encode` takes them, at least one. */
+  logits(points, maps = null) { return this.decide(this.encode(points, maps), maps); }
+
+  /** Logits of encoded rows. */
+  decide(rows, maps = null) { return this.head.forward(this.pool.forward(rows, maps), maps).data; }
+}
+
+/** The numbers of one array; those of 32 bits may begin anywhere. */
+function arrayOf({ start, shape, bits }, weights) {
+  const count = shape.reduce((product, size) => product * size, 1);
+  return bits === 16 ? fromHalf(new Uint16Array(weights, start, count)) : new Float32Array(weights.slice(start, start + 4 * count));
+}

@@ -1,0 +1,168 @@
+"""Models in JavaScript: their logits and maps are Python's, or they are refused by the name of the part."""
+
+import json
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.export.javascript import describe_plainly, rounded
+from pointset.nn import registry
+
+WEB = Path(str(files("pointset.viz") / "web"))
+ENCODERS = ("none", "rff", "rffp", "sab", "isab3", "dumlp3")
+POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2", "mean+dumlp3")
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    *(
+        ("isab3-pma2", {"form": form, "norm": norm, "prenorm": prenorm})
+        for form in ("reference", "paper")
+        for norm in ("none", "layer", "set", "group", "instance", "batch")
+        for prenorm in (False, True)
+        if not (prenorm and norm == "none")
+    ),
+    *((name, {"norm": norm}) for name in ("rff-max", "rffp-mean", "dumlp3-dumlp3") for norm in ("none", "layer", "batch")),
+    *(("sab-pma2", {"score": score, "weights": weights}) for score in ("dot", "bilinear") for weights in ("sparsemax", "softmax")),
+    ("isab3-pma", {"weights": ("softmax", "sparsemax"), "score": "bilinear", "trained_temperature": True}),
+    ("isab3-pma", {"scale": "head", "temperature": 0.3, "pool_weights": "sparsemax"}),
+    ("isab3-pma4", {"seeds": "statistics", "head": "rff"}),
+    ("rff-pma", {"seeds": "max", "head": "rff", "form": "paper"}),
+    ("isab3-max", {"coordinates": "every", "outputs": "all", "layers": 3}),
+    ("rff-max", {"outputs": "all", "norm": "batch", "head_dim": 5, "head_norm": "batch"}),
+    ("dumlp3-max", {"coordinates": "every", "head_norm": "layer"}),
+    ("isab3-pma", {"heads": 1, "row_dropout": 0.5, "inputs": 6}),
+]
+CASES = [(f"{encoder}-{pooling}", {}) for encoder in ENCODERS for pooling in POOLINGS] + OPTIONS
+SIZES = (1, 2, 23)
+PROGRAM = f"""
+import {{ readFileSync }} from "node:fs";
+import {{ Model }} from "{(WEB / "models.mjs").as_uri()}";
+const cases = JSON.parse(readFileSync(process.argv[1], "utf8"));
+const bytes = (text) => Uint8Array.from(Buffer.from(text, "base64")).buffer;
+console.log(JSON.stringify(cases.map(({{ described, clouds }}) => {{
+  const model = new Model(described, bytes(described.weights));
+  return clouds.map((cloud) => {{
+    const maps = [], logits = [...model.logits(new Float32Array(cloud.flat()), maps)];
+    return {{ logits, maps: maps.map((map) => ({{ ...map, weights: [...map.weights] }})) }};
+  }});
+}})));
+"""
+
+
+def in_javascript(cases: list[dict[str, Any]], folder: Path) -> Any:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    (folder / "cases.json").write_text(json.dumps(cases))
+    command = [node, "--input-type=module", "-e", PROGRAM, str(folder / "cases.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def model_of(name: str, options: dict[str, Any]) -> nn.Module:
+    """A model whose every number matters, its weights rounded as the page's are."""
+    given = {"dim": 8, "heads": 2, "layers": 2, **options}
+    model = pointset.create_model(name, classes=4, seed=1, **given).eval()
+    generator = torch.Generator().manual_seed(0)
+    for key, tensor in model.state_dict().items():
+        if tensor.is_floating_point():
+            noise = torch.rand(tensor.shape, generator=generator)
+            tensor += noise if key.endswith("running_var") else 0.4 * noise - 0.2
+            tensor.copy_(torch.from_numpy(rounded(tensor).astype("float32")))
+    return model
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Of each case: the model, its clouds, and what JavaScript makes of them."""
+    generator = torch.Generator().manual_seed(3)
+    models = [model_of(name, options) for name, options in CASES]
+    clouds = [[torch.randn(n, model.inputs, generator=generator) for n in SIZES] for model in models]
+    cases = [
+        {"described": describe_plainly(model).as_content(), "clouds": [cloud.tolist() for cloud in own]}
+        for model, own in zip(models, clouds, strict=True)
+    ]
+    found = in_javascript(cases, tmp_path_factory.mktemp("javascript"))
+    return list(zip(models, clouds, found, strict=True))
+
+
+def check_near(found: Any, expected: torch.Tensor) -> None:
+    given = torch.tensor(found).reshape(expected.shape)
+    assert float((given - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{name} {options}" for name, options in CASES])
+def test_logits_and_maps_are_those_of_python(answers: list[Any], number: int) -> None:
+    model, clouds, found = answers[number]
+    for cloud, answer in zip(clouds, found, strict=True):
+        with torch.no_grad():
+            check_near(answer["logits"], model(cloud)[0])
+        try:
+            maps = pointset.attention_maps(model, cloud)
+        except PointsetError:  # a model without attention
+            maps = []
+        assert len(answer["maps"]) == len(maps)
+        for one, expected in zip(answer["maps"], maps, strict=True):
+            assert [one["layer"], one["kind"]] == [expected.layer, expected.kind]
+            assert [one["heads"], one["queries"], one["keys"]] == list(expected.weights.shape)
+            check_near(one["weights"], expected.weights)
+
+
+def test_every_other_part_is_refused_by_name() -> None:
+    told = {*ENCODERS, *POOLINGS}
+    kinds = {kind: [part for part in registry.parts(kind) if not part.user_defined] for kind in ("encoder", "pooling")}
+    names = [f"isab3-{part.listed}" for part in kinds["pooling"] if registry.find("pooling", part.listed)]
+    names += [f"{part.listed}-max" for part in kinds["encoder"]]
+    refused = 0
+    for name in names:
+        model = pointset.create_model(name, classes=4, dim=8, heads=2)
+        try:
+            describe_plainly(model)
+        except PointsetError as error:
+            assert any(part.name in str(error) or type(model.pool).__name__ in str(error) for part in kinds["pooling"])
+            assert "pool" in str(error)
+            refused += 1
+        else:
+            stems = {one.rstrip("0123456789") for name in told for one in name.split("+")}
+            assert {one.rstrip("0123456789") for one in name.split("-")[1].split("+")} <= stems
+    assert refused
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("isab3-max", {"score": "additive"}, ["encoder.0.reads.multihead", "AdditiveScore"]),
+        ("rff-pma", {"weights": "entmax15"}, ["pool.pma.mab.multihead", "entmax15"]),
+        ("pointnet", {}, ["pointnet"]),
+    ],
+)
+def test_what_cannot_be_computed_is_named(name: str, options: dict[str, Any], said: list[str]) -> None:
+    with pytest.raises(PointsetError) as raised:
+        describe_plainly(pointset.create_model(name, classes=4, dim=8, **options))
+    for word in said:
+        assert word in str(raised.value)
+
+
+def test_a_module_of_the_users_own_is_refused() -> None:
+    class Doubled(nn.Linear):
+        def forward(self, X: torch.Tensor) -> torch.Tensor:
+            return 2 * super().forward(X)
+
+    model = pointset.create_model("rff-max", classes=4, dim=8)
+    model.head[-1] = Doubled(8, 4)
+    with pytest.raises(PointsetError, match="Doubled"):
+        describe_plainly(model)
+
+
+def test_numbers_have_16_bits_where_these_hold_them() -> None:
+    assert rounded(torch.tensor([1.0001, -65504.0])).dtype == "<f2"
+    assert rounded(torch.tensor([1.0, 70000.0])).tolist() == [1.0, 70000.0]
+    with pytest.raises(PointsetError, match="finite"):
+        rounded(torch.tensor([float("nan")]))
