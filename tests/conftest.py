@@ -1,13 +1,16 @@
 """Shared by every test: run-time shape checks on the annotations, and where the real data lies."""
 
+import json
 import os
+import shutil
+import subprocess
 
 # Tiny models gain nothing from a second thread, and on a busy machine two that wait for each other lose minutes. Set
 # before torch is imported, here and in the processes and notebooks that the tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +124,27 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
         published={"rff-max": {24: Published(0.5, 0.02, 5)}},
     )
     return run_experiment(experiment, tmp_path_factory.mktemp("reported"), Workers(1), progress=False)
+
+
+@pytest.fixture(scope="session")
+def in_node() -> Callable[..., Any]:
+    """Call what a module of the pages exports, in node: `in_node("camera", "new Camera(given).axes()", given)`."""
+    from pointset.viz.joining import EXPORT, WEB
+
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+
+    def run(module: str, expression: str, given: Any = None) -> Any:
+        file = Path(str(WEB)) / f"{module}.mjs"
+        names = EXPORT.findall(file.read_text(encoding="utf-8"))
+        program = f"""import * as module from {json.dumps(file.as_uri())};
+            import {{ readFileSync }} from "node:fs";
+            const {{ {", ".join(names)} }} = module, given = JSON.parse(readFileSync(0, "utf8"));
+            console.log(JSON.stringify({expression}));"""
+        command = [node, "--input-type=module", "-e", program]
+        done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run

@@ -6,5 +6,7 @@ equal the model's on sets of 1, 100 and 1,500 points, within 16 times the model'
 `pointset zoo` can be exported; of torch-geometric's aggregations, sort, median, quantile and its two set transformers
 cannot, and say so. ONNX needs onnx, onnxruntime and onnxscript.
 
-Imports: `nn`, `runs`, `training`, `zoo`. Imported by: `commands`.
+`describe_plainly` gives a model as plain data, for pages that compute in the browser what it computes.
+
+Imports: `explain`, `nn`, `runs`, `training`, `zoo`. Imported by: `commands`.
 """

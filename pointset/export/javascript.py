@@ -215,7 +215,8 @@ def _(module: SetNorm, teller: Teller) -> dict[str, Any]:
 @plainly.register
 def _(module: BatchNorm, teller: Teller) -> dict[str, Any]:
     mean, variance = module.running_mean, module.running_var
-    assert mean is not None and variance is not None
+    assert isinstance(mean, Tensor)
+    assert isinstance(variance, Tensor)
     trained = {"mean": teller.array(mean), "variance": teller.array(variance), "eps": module.eps}
     return {"kind": "BatchNorm", **_scale(module, teller), **trained}
 

@@ -1,8 +1,6 @@
 """A cloud with known attention, and a browser where there is one."""
 
-import json
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from pointset.viz.joining import EXPORT, WEB
 
 HEADS, ROWS, POINTS = 2, 3, 150
 SIDES = {"reads": "keys", "pools": "keys", "writes": "queries", "self": "both"}
@@ -67,26 +63,3 @@ def browser() -> Iterator[Any]:
         page.close()
         yield started
         started.close()
-
-
-@pytest.fixture(scope="session")
-def in_node() -> Callable[..., Any]:
-    """Call what a module of the pages exports, in node: `in_node("camera", "new Camera(given).axes()", given)`."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-
-    def run(module: str, expression: str, given: Any = None) -> Any:
-        program = f"""import * as module from {json.dumps((Path(str(WEB)) / f"{module}.mjs").as_uri())};
-            const {{ {", ".join(exported(module))} }} = module, given = {json.dumps(given)};
-            console.log(JSON.stringify({expression}));"""
-        done = subprocess.run([node, "--input-type=module", "-e", program], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return run
-
-
-def exported(module: str) -> list[str]:
-    """The names that a module exports."""
-    return EXPORT.findall((WEB / f"{module}.mjs").read_text(encoding="utf-8"))

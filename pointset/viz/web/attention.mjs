@@ -48,7 +48,8 @@ export class Multihead {
     this.#weigh(A, n, maps);
     const rows = product(A, Y.transposed());
     for (let j = 0; j < heads; j++) {
-      const weight = this.value.weight.rowsFrom(j * width, width), bias = this.value.bias.subarray(j * width, (j + 1) * width);
+      const weight = this.value.weight.rowsFrom(j * width, width);
+      const bias = this.value.bias.subarray(j * width, (j + 1) * width);
       product(rows.rowsFrom(j * n, n), weight, bias, read.columnsFrom(j * width, width));
     }
     return read;

@@ -2,12 +2,14 @@
 import { STATISTICS } from "./layers.mjs";
 import { Matrix, product, sum } from "./tensors.mjs";
 
+const NORMS = ["norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"];
+const MODULES = ["multihead", "feed_forward", ...NORMS];
+
 /** MAB(X, Y): X reads from Y, then every row is fed forward; see `MAB` in Python. */
 export class MAB {
   constructor(described, { part }) {
     this.paper = described.form === "paper";
-    for (const name of ["multihead", "feed_forward", "norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"])
-      this[name] = part(described[name]);
+    for (const name of MODULES) this[name] = part(described[name]);
   }
 
   forward(X, Y, maps) {
@@ -62,8 +64,10 @@ export class PooledSeeds {
 
   forward(Z) {
     const d = Z.columns, seeds = new Matrix(this.statistics.length, d);
-    for (const [t, name] of this.statistics.entries())
-      product(STATISTICS[name](Z), this.weight.rowsFrom(t * d, d), this.bias.subarray(t * d, (t + 1) * d), seeds.rowsFrom(t, 1));
+    for (const [t, name] of this.statistics.entries()) {
+      const bias = this.bias.subarray(t * d, (t + 1) * d);
+      product(STATISTICS[name](Z), this.weight.rowsFrom(t * d, d), bias, seeds.rowsFrom(t, 1));
+    }
     return seeds;
   }
 }

@@ -3,6 +3,7 @@ import { Multihead } from "./attention.mjs";
 import { ISAB, MAB, PMA, PooledSeeds, SAB } from "./blocks.mjs";
 import { DualMLP, InteractionLayer, NormedLayers, Stem } from "./dual_mlp.mjs";
 import { ConnectedLayers, EquivariantLayer, Flatten, Linear, ReLU, Sequential, Tanh } from "./layers.mjs";
+import { bytes } from "./maps.mjs";
 import { BatchNorm, LayerNorm, NoNorm, SetNorm } from "./norms.mjs";
 import { AttentionPool, JoinedPool, StatisticPool } from "./pooling.mjs";
 import { fromHalf, Matrix } from "./tensors.mjs";
@@ -14,10 +15,11 @@ const PARTS = {
 };
 
 export class Model {
-  /** `described`: name, classes, inputs, normalize, arrays, and its parts encoder, pool, head; `weights`: an ArrayBuffer. */
-  constructor(described, weights) {
+  /** `described`: name, classes, inputs, normalize, the parts encoder, pool and head, arrays, and weights in base 64. */
+  constructor(described) {
     Object.assign(this, { name: described.name, classes: described.classes, normalize: described.normalize });
     this.inputs = described.inputs;
+    const weights = bytes(described.weights);
     const kit = {
       array: (number) => arrayOf(described.arrays[number], weights),
       matrix: (number) => {
@@ -33,8 +35,8 @@ export class Model {
   }
 
   /**
-   * The encoded rows [n, d] of points, a Float32Array [n * inputs]. If `maps` is an array, all attention is added to it:
-   * {layer, kind, points_are, heads, queries, keys, weights}, weights [heads * queries * keys].
+   * The encoded rows [n, d] of points, a Float32Array [n * inputs]. If `maps` is an array, all attention is added to
+   * it: {layer, kind, points_are, heads, queries, keys, weights}, weights [heads * queries * keys].
    */
   encode(points, maps = null) {
     const rows = new Matrix(points.length / this.inputs, this.inputs, points);
@@ -51,5 +53,6 @@ export class Model {
 /** The numbers of one array; those of 32 bits may begin anywhere. */
 function arrayOf({ start, shape, bits }, weights) {
   const count = shape.reduce((product, size) => product * size, 1);
-  return bits === 16 ? fromHalf(new Uint16Array(weights, start, count)) : new Float32Array(weights.slice(start, start + 4 * count));
+  if (bits === 16) return fromHalf(new Uint16Array(weights, start, count));
+  return new Float32Array(weights.slice(start, start + 4 * count));
 }

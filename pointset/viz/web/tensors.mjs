@@ -59,7 +59,7 @@ export function sideBySide(parts) {
 /** A B^T [n, m] of A [n, k] and B [m, k], plus a bias [m] on each row, written into C. */
 export function product(A, B, bias = null, C = new Matrix(A.rows, B.rows)) {
   if (A.rows < 4 || B.rows < 4) fewRows(A, B, C);
-  else blocks(A.data, A.start, A.stride, B.data, B.start, B.stride, A.rows, B.rows, A.columns, C.data, C.start, C.stride);
+  else blocks(A.data, A.start, A.stride, B.data, B.start, B.stride, A.rows, B.rows, A.columns, C);
   if (bias)
     for (let i = 0; i < C.rows; i++)
       for (let j = 0, to = C.start + i * C.stride; j < C.columns; j++) C.data[to + j] += bias[j];
@@ -77,7 +77,7 @@ function fewRows(A, B, C) {
 }
 
 /** Four rows times four rows at a time, so that each number read serves four products; the last blocks overlap. */
-function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, c, cStart, cStride) {
+function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, { data: c, start: cStart, stride: cStride }) {
   for (let row = 0; row < n; row += 4) {
     const i = row + 4 > n ? n - 4 : row;
     const a0 = aStart + i * aStride, a1 = a0 + aStride, a2 = a1 + aStride, a3 = a2 + aStride;

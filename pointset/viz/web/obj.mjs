@@ -1,0 +1,49 @@
+/* OBJ, the format of Wavefront: vertices and polygons; what has no area is passed over. */
+import { addPolygon, Lines, meshOf } from "./lines.mjs";
+
+const PASSED_OVER = new Set(
+  ("vt vn vp l p s mg g o usemtl mtllib usemap maplib shadow_obj trace_obj bevel c_interp d_interp lod "
+    + "cstype deg bmat step parm curv curv2 sp end con ctech res").split(" "),
+);
+
+export function parseObj(text, name) {
+  const lines = new Lines(text, name), vertices = [], faces = [], triangles = [], widths = new Set();
+  for (let words; (words = lines.next());) {
+    const [keyword, ...rest] = words;
+    if (keyword === "v") vertices.push(...vertex(lines, rest, widths));
+    else if (keyword === "f") faces.push({ corners: face(lines, rest, vertices.length / 3), at: lines.at });
+    else if (!PASSED_OVER.has(keyword))
+      throw lines.error("a keyword of OBJ for vertices, polygons or what goes with them");
+  }
+  for (const { corners, at } of faces) {
+    [lines.at, lines.found] = [at, []];
+    const last = vertices.length / 3;
+    if (Math.max(...corners) >= last) throw lines.error(`vertex indices up to ${last}, the vertices of the file`);
+    addPolygon(triangles, corners);
+  }
+  return meshOf(vertices, triangles, name);
+}
+
+function vertex(lines, words, widths) {
+  const numbers = lines.numbers(words);
+  if (![3, 4, 6, 7].includes(numbers.length))
+    throw lines.error("the 3 coordinates of a vertex, or 4, 6 or 7 numbers with its weight and colour");
+  widths.add(numbers.length);
+  if (widths.size > 1 && !(widths.size === 2 && widths.has(3) && widths.has(6)))
+    throw lines.error("as many numbers as in the vertices above");
+  return numbers.slice(0, 3);
+}
+
+/** The corners of a face, from 0; negative numbers count back from the vertex above. */
+function face(lines, words, above) {
+  if (words.length < 3) throw lines.error("at least 3 corners of a face");
+  const parts = words.map((word) => word.split("/"));
+  if (parts.some((part) => part.length > 3 || part.length !== parts[0].length))
+    throw lines.error("corners of one form: a, a/b, a//c or a/b/c");
+  return parts.map(([own, ...others]) => {
+    for (const other of others) if (other) lines.whole(other);
+    const number = lines.whole(own);
+    if (!number || number < -above) throw lines.error(`vertex indices from 1 on, or from -${above} to -1 as counted from here`);
+    return number > 0 ? number - 1 : above + number;
+  });
+}

@@ -1,0 +1,107 @@
+/* PLY, text and binary (G. Turk, "The PLY Polygon File Format", 1994): a mesh, or a cloud where it has no faces. */
+import { addPolygon, excerpt, Lines, meshOf, ReadError, textOf } from "./lines.mjs";
+
+const TYPES = {
+  char: "Int8", uchar: "Uint8", short: "Int16", ushort: "Uint16", int: "Int32", uint: "Uint32", float: "Float32",
+  double: "Float64", int8: "Int8", uint8: "Uint8", int16: "Int16", uint16: "Uint16", int32: "Int32", uint32: "Uint32",
+  float32: "Float32", float64: "Float64",
+};
+const FORMATS = ["ascii", "binary_little_endian", "binary_big_endian"];
+const CORNERS = ["vertex_indices", "vertex_index"];
+
+export function parsePly(bytes, name) {
+  const header = headerOf(bytes, name);
+  const vertex = header.elements.find((element) => element.name === "vertex" && element.count);
+  if (!vertex) throw new ReadError(`${name}: expected a mesh or a cloud, found no vertices`);
+  const places = ["x", "y", "z"].map((axis) => vertex.properties.findIndex((one) => one.name === axis && !one.length));
+  if (places.includes(-1)) throw new ReadError(`${name}: expected x, y and z of every vertex`);
+  const read = header.format === "ascii" ? readText : readBinary;
+  const vertices = [], polygons = [];
+  read(bytes, name, header, (element, values, fault) => {
+    if (element === vertex) vertices.push(...places.map((place) => finite(values[place], fault)));
+    else if (element.name === "face") polygons.push(cornersOf(element, values, vertex.count, fault));
+  });
+  if (!polygons.length) return { vertices: Float64Array.from(vertices), triangles: null };
+  const triangles = [];
+  for (const corners of polygons) addPolygon(triangles, corners);
+  return meshOf(vertices, triangles, name);
+}
+
+function finite(number, fault) {
+  if (!Number.isFinite(number)) throw fault("finite coordinates");
+  return number;
+}
+
+function cornersOf(element, values, count, fault) {
+  const place = element.properties.findIndex((one) => CORNERS.includes(one.name) && one.length);
+  if (place < 0) throw fault("a list vertex_indices of every face");
+  const corners = values[place];
+  if (corners.length < 3) throw fault("at least 3 corners of a face");
+  if (corners.some((corner) => !(corner >= 0 && corner < count))) throw fault(`vertex indices from 0 to ${count - 1}`);
+  return corners;
+}
+
+function headerOf(bytes, name) {
+  const head = textOf(bytes.subarray(0, 1 << 16)), end = /(?:^|[\r\n])end_header[ \t]*(?:\r\n|\r|\n|$)/.exec(head);
+  if (!/^ply\s/.test(head) || !end)
+    throw new ReadError(`${name}, line 1: expected the header of a PLY file, from ply to end_header`);
+  const lines = new Lines(head.slice(0, end.index + 1), name, { comment: null }), elements = [];
+  let format = null, words = (lines.next(), lines.next());
+  for (; words; words = lines.next()) {
+    const [keyword, ...rest] = words;
+    if (keyword === "comment" || keyword === "obj_info") continue;
+    if (keyword === "format" && FORMATS.includes(rest[0]) && rest[1] === "1.0") [format] = rest;
+    else if (keyword === "element" && rest.length === 2)
+      elements.push({ name: rest[0], count: lines.whole(rest[1]), properties: [] });
+    else if (keyword === "property" && elements.length) elements.at(-1).properties.push(property(lines, rest));
+    else throw lines.error("a format, an element or a property");
+  }
+  if (!format) throw new ReadError(`${name}: expected a format, one of ${FORMATS.join(", ")}`);
+  const offset = end.index + end[0].length;
+  return { format, elements, offset, line: head.slice(0, offset).split(/\r\n?|\n/).length };
+}
+
+function property(lines, words) {
+  const [length, type, name] = words[0] === "list" ? words.slice(1) : [null, ...words];
+  if (!TYPES[type] || !name || (length !== null && !TYPES[length]))
+    throw lines.error("a property with a type of PLY and a name");
+  return { name, type: TYPES[type], length: length && TYPES[length] };
+}
+
+function readText(bytes, name, header, on) {
+  const lines = new Lines(textOf(bytes.subarray(header.offset)), name, { comment: null, first: header.line });
+  for (const element of header.elements)
+    for (let entry = 0; entry < element.count; entry++) {
+      const numbers = lines.numbers(lines.take(`${element.name} ${entry} of ${element.count}`)), values = [];
+      let at = 0;
+      for (const one of element.properties)
+        values.push(one.length ? numbers.slice(at + 1, (at += 1 + numbers[at])) : numbers[at++]);
+      if (at !== numbers.length) throw lines.error(`the numbers of ${element.name} ${entry} of ${element.count}`);
+      on(element, values, (expected) => lines.error(expected));
+    }
+  if (lines.next()) throw lines.error("the end of the file");
+}
+
+function readBinary(bytes, name, header, on) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), little = header.format.includes("little");
+  let at = header.offset;
+  const fault = (expected) => new ReadError(`${name}, byte ${at}: expected ${expected}`);
+  const number = (type) => {
+    const size = Number(/\d+/.exec(type)[0]) / 8;
+    if (at + size > bytes.length) throw fault(`more of what its header announces, found the end of the file`);
+    const value = view[`get${type}`](at, little);
+    at += size;
+    return value;
+  };
+  for (const element of header.elements)
+    for (let entry = 0; entry < element.count; entry++) {
+      const values = element.properties.map((one) => {
+        if (!one.length) return number(one.type);
+        const size = number(one.length);
+        if (!(size >= 0 && size <= bytes.length)) throw fault("the length of a list");
+        return Array.from({ length: size }, () => number(one.type));
+      });
+      on(element, values, fault);
+    }
+  if (at !== bytes.length) throw fault(`the end of the file, found ${excerpt(`${bytes.length - at} bytes more`)}`);
+}

@@ -1,0 +1,20 @@
+/* Points as lines of numbers without a header: .xyz and .txt; the first three of each line are its place. */
+import { Lines, ReadError } from "./lines.mjs";
+
+const SEPARATORS = [/^[^,;]*$/, /^[^;]*$/, /^[^,]*$/];
+
+export function parseXyz(text, name) {
+  const lines = new Lines(text, name, { comment: /(?:#|\/\/).*/ }), points = [];
+  let width = 0, words;
+  while ((words = lines.next())) {
+    const said = words.join(" "), kind = SEPARATORS.findIndex((allowed) => allowed.test(said));
+    const parts = kind === 1 ? said.split(",") : kind === 2 ? said.split(";") : words;
+    const numbers = lines.numbers(parts.map((part) => part.trim()));
+    width ||= numbers.length;
+    if (numbers.length < 3 || numbers.length !== width)
+      throw lines.error(width < 3 ? "3 numbers or more on every line" : `${width} numbers, as on the lines above`);
+    points.push(numbers[0], numbers[1], numbers[2]);
+  }
+  if (!points.length) throw new ReadError(`${name}, line 1: expected points, found none`);
+  return { vertices: Float64Array.from(points), triangles: null };
+}
