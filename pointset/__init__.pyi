@@ -11,6 +11,8 @@ from .evaluation.symmetry import check_symmetry as check_symmetry
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps
 from .explain.maps import find_map as find_map
+from .export.javascript import PlainModel as PlainModel
+from .export.javascript import describe_plainly as describe_plainly
 from .export.model import Agreement as Agreement
 from .export.model import compare_latency as compare_latency
 from .export.model import export_model as export_model

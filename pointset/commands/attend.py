@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from pointset.commands.living import write_live_page
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 ENOUGH_TO_SEE = 1024
 """Points, on a picture of one shape."""
+MOST_TO_ASK = 2048
+"""Points, on a living page."""
 MOST_CLASSES = 5
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
@@ -62,12 +65,16 @@ def attend(
     points: int | None = None,
     seed: int = 0,
     up: UsualUp = "auto",
+    live: bool = False,
     as_json: Json = False,
 ) -> None:
     """Draw what a trained model attends to on one shape, and print its prediction.
 
     The suffix of the output chooses: .html turns with the mouse and holds every layer; .png and .svg show all heads and
     queries of one layer, or the one that is named; .ply and .glb colour the mesh for MeshLab or Blender.
+
+    With --live the page has the models in it: they answer in the browser, without a network, while one takes points of
+    the shape away, turns it or gives another file.
 
     Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
 
@@ -79,27 +86,34 @@ def attend(
         head: one head; all, or the first in a 3D file, when not given.
         query: one inducing point, seed or point; all, or the first in a 3D file, when not given.
         points: how many to sample on the mesh; when not given, as many as the model was trained on, but at least 1,024
-            for a clear picture.
+            for a clear picture, and 2,048 for a living page.
         seed: of the points sampled on the mesh.
         up: the file's upward axis; auto takes y for OBJ, GLB and glTF, and else that of the model's shapes. A file with
             another than these is turned.
+        live: write a page in which the model runs, beside others that come with the package and know its classes.
         as_json: print JSON.
     """
+    if live and output.suffix.lower() != ".html":
+        raise PointsetError(f"{output}: the name of a living page must end in .html")
     draw = _writer(output)  # before the imports, which take seconds
     from pointset.data.loading import load_shape_like
     from pointset.explain.maps import attention_maps
     from pointset.viz import Camera
 
+    enough = MOST_TO_ASK if live else ENOUGH_TO_SEE
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
-    loaded = load_shape_like(data, shape, points=points or max(data["points"], ENOUGH_TO_SEE), seed=seed, up=up)
+    loaded = load_shape_like(data, shape, points=points or max(data["points"], enough), seed=seed, up=up)
     classes, unlike = _predict(trained, loaded)
     name, confidence = classes[0]
     prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
     camera = Camera(up=data["up"])
-    maps = attention_maps(network, loaded.points)
+    maps = [] if live else attention_maps(network, loaded.points)
     titles = escaped(shape.name), escaped(f"predicted: {prediction}")
-    draw(Request(loaded, maps, layer, head, query, *titles, classes, camera), output)
+    if live:
+        write_live_page(trained, shape.name, loaded, camera, output)
+    else:
+        draw(Request(loaded, maps, layer, head, query, *titles, classes, camera), output)
     if as_json:
         layers = [{"layer": found.layer, "kind": found.kind, "shape": list(found.weights.shape)} for found in maps]
         print_json(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pointset.configuration import Positive
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.inputs import takes
@@ -49,30 +50,47 @@ class PlainError(PointsetError):
 
 @dataclass(frozen=True)
 class PlainModel:
-    """A classifier as data: numbers of 16 bits, and a tree that says what is done with them."""
+    """A classifier as data: numbers of 16 bits, and a tree that says what is done with them.
+
+    Example:
+        >>> plain = pointset.describe_plainly(model)
+        >>> plain.tree["pool"]["kind"]
+        'AttentionPool'
+    """
 
     tree: dict[str, Any]
-    """Plain data: `name`, `inputs`, `classes`, `normalize`, the parts `encoder`, `pool` and `head`, and `arrays`, where
-    in the weights each array lies."""
+    """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, `temperature`, parts `encoder`, `pool` and `head`,
+    and `arrays`, where in the weights each array lies."""
     weights: bytes
+    """All arrays, one after the other."""
 
     def as_content(self) -> dict[str, Any]:
         """Both as one mapping for JSON."""
         return {**self.tree, "weights": base64.b64encode(self.weights).decode()}
 
 
-@takes(model=nn.Module, description=dict | None)
-def describe_plainly(model: nn.Module, description: dict[str, Any] | None = None) -> PlainModel:
+@takes(model=nn.Module, description=dict | None, temperature=Positive)
+def describe_plainly(
+    model: nn.Module, description: dict[str, Any] | None = None, *, temperature: float = 1.0
+) -> PlainModel:
     """Take a classifier apart for a program in JavaScript.
 
     Weights are rounded to 16 bits (`rounded`); those of the trained models that come with the package have no more.
 
     Args:
         model: of the zoo, with an encoder and a pooling.
-        description: the run's, as `load_run` returns it, for the normalisation, the classes and the temperature.
+        description: the run's, as `load_run` returns it, for the normalisation, the classes and the upward axis.
+        temperature: by which logits are divided for probabilities.
+
+    Returns:
+        The model as data.
 
     Raises:
         PointsetError: a part of it has no counterpart in JavaScript, and is named; or a weight is not finite.
+
+    Example:
+        >>> pointset.describe_plainly(pointset.create_model("rff-max", classes=2, dim=16)).tree["inputs"]
+        3
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
@@ -82,6 +100,8 @@ def describe_plainly(model: nn.Module, description: dict[str, Any] | None = None
         "name": name,
         "inputs": model.inputs,
         "normalize": data.get("normalize", model.normalize),
+        "up": data.get("up") or "z",
+        "temperature": temperature,
         "classes": list(data.get("classes", model.classes or [])),
         "encoder": teller.parts(model.encoder, "encoder"),
         "pool": teller.part(model.pool, "pool"),
@@ -117,7 +137,7 @@ class Teller:
     def of(model: nn.Module) -> Teller:
         """For the parts of this model."""
         kinds = attention_kinds(model)
-        known = {
+        known: dict[nn.Module, dict[str, str]] = {
             module: {"layer": layer, "kind": kinds[layer][0], "points_are": kinds[layer][1]}
             for layer, module in attentions(model)
         }
@@ -319,7 +339,7 @@ def _(module: InteractionLayer, teller: Teller) -> dict[str, Any]:
 def _(module: StatisticPool, teller: Teller) -> dict[str, Any]:
     if type(module).of_statistics is not StatisticPool.of_statistics:
         raise teller.refused(f"is a {type(module).__name__} with an of_statistics of its own")
-    return {"kind": "StatisticPool", "statistics": list(module.statistics)}
+    return {"kind": "StatisticPool", "statistics": list(module.statistics), "layer": teller.path}
 
 
 @plainly.register

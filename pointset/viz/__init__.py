@@ -15,6 +15,7 @@ scale.
         draw_predictions(truth, said)               predicted numbers against true ones
     interactive (one HTML file, no network)
         make_page(maps, points)                     all maps of a layer turn together; a `Page`
+        make_live_page(models, shapes)              models that answer in the page, of `pointset.describe_plainly`
     3D tools
         export_cloud(map, points, path)             coloured points for MeshLab or Blender (.ply, .glb)
         export_surface(map, points, mesh, path)     the same on the mesh that the points were sampled from

@@ -5,6 +5,8 @@ from .compare_panel import draw_pooling_comparison as draw_pooling_comparison
 from .compare_panel import draw_specialisation as draw_specialisation
 from .export import export_cloud as export_cloud
 from .export import export_surface as export_surface
+from .live import make_live_page as make_live_page
+from .page import HtmlPage as HtmlPage
 from .page import Page as Page
 from .page import inline as inline
 from .page import make_page as make_page

@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -16,28 +17,29 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";\n', re.MULTILINE
 EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
 
 
-def page_of(template: str, style: str, script: str, title: str, content: dict[str, Any]) -> str:
+def page_of(template: str, styles: Sequence[str], script: str, title: str, content: dict[str, Any]) -> str:
     """A page that needs nothing else.
 
     Args:
-        template: an HTML file of the folder `web` with places such as /*TITLE*/.
-        style: a CSS file of that folder.
+        template: an HTML file of the folder `web` with places such as /*TITLE*/, and /*maps.html*/ for other files.
+        styles: CSS files of that folder.
         script: the module that starts the page; it comes with all that it imports.
         title: of the window; escaped.
         content: what the page finds as JSON in its element `data`.
 
     The page's policy allows this script and this style by their digests, and no request whatever.
     """
-    styles, program = _text(WEB / style), joined(script)
+    style, program = "".join(_text(WEB / name) for name in styles), joined(script)
+    document = re.sub(r"/\*(\w+\.html)\*/", lambda place: _text(WEB / place[1]), _text(WEB / template))
     # "<" could end the script element, even inside a JSON string.
     data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     policy = (
-        f"default-src 'none'; script-src {_digest(program)}; style-src {_digest(styles)}; "
+        f"default-src 'none'; script-src {_digest(program)}; style-src {_digest(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    parts = {"TITLE": html.escape(title), "STYLE": styles, "SCRIPT": program, "DATA": data, "POLICY": policy}
+    parts = {"TITLE": html.escape(title), "STYLE": style, "SCRIPT": program, "DATA": data, "POLICY": policy}
     # In one pass, so that a title such as "/*DATA*/" stays as it is.
-    return re.sub(rf"/\*({'|'.join(parts)})\*/", lambda place: parts[place[1]], _text(WEB / template))
+    return re.sub(rf"/\*({'|'.join(parts)})\*/", lambda place: parts[place[1]], document)
 
 
 def joined(start: str, folder: Traversable = WEB) -> str:

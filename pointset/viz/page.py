@@ -39,8 +39,39 @@ LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform are shown as 2^-20, except exact zeros."""
 
 
-@dataclass(frozen=True, eq=False)
-class Page:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HtmlPage:
+    """One HTML file.
+
+    Example:
+        >>> plain = pointset.describe_plainly(model)
+        >>> page = pointset.viz.make_live_page([plain])
+        >>> page.save("ask.html").stat().st_size > 100_000
+        True
+    """
+
+    html: str
+    """The whole page; it needs no network."""
+    height: int = 720
+    """Of the frame in a notebook, in pixels; the page scrolls inside it."""
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a .html file.
+
+        Raises:
+            PointsetError: the suffix is another one, or the path cannot be written.
+        """
+        path = checked_suffix(path, (".html", ".htm"), "a page")
+        return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": inline(self.html, self.height), "text/plain": "an interactive page"}, raw=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Page(HtmlPage):
     """A page of turning maps, and the still picture of what it opens with.
 
     As the last line of a notebook cell it shows both, as two outputs: the still picture remains in viewers that strip
@@ -55,31 +86,18 @@ class Page:
         True
     """
 
-    html: str
-    """The whole page; it needs no network."""
     draw_still: Callable[[], Picture]
     """Draws the still picture."""
-    height: int = 720
-    """Of the frame in a notebook, in pixels; the page scrolls inside it."""
 
     @cached_property
     def still(self) -> Picture:
         """The layer that the page opens with, as a still picture."""
         return self.draw_still()
 
-    def save(self, path: str | Path) -> Path:
-        """Write the page to a .html file.
-
-        Raises:
-            PointsetError: the suffix is another one, or the path cannot be written.
-        """
-        path = checked_suffix(path, (".html", ".htm"), "a page")
-        return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
-
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display({"text/html": inline(self.html, self.height), "text/plain": "interactive attention maps"}, raw=True)
+        super()._ipython_display_()
         png = base64.b64encode(self.still._repr_png_()).decode()
         display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
 
@@ -176,16 +194,16 @@ def make_page(
         "bits": bits,
         "reach": _reach(cloud, camera),
         "camera": {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance},
-        "positions": _base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "palettes": {paper: _base64(np.round(ramp(scale_name, paper) * 255).astype(np.uint8)) for paper in PAPERS},
+        "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
+        "palettes": {paper: as_base64(np.round(ramp(scale_name, paper) * 255).astype(np.uint8)) for paper in PAPERS},
         "layers": [block.content(bits, colors) for block in blocks],
         "first": first,
         # What was asked for one by one has an order.
         "order": "sharpest" if heads is None and queries is None else "model",
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
-    page = page_of("page.html", "page.css", "page", title, content)
-    return Page(page, partial(draw_maps, shown[first], cloud, **options))
+    page = page_of("page.html", ["page.css"], "page", title, content)
+    return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +245,7 @@ class _Block:
             "low": low,
             "high": high,
             "ticks": list(zip(*scale.ticks(), strict=True)),
-            "values": _base64(codes),
+            "values": as_base64(codes),
             "precision": f"Weights are rounded by at most {100 * error:.2g} %.",
         }
 
@@ -272,5 +290,6 @@ def _first(every: Sequence[PointRows], layer: str | None, asked: bool) -> int:
     return pooling[-1] if pooling else int(np.argmin(spreads))
 
 
-def _base64(array: NDArray[Any]) -> str:
+def as_base64(array: NDArray[Any]) -> str:
+    """The bytes of an array as text."""
     return base64.b64encode(array.tobytes()).decode()

@@ -159,6 +159,8 @@ PAGES = {
         "Trained models as files that other programs read.",
         (
             "pointset.export_model",
+            "pointset.describe_plainly",
+            "pointset.PlainModel",
             "pointset.Agreement",
             "pointset.compare_latency",
             "pointset.export.model.Latency",

@@ -1,6 +1,8 @@
 """From a mesh file to a picture in one command: every format, the prediction, and every mistake in one line."""
 
+import base64
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +98,17 @@ def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, shape, c
     monkeypatch.chdir(tmp_path)
     assert words in fail(capsys, "attend", shape, "--model", run, "--points", "60", *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["box.off"]
+
+
+def test_a_living_page_has_the_model_in_it(run, shape, tmp_path, capsys):
+    output = tmp_path / "live.html"
+    found = json.loads(succeed(capsys, "attend", shape, "--model", run, "-o", output, "--live", "--json"))
+    assert found["output"] == str(output)
+    content = json.loads(re.search(r'<script id="data" type="application/json">(.*)</script>', output.read_text())[1])
+    assert [model["classes"] for model in content["models"]] == [["ball", "box", "rod"]]
+    assert content["shapes"][0]["name"] == "box.off"
+    assert len(base64.b64decode(content["shapes"][0]["points"])) == 2048 * 3 * 2
+    assert "must end in .html" in fail(capsys, "attend", shape, "--model", run, "-o", tmp_path / "a.png", "--live")
 
 
 @pytest.mark.parametrize("name", ["box.png", "box.ply"])

@@ -6,9 +6,9 @@ function percent(share) {
   return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 
-/** `classes`: [name, probability], the likeliest first. */
-export function showAnswer(classes) {
-  element("answer").replaceChildren(...classes.map(([name, share]) => made(
+/** `classes`: [name, probability], the likeliest first; into a list. */
+export function showAnswer(classes, list = element("answer")) {
+  list.replaceChildren(...classes.map(([name, share]) => made(
     "li", {},
     made("span", { class: "class" }, name),
     made("span", { class: "track" }, made("span", { class: "share", style: { width: `${100 * share}%` } })),

@@ -5,16 +5,28 @@ import { element, made, roving } from "./elements.mjs";
 /** Calls `changed(choice)` with {layer, heads, order, hide} whenever the hand chooses. */
 export class Controls {
   constructor(layers, choice, changed) {
-    Object.assign(this, { layers, choice, changed });
-    element("layers").append(...layers.map((layer, place) => made(
-      "button", { type: "button", role: "tab", "aria-controls": "stage", title: layer.meaning, onclick: () => this.open(place) },
-      `${layer.name} `, made("span", { class: "kind" }, layer.kind),
-    )));
+    Object.assign(this, { choice, changed });
+    this.#showTabs(layers);
     const sideways = { ArrowRight: 1, ArrowLeft: -1 };
     this.reachTab = roving(element("layers"), () => sideways, (place) => this.open(place));
     element("order").value = choice.order;
     element("order").onchange = (event) => this.choose({ order: event.target.value });
     element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
+  }
+
+  /** Other layers, one of them open. */
+  replace(layers, place) {
+    this.#showTabs(layers);
+    this.choice.heads = new Set();
+    this.open(place);
+  }
+
+  #showTabs(layers) {
+    this.layers = layers;
+    element("layers").replaceChildren(...layers.map((layer, place) => made(
+      "button", { type: "button", role: "tab", "aria-controls": "stage", title: layer.meaning, onclick: () => this.open(place) },
+      `${layer.name} `, made("span", { class: "kind" }, layer.kind),
+    )));
   }
 
   get layer() { return this.layers[this.choice.layer]; }

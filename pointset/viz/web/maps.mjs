@@ -1,6 +1,11 @@
 /* The maps of one layer as whole numbers, written by pointset.viz.page. */
 
-export function bytes(text) { return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer; }
+/** What base 64 stands for, an ArrayBuffer. */
+export function bytes(text) {
+  const letters = atob(text), found = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) found[i] = letters.charCodeAt(i);
+  return found.buffer;
+}
 
 /**
  * One code for each map and point. 0 is a weight of exactly 0; the others are equal steps of the binary logarithm of

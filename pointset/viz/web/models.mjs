@@ -18,7 +18,7 @@ export class Model {
   /** `described`: name, classes, inputs, normalize, the parts encoder, pool and head, arrays, and weights in base 64. */
   constructor(described) {
     Object.assign(this, { name: described.name, classes: described.classes, normalize: described.normalize });
-    this.inputs = described.inputs;
+    Object.assign(this, { inputs: described.inputs, temperature: described.temperature, up: described.up });
     const weights = bytes(described.weights);
     const kit = {
       array: (number) => arrayOf(described.arrays[number], weights),
@@ -45,6 +45,9 @@ export class Model {
 
   /** Logits of points as `encode` takes them, at least one. */
   logits(points, maps = null) { return this.decide(this.encode(points, maps), maps); }
+
+  /** From which of the encoded rows a maximum takes its features, as a map; null where the model takes none. */
+  selected(rows) { return this.pool.selected?.(rows) ?? null; }
 
   /** Logits of encoded rows. */
   decide(rows, maps = null) { return this.head.forward(this.pool.forward(rows, maps), maps).data; }

@@ -1,229 +1,23 @@
-/* The page of attention maps: it puts the modules together and holds what they share. */
+/* The page of attention maps that have been computed. */
 import { showAnswer } from "./answer.mjs";
-import { arranged, chosenMaps } from "./arrangement.mjs";
 import { Camera } from "./camera.mjs";
-import { Controls } from "./controls.mjs";
-import { Renderer } from "./drawing.mjs";
 import { element } from "./elements.mjs";
-import { Enlarged } from "./enlarged.mjs";
-import { listenToHand, turnByKey } from "./gestures.mjs";
-import { Labels } from "./labels.mjs";
-import { showPalette, showTicks } from "./legend.mjs";
+import { palettesOf } from "./legend.mjs";
 import { bytes, Layer } from "./maps.mjs";
-import { panelAt, placesIn, pointAt } from "./picking.mjs";
-import { mayMove, onScheme, scheme } from "./scheme.mjs";
-
-const MOST_PIXELS = 12e6, LONGEST = 8192, PRINTED = 690;
-
-class Page {
-  constructor(data) {
-    this.data = data;
-    this.canvas = element("canvas");
-    this.camera = new Camera(data.camera);
-    this.positions = new Int16Array(bytes(data.positions));
-    this.palettes = Object.fromEntries(Object.entries(data.palettes).map(([name, text]) => [name, new Uint8Array(bytes(text))]));
-    this.layers = data.layers.map((content) => new Layer(content, data.points, data.bits));
-    this.selected = -1;
-    this.slow = this.waiting = this.printing = false;
-    this.renderer = new Renderer(this.canvas, () => this.redraw());
-    this.renderer.points = this.positions;
-    this.labels = new Labels((index) => this.enlarge(index));
-    this.enlarged = new Enlarged((index) => this.#enlargedChanged(index));
-    const choice = { layer: data.first, heads: new Set(), order: data.order, hide: false };
-    this.controls = new Controls(this.layers, choice, () => this.#chosen());
-    this.#listen();
-    this.#paint();
-    this.controls.open(data.first);
-  }
-
-  get layer() { return this.controls.layer; }
-
-  /** The cloud, and how it is seen. */
-  get view() { return { positions: this.positions, camera: this.camera, reach: this.data.reach }; }
-
-  get panels() { return this.enlarged.open ? [this.large] : this.arrangement.panels; }
-
-  /** Where in the canvas a panel shows a point, in pixels. */
-  placeOf(panel, point) { return placesIn(panel, this.view)(point).slice(0, 2); }
-
-  enlarge(index) {
-    const layer = this.layer;
-    this.tipAway();
-    this.enlarged.show(index, this.arrangement.panels.map((panel) => panel.index), (one) => [
-      layer.nameOf(one), `${layer.name}, spread ${layer.spread[one].toFixed(2)}`,
-    ]);
-  }
-
-  #enlargedChanged(index) {
-    this.place();
-    if (index === null) this.labels.focus(this.before);
-    this.before = index;
-  }
-
-  #chosen() {
-    this.renderer.codes = this.layer.codes;
-    showTicks(this.layer.ticks);
-    this.place();
-  }
-
-  #paint() {
-    const { name } = scheme(this.printing);
-    this.renderer.palette = this.palettes[name];
-    showPalette(this.palettes[name]);
-    this.redraw();
-  }
-
-  /** Lay everything out for the present width, if there is one: in a frame that is not shown yet there is none. */
-  place(width = element("frame").clientWidth) {
-    const height = element("frame").clientHeight;
-    if (width < 1) return;
-    if (this.enlarged.open) {
-      const index = this.enlarged.index;
-      this.large = { index, mark: this.layer.mark(index), left: 0, top: 0, width, height };
-      this.#size(width, height);
-    } else {
-      const reach = this.data.reach;
-      const aspect = Math.max(0.7, Math.min(1.4, reach[1] / reach[0]));
-      this.arrangement = arranged(chosenMaps(this.layer, this.controls.choice), width, aspect);
-      for (const panel of this.arrangement.panels) panel.mark = this.layer.mark(panel.index);
-      this.labels.show(this.layer, this.arrangement);
-      element("none").hidden = this.arrangement.panels.length > 0;
-      this.#size(width, this.arrangement.height);
-    }
-    this.redraw();
-  }
-
-  #size(width, height) {
-    const fine = window.devicePixelRatio || 1;
-    const ratio = Math.min(fine, LONGEST / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
-    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    const pixels = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (this.canvas.width !== pixels[0]) this.canvas.width = pixels[0];
-    if (this.canvas.height !== pixels[1]) this.canvas.height = pixels[1];
-  }
-
-  redraw() {
-    if (!this.waiting) requestAnimationFrame(() => this.draw());
-    this.waiting = true;
-  }
-
-  draw() {
-    this.waiting = false;
-    if (!this.arrangement || !this.canvas.clientWidth) return;
-    const begun = performance.now(), held = this.hand.held();
-    const { paper, empty } = scheme(this.printing);
-    // A machine without a graphics processor shows every fourth point while the hand turns.
-    const every = this.slow && held ? 4 : 1;
-    const look = { scale: this.layer.scale, reach: this.data.reach, selected: this.selected, paper, empty, every };
-    this.renderer.draw(this.panels, this.camera, look);
-    if (held && !this.slow) {
-      this.renderer.finish();
-      this.slow = performance.now() - begun > 60;
-    }
-  }
-
-  #under(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const panel = panelAt(this.panels, x, y);
-    if (!panel) return { point: -1 };
-    return { panel, point: pointAt(panel, x, y, this.view, (point) => this.layer.relative(panel.index, point) > 1) };
-  }
-
-  hover(event) {
-    const { panel, point } = this.#under(event);
-    const tip = element("tip");
-    tip.hidden = point < 0;
-    if (point >= 0) {
-      tip.textContent = this.layer.describe(panel.index, point);
-      const left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 4));
-      Object.assign(tip.style, { left: `${left}px`, top: `${Math.max(event.clientY - 52, 2)}px` });
-    }
-    if (point !== this.selected) { this.selected = point; this.redraw(); }
-  }
-
-  press(event) {
-    const { panel } = this.#under(event);
-    if (this.enlarged.open) this.hover(event);
-    else if (panel) {
-      document.documentElement.classList.add("by-hand");
-      this.enlarge(panel.index);
-    }
-  }
-
-  tipAway() {
-    element("tip").hidden = true;
-    if (this.selected >= 0) { this.selected = -1; this.redraw(); }
-  }
-
-  /** The first view again, in a few frames where things may move. */
-  goHome() {
-    const { camera } = this;
-    const from = { azimuth: camera.azimuth, elevation: camera.elevation, zoom: camera.zoom }, begun = performance.now();
-    const step = () => {
-      const share = mayMove() ? Math.min((performance.now() - begun) / 250, 1) : 1;
-      const eased = 1 - (1 - share) ** 3;
-      for (const [name, value] of Object.entries(from)) camera[name] = value + (camera.home[name] - value) * eased;
-      this.redraw();
-      if (share < 1) requestAnimationFrame(step); else camera.reset();
-    };
-    step();
-  }
-
-  #listen() {
-    this.hand = listenToHand(this.canvas, {
-      turn: (right, down) => { this.tipAway(); this.camera.turn(right, down); this.redraw(); },
-      magnify: (factor) => { this.tipAway(); this.camera.magnify(factor); this.redraw(); },
-      hover: (event) => this.hover(event),
-      press: (event) => this.press(event),
-      leave: () => this.tipAway(),
-      rest: () => this.redraw(),
-    });
-    element("home").onclick = () => this.goHome();
-    for (const id of ["help-open", "enlarged-help"]) element(id).onclick = () => element("help").showModal();
-    document.addEventListener("keydown", (event) => this.#key(event));
-    new ResizeObserver(() => this.#resized()).observe(element("frame"));
-    onScheme(() => this.#paint());
-    window.addEventListener("beforeprint", () => this.#print(true));
-    window.addEventListener("afterprint", () => this.#print(false));
-  }
-
-  #key(event) {
-    document.documentElement.classList.remove("by-hand");
-    const typing = event.target.closest("select, input, dialog");
-    if (event.key === "?" && !element("help").open) element("help").showModal();
-    else if (element("help").open) return;
-    else if (event.key === "Escape") { this.tipAway(); this.enlarged.close(); }
-    else if (this.enlarged.open && "np".includes(event.key)) this.enlarged.step(event.key === "n" ? 1 : -1);
-    else if (!typing && (event.target === this.canvas || event.shiftKey || !event.key.startsWith("Arrow")) && turnByKey(event, this.camera)) {
-      this.tipAway();
-      this.redraw();
-    }
-  }
-
-  #resized() {
-    const { clientWidth, clientHeight } = element("frame");
-    const seen = `${clientWidth} ${this.enlarged.open ? clientHeight : ""} ${window.devicePixelRatio}`;
-    if (seen !== this.seen) this.place();
-    this.seen = seen;
-  }
-
-  /** On paper: light, and as wide as a sheet. */
-  #print(printing) {
-    this.printing = printing;
-    if (printing) this.enlarged.close();
-    this.#paint();
-    this.place(printing ? PRINTED : undefined);
-    this.draw();
-  }
-}
+import { MapsView } from "./maps_view.mjs";
 
 const data = JSON.parse(element("data").textContent);
 element("title").textContent = data.title;
 element("note").textContent = data.note;
 showAnswer(data.classes);
 try {
-  window.pointset = new Page(data);
+  window.pointset = new MapsView({
+    ...data,
+    camera: new Camera(data.camera),
+    positions: new Int16Array(bytes(data.positions)),
+    palettes: palettesOf(data),
+    layers: data.layers.map((content) => new Layer(content, data.points, data.bits)),
+  });
 } catch (error) {
   if (error.message !== "no WebGL 2") throw error;
   element("frame").replaceChildren("This browser offers no WebGL 2: look at the still picture instead.");

@@ -4,9 +4,21 @@ import { sideBySide } from "./tensors.mjs";
 
 /** Statistics of each feature, side by side. */
 export class StatisticPool {
-  constructor({ statistics }) { this.statistics = statistics; }
+  constructor({ statistics, layer }) { Object.assign(this, { statistics, layer }); }
 
   forward(Z) { return sideBySide(this.statistics.map((name) => STATISTICS[name](Z))); }
+
+  /** For each row, the share of features that the maximum takes from it: `critical_points` in Python; else null. */
+  selected(Z) {
+    if (!this.statistics.includes("max")) return null;
+    const weights = new Float32Array(Z.rows);
+    for (let j = 0; j < Z.columns; j++) {
+      let best = 0;
+      for (let i = 1; i < Z.rows; i++) if (Z.data[Z.start + i * Z.stride + j] > Z.data[Z.start + best * Z.stride + j]) best = i;
+      weights[best] += 1 / Z.columns;
+    }
+    return { layer: this.layer, kind: "selects", points_are: "keys", heads: 1, queries: 1, keys: Z.rows, weights };
+  }
 }
 
 /** PMA, and what follows it. */
@@ -24,6 +36,8 @@ export class AttentionPool {
 /** What several poolings make of the same rows, side by side. */
 export class JoinedPool {
   constructor({ pools }, { parts }) { this.pools = parts(pools); }
+
+  selected(Z) { return this.pools.map((pool) => pool.selected?.(Z)).find(Boolean) ?? null; }
 
   forward(Z, maps) { return sideBySide(this.pools.map((pool) => pool.forward(Z, maps).flat())); }
 }

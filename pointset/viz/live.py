@@ -1,0 +1,120 @@
+"""A living page: trained models inside one HTML file, which answer about any shape while one changes it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from pointset.data.sampling import sample_points
+from pointset.data.shapes10 import make_shape
+from pointset.errors import PointsetError
+from pointset.inputs import check_kind, takes
+from pointset.viz.camera import Camera
+from pointset.viz.color import DEFAULT, ramp
+from pointset.viz.joining import page_of
+from pointset.viz.page import PAPERS, HtmlPage, as_base64
+from pointset.viz.rows import as_cloud
+
+MOST_POINTS = 2048
+MOST_MODELS = 3
+EXAMPLES = (
+    ("table", "test", 0),
+    ("bench", "train", 0),
+    ("lamp", "test", 3),
+    ("bookshelf", "train", 0),
+    ("chair", "train", 3),
+)
+"""Shapes of shapes10 that every page has: models of ModelNet40 know these."""
+LARGEST = 3_000_000
+"""Bytes of a page."""
+
+
+@runtime_checkable
+class PlainModel(Protocol):
+    """What `pointset.export.javascript.describe_plainly` gives."""
+
+    @property
+    def tree(self) -> dict[str, Any]:
+        """What is computed, and with which arrays."""
+
+    @property
+    def weights(self) -> bytes:
+        """The arrays."""
+
+
+@takes(title=str, camera=Camera | None)
+def make_live_page(
+    models: Sequence[PlainModel],
+    shapes: Mapping[str, Any] | None = None,
+    *,
+    title: str = "Ask the models",
+    camera: Camera | None = None,
+) -> HtmlPage:
+    """A page in which models answer, in the browser, about shapes that its reader gives and changes.
+
+    It needs no network and sends nothing. A few embedded shapes are there to begin with.
+
+    Args:
+        models: from `pointset.describe_plainly`, 1 to 3, of points [n, 3]. The page opens with the first two.
+        shapes: clouds [n, 3] by name, with z up, to open with; the first 2,048 points of each are kept.
+        title: of the page.
+        camera: the first view.
+
+    Returns:
+        The page; `save` writes it.
+
+    Raises:
+        PointsetError: these are not such models or clouds, or the page would be larger than 3 MB.
+
+    Example:
+        >>> page = pointset.viz.make_live_page([pointset.describe_plainly(model)], {"mine": test.points[0]})
+        >>> "default-src 'none'" in page.html  # no network
+        True
+    """
+    models = list(models)
+    check_kind("models", models, Sequence[PlainModel])
+    if not 1 <= len(models) <= MOST_MODELS:
+        raise PointsetError(f"a living page has 1 to {MOST_MODELS} models, got {len(models)}")
+    for model in models:
+        if model.tree["inputs"] != 3:
+            raise PointsetError(
+                f"{model.tree['name']} takes {model.tree['inputs']} numbers per point, and a living page has "
+                "coordinates alone: take a model of 3"
+            )
+    view = camera or Camera()
+    clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
+    clouds |= {f"{kind} (built in)": _example(kind, split, number) for kind, split, number in EXAMPLES}
+    content = {
+        "title": title,
+        "models": [_model(model, number, models) for number, model in enumerate(models)],
+        "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
+        "camera": {"azimuth": view.azimuth, "elevation": view.elevation, "distance": view.distance},
+        "palettes": {paper: as_base64(np.round(ramp(DEFAULT, paper) * 255).astype(np.uint8)) for paper in PAPERS},
+    }
+    page = page_of("live.html", ["page.css", "live.css"], "live", title, content)
+    if len(page.encode()) > LARGEST:
+        raise PointsetError(f"the page would have {len(page) / 1e6:.1f} MB, and {LARGEST / 1e6:.0f} are the most")
+    return HtmlPage(html=page, height=900)
+
+
+def _model(model: PlainModel, number: int, models: Sequence[PlainModel]) -> dict[str, Any]:
+    """A model as the page reads it, with a name of its own."""
+    name = model.tree["name"]
+    again = sum(other.tree["name"] == name for other in models[:number])
+    weights = base64.b64encode(model.weights).decode()
+    return {**model.tree, "name": f"{name} ({again + 1})" if again else name, "weights": weights}
+
+
+def _example(kind: str, split: str, number: int) -> Any:
+    return sample_points(make_shape(kind, split, number), MOST_POINTS, seed=0).astype(np.float64)
+
+
+def _shape(name: str, cloud: Any) -> dict[str, Any]:
+    """A cloud about its middle, in 16 bits."""
+    kept = cloud[:MOST_POINTS]
+    centred = kept - (kept.min(axis=0) + kept.max(axis=0)) / 2
+    size = float(np.abs(centred).max()) or 1.0
+    return {"name": name, "points": as_base64(np.round(centred / size * 32767).astype("<i2")), "size": size}

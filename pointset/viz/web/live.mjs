@@ -1,0 +1,288 @@
+/* The living page: trained models asked about a shape while the hand changes it. */
+import { Camera } from "./camera.mjs";
+import { element } from "./elements.mjs";
+import { palettesOf } from "./legend.mjs";
+import { codeOf, importance, LiveLayer, SCALE } from "./live_maps.mjs";
+import { bytes } from "./maps.mjs";
+import { MapsView } from "./maps_view.mjs";
+import { Model } from "./models.mjs";
+import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
+import { readShape, usualUp } from "./readers.mjs";
+import { randomFrom, samplePoints, shuffled } from "./sampling.mjs";
+import { onScheme, scheme } from "./scheme.mjs";
+import { ShapeView } from "./shape_view.mjs";
+import { Side } from "./sides.mjs";
+import { listenToControls } from "./live_controls.mjs";
+
+const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
+const ORDERS = [["what it looks at", "attention"], ["by occlusion", "occlusion"], ["at random", "random"]];
+const NONE = "no second model";
+
+class Live {
+  constructor(data) {
+    this.data = data;
+    this.camera = new Camera(data.camera);
+    this.palettes = palettesOf(data);
+    this.shapes = data.shapes.map(({ name, points, size }) => ({
+      name, vertices: Float64Array.from(new Int16Array(bytes(points)), (number) => (number / 32767) * size), triangles: null,
+    }));
+    this.models = {};
+    this.times = [];
+    this.run = 0;
+    const names = data.models.map((model) => model.name);
+    const side = (choices, place) => new Side(element("sides"), choices, place, () => this.#chose());
+    this.sides = [names, [NONE, ...names]].map(side);
+    this.sides[1].select.value = names.length > 1 ? names[1] : NONE;
+    this.shapeView = new ShapeView(element("shape"), this.camera, {
+      turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
+    });
+    this.controls = listenToControls(this, data.shapes.map((shape) => shape.name));
+    onScheme(() => this.#paint());
+    this.#paint();
+    new ResizeObserver(() => this.shapeView.place()).observe(element("shape"));
+    this.open(this.shapes[0]);
+  }
+
+  /** The sides that have a model, with it. */
+  get asked() {
+    return this.sides.filter((side) => side.chosen !== NONE).map((side) => ({ side, model: this.model(side.chosen) }));
+  }
+
+  /** The model of a name. */
+  model(name) { return (this.models[name] ??= new Model(this.data.models.find((one) => one.name === name))); }
+
+  /** Ask about another shape {name, vertices, triangles}, upright as the models know them. */
+  open(shape) {
+    this.drawn = samplePoints(shape, MOST_POINTS, SEED);
+    element("shape-name").textContent = shape.name;
+    element("fault").textContent = "";
+    this.begin();
+  }
+
+  /** A file of one's own; what is wrong with it is said, and the shape before it stays. */
+  async read(file) {
+    try {
+      const found = readShape(new Uint8Array(await file.arrayBuffer()), file.name);
+      const up = element("up").value === "auto" ? usualUp(file.name) ?? "z" : element("up").value;
+      this.open({ ...found, name: file.name, vertices: up === "y" ? uprighted(found.vertices) : found.vertices });
+    } catch (error) {
+      element("fault").textContent = error.message;
+    }
+  }
+
+  /** The same shape from the beginning, with as many points as the slider says. */
+  begin() {
+    const how = this.question?.how;
+    this.run++;
+    this.question = new Question(this.drawn.subarray(0, 3 * this.controls.points()), SEED);
+    if (how) this.question.how = how;
+    const { base, count } = this.question, all = Array.from({ length: count }, (_, i) => i);
+    for (const { side, model } of this.asked) side.begin(ask(model, base, all, 1));
+    this.influence = null;
+    this.#say("");
+    this.#settle();
+  }
+
+  brush(points) {
+    const away = this.shapeView.mode === "away";
+    for (const point of points) if (point < this.question.count) this.question.gone[point] = away ? 1 : 0;
+    this.#changed();
+  }
+
+  /** Change how the points are posed: {turn, tilt, jitter, drop, background, scale}. */
+  pose(part) {
+    Object.assign(this.question.how, part);
+    this.#changed();
+  }
+
+  restore() {
+    this.question.gone.fill(0);
+    this.#changed();
+  }
+
+  /** Remove the tenth of what is left that the first model looks at most. */
+  removeLookedAt() {
+    const left = this.question.left(), values = this.answers[0].importance;
+    const order = descending(left.map((point) => values[this.answers[0].place.get(point)]));
+    for (const at of order.slice(0, Math.ceil(left.length / 10))) this.question.gone[left[at]] = 1;
+    this.#changed();
+  }
+
+  #chose() {
+    for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE);
+    this.begin();
+  }
+
+  #changed() {
+    this.influence = null;
+    this.run++;
+    this.#soon(false);
+    this.#settle();
+  }
+
+  #settle() {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.#soon(true), this.answers ? SETTLE : 0);
+  }
+
+  #soon(settled) {
+    this.settled ||= settled;
+    if (!this.waiting) requestAnimationFrame(() => { this.waiting = false; this.answer(); });
+    this.waiting = true;
+  }
+
+  /** Ask all models, and show what they say. */
+  answer() {
+    const { question } = this, posed = question.posed(), seen = question.seen(posed), begun = performance.now();
+    if (!seen.length) {
+      element("fault").textContent = "no points are left to ask about: bring some back";
+      return;
+    }
+    const place = new Map(seen.map((point, at) => [point, at])), share = question.left().length / question.count;
+    this.answers = this.asked.map(({ side, model }) => {
+      const maps = [], logits = ask(model, posed, seen, question.how.scale, maps);
+      side.show(model, logits, share);
+      return { side, model, maps, place, importance: importance(maps, seen.length) };
+    });
+    this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
+    Object.assign(this, { posed, seen });
+    this.#draw();
+    const usual = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
+    element("left").textContent = `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`;
+    element("pace").textContent = `${Math.round(1000 / usual)} answers a second`;
+    this.settled = false;
+  }
+
+  #draw() {
+    const { question, posed, seen } = this, total = posed.length / 3;
+    const positions = this.#positions(Array.from({ length: total }, (_, i) => i));
+    const codes = new Uint16Array(this.answers.length * total);
+    this.answers.forEach(({ importance: values }, number) => {
+      const shown = this.influence?.[number] ?? values;
+      // Nothing is the least colour here: rings are points that are gone.
+      seen.forEach((point, at) => { codes[number * total + point] = Math.max(1, codeOf(shown[at])); });
+    });
+    const reach = reachOf(positions, this.camera);
+    this.shapeView.show(positions, codes, this.answers.length, reach, SCALE);
+    this.#drawMaps(this.#positions(seen), reach);
+  }
+
+  #drawMaps(positions, reach) {
+    const { side, maps } = this.answers.at(this.mapped ?? 0) ?? this.answers[0];
+    const layers = maps.filter((map) => map.points_are !== "neither").map((map) => new LiveLayer(map, this.seen.length));
+    element("stage").hidden = element("controls").hidden = !layers.length;
+    if (!layers.length) return;
+    const names = `${side.chosen} ${layers.map((layer) => `${layer.name} ${layer.count}`)}`;
+    if (!this.view) {
+      const first = layers.findIndex((layer) => layer.kind === "pools");
+      this.view = new MapsView({
+        camera: this.camera, positions, reach, palettes: this.palettes, layers, first: Math.max(first, 0), order: "sharpest",
+        turned: () => this.shapeView.redraw(),
+      });
+    } else if (names !== this.names) this.view.replace(positions, layers, reach);
+    else this.view.update(positions, layers, this.settled);
+    this.names = names;
+  }
+
+  /** Numbered points in the frame of the shape, as the renderer wants them. */
+  #positions(numbers) {
+    const { middle, radius } = this.question.frame, found = new Int16Array(3 * numbers.length);
+    numbers.forEach((from, to) => {
+      for (let k = 0; k < 3; k++) {
+        const local = (this.posed[3 * from + k] - middle[k]) / radius;
+        found[3 * to + k] = Math.round(32767 * Math.max(-1, Math.min(1, local)));
+      }
+    });
+    return found;
+  }
+
+  /** Which model's maps are shown: 0 or 1. */
+  showMaps(number) {
+    this.mapped = number;
+    this.#soon(true);
+  }
+
+  /** Run generators a little at a time, until the shape changes; null if it did. */
+  async #finish(generators, say) {
+    const run = this.run, found = [];
+    for (const generator of generators) {
+      for (let step = generator.next(); ; step = generator.next()) {
+        if (step.done) { found.push(step.value); break; }
+        say(found.length, step.value);
+        await new Promise((done) => setTimeout(done));
+        if (run !== this.run) return null;
+      }
+    }
+    return found;
+  }
+
+  #occlusions() {
+    const { posed, seen, question } = this;
+    const way = (side) => ({ scale: question.how.scale, label: side.best, patches: PATCHES });
+    const ways = this.answers.map(({ model, side }) => occlusion(model, posed, seen, way(side)));
+    return this.#finish(ways, (_, patch) => this.#say(`removing patch ${patch + 1}`));
+  }
+
+  /** Colour the points by what the answer loses without their patch. */
+  async occlude() {
+    const found = await this.#occlusions();
+    this.#say(found ? "coloured by what the answer loses without each patch" : "");
+    if (!found) return;
+    this.influence = found.map((falls) => {
+      const most = Math.max(...falls.map(Math.abs), 1e-6);
+      return falls.map((fall) => 2 ** ((4 * fall) / most));
+    });
+    this.#draw();
+  }
+
+  /** Remove points in three orders, and draw what is left of the probability. */
+  async compareOrders() {
+    const falls = await this.#occlusions();
+    if (!falls) return;
+    const { posed, seen, question } = this, chance = shuffled(seen.length, randomFrom(SEED + 1));
+    for (const [number, { side, model, importance: values }] of this.answers.entries()) {
+      const way = { scale: question.how.scale, label: side.best, steps: STEPS, temperature: model.temperature };
+      const orders = [descending(values), descending(falls[number]), chance];
+      const say = (order, step) => this.#say(`${side.chosen}, ${ORDERS[order][0]}: ${step + 1} of ${STEPS}`);
+      const found = await this.#finish(orders.map((order) => removal(model, posed, seen, [...order], way)), say);
+      if (!found) return;
+      const lines = found.map((points, order) => ({ points, name: ORDERS[order][0], style: ORDERS[order][1] }));
+      side.compare(lines, model.classes[side.best]);
+    }
+    this.#say("");
+  }
+
+  #say(text) { element("progress").textContent = text; }
+
+  #paint() {
+    const palette = this.palettes[scheme().name];
+    this.shapeView.renderer.palette = palette;
+    this.shapeView.redraw();
+  }
+}
+
+/** y up to z up. */
+function uprighted(vertices) {
+  return vertices.map((_, i) => (i % 3 === 0 ? vertices[i] : i % 3 === 1 ? -vertices[i + 1] : vertices[i - 1]));
+}
+
+/** How far points come to the sides and up while they turn, in radii. */
+function reachOf(positions, camera) {
+  let side = 0.05, up = 0.05;
+  const tilt = (camera.home.elevation * Math.PI) / 180, near = camera.distance / (camera.distance - 1);
+  for (let i = 0; i < positions.length; i += 3) {
+    const flat = Math.hypot(positions[i], positions[i + 1]) / 32767, high = Math.abs(positions[i + 2]) / 32767;
+    side = Math.max(side, flat);
+    up = Math.max(up, high * Math.cos(tilt) + flat * Math.sin(tilt));
+  }
+  return [side * near, up * near];
+}
+
+const data = JSON.parse(element("data").textContent);
+element("title").textContent = data.title;
+try {
+  window.pointset = new Live(data);
+} catch (error) {
+  if (error.message !== "no WebGL 2") throw error;
+  element("shape-box").replaceChildren("This browser offers no WebGL 2: the shape cannot be drawn.");
+}

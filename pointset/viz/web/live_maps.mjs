@@ -1,0 +1,84 @@
+/* The attention of an answer as layers of maps, as `Layer` has those that Python computed. */
+import { Layer } from "./maps.mjs";
+
+const BITS = 16, LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
+/** Colours go from 1 / 16 of uniform attention to 16 times; the same while one asks, so that they can be compared. */
+const REACH = 4;
+const TICKS = [[0, "1/16"], [0.25, "1/4"], [0.5, "1"], [0.75, "4"], [1, "16"]];
+const MEANINGS = {
+  reads: "what each inducing point reads",
+  writes: "which points read each inducing point back",
+  pools: "what each seed pools",
+  self: "what the ringed points read",
+  selects: "from which points the maximum takes its features",
+};
+const NAMES = { reads: "inducing point", writes: "inducing point", pools: "seed", self: "point", selects: "maximum" };
+
+/** One attention {layer, kind, points_are, heads, queries, keys, weights} of a cloud of so many points. */
+export class LiveLayer extends Layer {
+  constructor(map, points) {
+    const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
+    const chosen = Array.from({ length: map.kind === "self" ? Math.min(MOST_CHOSEN, rows) : rows }, (_, i) => i);
+    const colour = `colour: ${map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value"}`;
+    super({
+      name: map.layer, kind: map.kind, row_name: NAMES[map.kind], keys: map.keys,
+      meaning: `${MEANINGS[map.kind]}; ${colour}; ring: exactly 0`,
+      heads: Array.from({ length: map.heads }, (_, i) => i), rows: chosen,
+      marks: chosen.map((row) => (map.kind === "self" ? row : -1)),
+      differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS, precision: "",
+    }, points, BITS);
+    Object.assign(this, { map, own });
+  }
+
+  /** Of a map, the value at a point: its weight times the number of keys. */
+  value(index, point) {
+    const { queries, keys, weights } = this.map, rows = this.rows.length;
+    const head = Math.floor(index / rows), row = this.rows[index % rows];
+    return keys * (this.own ? weights[(head * queries + point) * keys + row] : weights[(head * queries + row) * keys + point]);
+  }
+
+  get codes() {
+    if (!this.decoded) {
+      this.decoded = new Uint16Array(this.count * this.points);
+      for (let index = 0, to = 0; index < this.count; index++)
+        for (let point = 0; point < this.points; point++) this.decoded[to++] = codeOf(this.value(index, point));
+    }
+    return this.decoded;
+  }
+
+  /** Entropy of each map over the points, over its greatest value. */
+  get spread() {
+    this.spreads ??= Array.from({ length: this.count }, (_, index) => {
+      let total = 0, logs = 0;
+      for (let point = 0; point < this.points; point++) {
+        const value = this.value(index, point);
+        total += value;
+        if (value > 0) logs += value * Math.log(value);
+      }
+      return total > 0 && this.points > 1 ? (Math.log(total) - logs / total) / Math.log(this.points) : 1;
+    });
+    return this.spreads;
+  }
+}
+
+/** A value, 1 for uniform attention, as a whole number; only 0 itself is 0. */
+export function codeOf(value) {
+  if (!(value > 0)) return 0;
+  const share = (Math.log2(value) - LOW) / (HIGH - LOW);
+  return Math.max(1, Math.min(65535, Math.round(65535 * share)));
+}
+
+/** How codes lie on the colour bar. */
+export const SCALE = { low: LOW, high: HIGH, reach: REACH };
+
+/** What stands for a model's own view of its points: mean 1 over them. What it pools, else what it reads. */
+export function importance(maps, points) {
+  const onPoints = maps.filter((map) => map.points_are === "keys");
+  const last = (kind) => onPoints.filter((map) => map.kind === kind).at(-1);
+  const map = last("pools") ?? last("selects") ?? last("reads"), found = new Float64Array(points).fill(map ? 0 : 1);
+  if (map) {
+    const rows = map.heads * map.queries;
+    map.weights.forEach((weight, i) => { found[i % points] += (weight * points) / rows; });
+  }
+  return found;
+}

@@ -1,0 +1,145 @@
+/* What one asks a model about a shape: other points, and what the answer then is. Numbers only, no document. */
+import { normalizePoints } from "./normalize.mjs";
+import { randomFrom, shuffled } from "./sampling.mjs";
+
+/** A shape as it is asked about: base points, which of them are gone, and random numbers that stay the same. */
+export class Question {
+  /** `points`: Float64Array [3 n]. */
+  constructor(points, seed = 0) {
+    this.base = points;
+    this.count = points.length / 3;
+    this.gone = new Uint8Array(this.count);
+    const random = randomFrom(seed);
+    this.rank = new Int32Array(this.count);
+    shuffled(this.count, random).forEach((point, place) => { this.rank[point] = place; });
+    this.noise = Float64Array.from({ length: 3 * this.count }, () => normal(random));
+    this.strewn = Float64Array.from({ length: 3 * this.count }, random);
+    this.frame = frameOf(points);
+    this.how = { turn: 0, tilt: 0, jitter: 0, drop: 0, background: 0, scale: 1 };
+  }
+
+  isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
+
+  /** Numbers of the points that are left, those for which `without` is not set. */
+  left(without = null) {
+    const kept = [];
+    for (let i = 0; i < this.count; i++) if (!this.isGone(i) && !without?.[i]) kept.push(i);
+    return kept;
+  }
+
+  /** All base points turned and jittered, and behind them the background points: Float64Array. */
+  posed() {
+    const { turn, tilt, jitter, background } = this.how, { middle, radius, low, high } = this.frame;
+    const turned = turning(turn, tilt), extra = Math.round(background * this.count);
+    const found = new Float64Array(3 * (this.count + extra));
+    for (let i = 0; i < this.count; i++) {
+      const local = [0, 1, 2].map((k) => this.base[3 * i + k] - middle[k] + jitter * radius * this.noise[3 * i + k]);
+      turned.forEach((row, k) => { found[3 * i + k] = middle[k] + row[0] * local[0] + row[1] * local[1] + row[2] * local[2]; });
+    }
+    for (let i = 3 * this.count; i < found.length; i++)
+      found[i] = low[i % 3] + (high[i % 3] - low[i % 3]) * this.strewn[i - 3 * this.count];
+    return found;
+  }
+
+  /** Numbers of what a model sees: points that are left, and the background. */
+  seen(posed, without = null) {
+    const kept = this.left(without);
+    for (let i = this.count; i < posed.length / 3; i++) kept.push(i);
+    return kept;
+  }
+}
+
+/** Logits of a model for some of the posed points; what it looks at and selects goes into `maps`, if given. */
+export function ask(model, posed, seen, scale, maps = null) {
+  const rows = model.encode(modelInput(model, posed, seen, scale), maps), logits = model.decide(rows, maps);
+  const selected = maps && model.selected(rows);
+  if (selected) maps.push(selected);
+  return logits;
+}
+
+export function modelInput(model, posed, seen, scale) {
+  const chosen = new Float64Array(3 * seen.length);
+  seen.forEach((from, to) => { for (let k = 0; k < 3; k++) chosen[3 * to + k] = posed[3 * from + k]; });
+  const input = normalizePoints(chosen, model.normalize);
+  return scale === 1 ? input : input.map((number) => number * scale);
+}
+
+/** Probabilities of logits that are divided by a temperature. */
+export function probabilities(logits, temperature = 1) {
+  const most = Math.max(...logits), powers = Array.from(logits, (logit) => Math.exp((logit - most) / temperature));
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return powers.map((power) => power / total);
+}
+
+/** Farthest points as the middles of patches, and the patch of each point: Int32Array [n]. */
+export function patchesOf(points, chosen, count) {
+  const patch = new Int32Array(chosen.length), near = new Float64Array(chosen.length).fill(Infinity);
+  for (let number = 0, at = 0; number < Math.min(count, chosen.length); number++) {
+    let farthest = 0;
+    for (let i = 0; i < chosen.length; i++) {
+      const [a, b] = [3 * chosen[i], 3 * chosen[at]];
+      const away = (points[a] - points[b]) ** 2 + (points[a + 1] - points[b + 1]) ** 2 + (points[a + 2] - points[b + 2]) ** 2;
+      if (away < near[i]) { near[i] = away; patch[i] = number; }
+      if (near[i] > near[farthest]) farthest = i;
+    }
+    at = farthest;
+  }
+  return patch;
+}
+
+/**
+ * How much the log-probability of a class falls without each patch of points, in nats: one value for each of `seen`.
+ * A generator: it yields after each answer, so that the page stays alive, and returns the values.
+ */
+export function* occlusion(model, posed, seen, { scale, label, patches }) {
+  const logs = (chosen) => Math.log(Math.max(probabilities(ask(model, posed, chosen, scale))[label], 1e-12));
+  const patch = patchesOf(posed, seen, patches), whole = logs(seen), falls = [];
+  for (let number = 0; number <= Math.max(...patch); number++) {
+    const rest = seen.filter((_, i) => patch[i] !== number);
+    falls.push(rest.length ? whole - logs(rest) : 0);
+    yield number;
+  }
+  return Float64Array.from(patch, (number) => falls[number]);
+}
+
+/** The probability of a class while points are removed in an order: [[share left, probability], ...]. A generator. */
+export function* removal(model, posed, seen, order, { scale, label, steps, temperature }) {
+  const found = [];
+  for (let step = 0; step < steps; step++) {
+    const gone = Math.round((step / steps) * seen.length), out = new Set(order.slice(0, gone));
+    const rest = seen.filter((_, i) => !out.has(i));
+    found.push([rest.length / seen.length, probabilities(ask(model, posed, rest, scale), temperature)[label]]);
+    yield step;
+  }
+  return found;
+}
+
+/** Places from the greatest value to the least. */
+export function descending(values) {
+  return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
+}
+
+function normal(random) {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+}
+
+/** The middle of the bounding box, its corners, and the distance of the farthest point. */
+function frameOf(points) {
+  const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+  for (let i = 0; i < points.length; i++) {
+    low[i % 3] = Math.min(low[i % 3], points[i]);
+    high[i % 3] = Math.max(high[i % 3], points[i]);
+  }
+  const middle = low.map((one, k) => (one + high[k]) / 2);
+  let radius = 0;
+  for (let i = 0; i < points.length; i += 3)
+    radius = Math.max(radius, Math.hypot(points[i] - middle[0], points[i + 1] - middle[1], points[i + 2] - middle[2]));
+  return { low, high, middle, radius: radius || 1 };
+}
+
+/** A turn about the upward axis, then a tilt about x, in degrees: three rows. */
+function turning(turn, tilt) {
+  const [a, b] = [turn, tilt].map((degrees) => (degrees * Math.PI) / 180);
+  const [sa, ca, sb, cb] = [Math.sin(a), Math.cos(a), Math.sin(b), Math.cos(b)];
+  return [[ca, -sa, 0], [cb * sa, cb * ca, -sb], [sb * sa, sb * ca, cb]];
+}

@@ -1,0 +1,50 @@
+/* What one model says of the shape: its likeliest classes, and how that changes as points go. */
+import { showAnswer } from "./answer.mjs";
+import { drawChart } from "./charts.mjs";
+import { made } from "./elements.mjs";
+import { probabilities } from "./questions.mjs";
+
+const SHOWN = 5;
+
+export class Side {
+  /** A place for a model among `names`; `chosen(side)` is called when another is chosen. */
+  constructor(box, names, place, chosen) {
+    this.list = made("ol", { class: "answer", "aria-label": "the likeliest classes" });
+    this.trail = made("div", { class: "chart" });
+    this.curves = made("div", { class: "chart" });
+    const options = names.map((name) => made("option", {}, name));
+    this.select = made("select", { "aria-label": `model ${place + 1}`, onchange: () => chosen(this) }, ...options);
+    this.said = made("p", { class: "said", role: "status" });
+    this.box = made("section", { class: "side" }, this.select, this.said, this.list, this.trail, this.curves);
+    box.append(this.box);
+  }
+
+  get chosen() { return this.select.value; }
+
+  /** Another shape, or another model: its logits for the whole shape as it is, and nothing of what was said before. */
+  begin(logits) {
+    this.line = [];
+    this.label = logits.indexOf(Math.max(...logits));
+    this.curves.replaceChildren();
+  }
+
+  /** `share`: of the points that are left. */
+  show(model, logits, share) {
+    const shares = probabilities(logits, model.temperature);
+    const order = shares.map((_, i) => i).sort((a, b) => shares[b] - shares[a]).slice(0, SHOWN);
+    this.best = order[0];
+    showAnswer(order.map((i) => [model.classes[i] ?? `class ${i}`, shares[i]]), this.list);
+    this.line.push([share, shares[this.label]]);
+    this.line = this.line.slice(-400);
+    const name = model.classes[this.label] ?? `class ${this.label}`;
+    this.said.textContent = this.best === this.label ? "" : `no longer ${name}`;
+    drawChart(this.trail, [{ points: this.line, style: "trail" }], `probability of ${name} against the share of points left`);
+  }
+
+  /** Curves by the order in which points were removed. */
+  compare(lines, name) {
+    drawChart(this.curves, lines, `probability of ${name} as points are removed in three orders`);
+    const key = lines.map(({ name: order, style }) => made("span", { class: style }, order));
+    this.curves.append(made("p", { class: "key" }, ...key));
+  }
+}

@@ -1,0 +1,204 @@
+"""The living page in a real Chromium: its models answer as in Python, and what the hand does reaches them."""
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.errors import PointsetError
+from pointset.explain.critical_points import critical_points
+from pointset.export.javascript import describe_plainly
+from pointset.viz.live import LARGEST, make_live_page
+
+NAMES = ("isab16-pma", "rff-max", "dumlp16-max+dumlp16")
+CLOUDS = 100
+
+
+def trained(name: str) -> tuple[torch.nn.Module, dict[str, Any]]:
+    return pointset.load_run(f"{name}.modelnet40-1024")
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of the shipped models, on a cloud of 60 points."""
+    cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
+    page = make_live_page(
+        [describe_plainly(*trained(name)) for name in NAMES], {"</script><b>box": cloud}, title="<i>ask"
+    )
+    return page.save(tmp_path_factory.mktemp("live") / "live.html")
+
+
+@dataclass
+class Asked:
+    """An open living page, and what it complained of or asked for."""
+
+    tab: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def wait(self, condition: str) -> None:
+        for _ in range(600):
+            if self.tab.evaluate(f"() => Boolean({condition})"):
+                return
+            self.tab.wait_for_timeout(50)
+        raise AssertionError(f"never came: {condition}")
+
+    def answered(self) -> None:
+        """Wait until the page has said what it has to say of the present points."""
+        self.tab.evaluate("() => pointset.answer()")
+
+
+@pytest.fixture
+def asked(browser: Any, page_file: Path) -> Iterator[Asked]:
+    tab = browser.new_page(viewport={"width": 1100, "height": 900})
+    found = Asked(tab)
+    tab.on("console", lambda message: found.complaints.append(message.text))
+    tab.on("pageerror", lambda error: found.complaints.append(str(error)))
+    tab.on("request", lambda request: found.requests.append(request.url))
+    tab.goto(page_file.as_uri())
+    found.wait("window.pointset?.answers")
+    yield found
+    tab.close()
+    assert not found.complaints
+    assert found.requests == [page_file.as_uri()]  # no network at all
+
+
+ANSWERS = """([name, clouds]) => clouds.map((text) => {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0)), maps = [];
+    const model = pointset.model(name), points = new Float32Array(bytes.buffer);
+    const logits = Array.from(model.logits(points, maps)), selected = model.selected(model.encode(points));
+    const weights = (map) => map && Array.from(map.weights);
+    return { logits, maps: maps.map(weights), selected: weights(selected) };
+})"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_in_chromium_are_those_of_python(asked: Asked, name: str) -> None:
+    model, _ = trained(name)
+    generator = torch.Generator().manual_seed(0)
+    clouds = [torch.randn(1 + n % 30, 3, generator=generator) for n in range(CLOUDS)]
+    given = [base64.b64encode(cloud.numpy().tobytes()).decode() for cloud in clouds]
+    found = asked.tab.evaluate(ANSWERS, [name, given])
+    for cloud, answer in zip(clouds, found, strict=True):
+        with torch.no_grad():
+            expected = [model(cloud).numpy()]
+        if answer["maps"]:
+            expected += [one.weights.numpy() for one in pointset.attention_maps(model, cloud)]
+        for ours, theirs in zip([answer["logits"], *answer["maps"]], expected, strict=True):
+            np.testing.assert_allclose(ours, theirs.ravel(), rtol=0, atol=1e-4 * np.abs(theirs).max())
+        if name == "rff-max":
+            critical = critical_points(model, cloud).numpy()
+            np.testing.assert_allclose(answer["selected"], critical / critical.sum(), atol=1e-6)
+
+
+OFF = "OFF\n4 4 0\n0 0 0\n4 0 0\n0 2 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
+
+
+@pytest.mark.slow
+def test_a_file_of_ones_own_is_asked_about(asked: Asked, tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)>.off"
+    (tmp_path / name).write_text(OFF)
+    (tmp_path / "bad.off").write_text(OFF.replace("0 2 0", "0 2"))
+    asked.tab.set_input_files("#file", tmp_path / name)
+    asked.wait(f"document.getElementById('shape-name').textContent === {name!r}")
+    asked.answered()
+    before = asked.tab.inner_text("#left")
+    assert re.match(r"(\d+) of \1 points", before)
+    asked.tab.set_input_files("#file", tmp_path / "bad.off")
+    asked.wait("document.getElementById('fault').textContent")
+    assert "bad.off, line 5: expected 3 numbers for vertex 2 of 4, found '0 2'" in asked.tab.inner_text("#fault")
+    assert asked.tab.inner_text("#shape-name") == name
+    # As dropped: what goes up in the file is up for the models.
+    dropped = """(text) => { const data = new DataTransfer(); data.items.add(new File([text], "own.obj"));
+        document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true })); }"""
+    asked.tab.evaluate(dropped, "v 0 0 0\nv 1 0 0\nv 0 5 0\nf 1 2 3\n")
+    asked.wait("document.getElementById('shape-name').textContent === 'own.obj'")
+    reach = asked.tab.evaluate("() => [0, 1, 2].map((k) => pointset.question.frame.high[k])")
+    assert reach[2] > 4
+    assert abs(reach[1]) < 1e-9
+
+
+@pytest.mark.slow
+def test_points_go_and_come_back(asked: Asked) -> None:
+    tab = asked.tab
+    asked.answered()
+    assert tab.inner_text("#left") == "60 of 60 points"
+    whole = tab.inner_text("#sides .answer >> nth=0")
+    box = tab.locator("#shape").bounding_box()
+
+    def drag(button: str) -> None:
+        tab.click(button)
+        x, y = box["x"] + box["width"] / 4, box["y"] + box["height"] / 2
+        tab.mouse.move(x, y - 40)
+        tab.mouse.down()
+        tab.mouse.move(x, y + 40, steps=6)
+        tab.mouse.up()
+        asked.answered()
+
+    drag("#mode-turn")
+    assert tab.inner_text("#left") == "60 of 60 points"
+    drag("#mode-away")
+    left = int(tab.inner_text("#left").split()[0])
+    assert 0 < left < 60
+    assert tab.inner_text("#sides .answer >> nth=0") != whole
+    drag("#mode-back")
+    assert tab.inner_text("#left") == "60 of 60 points"
+    assert tab.inner_text("#sides .answer >> nth=0") == whole
+    tab.keyboard.press("l")
+    asked.answered()
+    assert tab.inner_text("#left") == "54 of 60 points"
+    tab.keyboard.press("r")
+    tab.evaluate("() => { const e = document.getElementById('drop'); e.value = 50; e.oninput(); }")
+    asked.answered()
+    assert tab.inner_text("#left") == "30 of 60 points"
+
+
+@pytest.mark.slow
+def test_which_points_decide(asked: Asked) -> None:
+    tab = asked.tab
+    tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
+    asked.answered()
+    assert tab.inner_text("#left") == "16 of 16 points"
+    tab.keyboard.press("o")
+    asked.wait("document.getElementById('progress').textContent.startsWith('coloured')")
+    tab.keyboard.press("c")
+    asked.wait("document.querySelectorAll('.key').length === 2")
+    assert tab.locator("#sides .chart polyline").count() == 2 * (1 + 3)
+
+
+@pytest.mark.slow
+def test_the_page_fits_a_phone(asked: Asked) -> None:
+    asked.tab.set_viewport_size({"width": 390, "height": 844})
+    asked.tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    asked.wait("document.documentElement.scrollWidth <= 390")
+
+
+def test_the_page_is_one_small_file_with_a_policy(page_file: Path) -> None:
+    text = page_file.read_text()
+    assert page_file.stat().st_size < LARGEST
+    assert "default-src 'none'" in text
+    assert "<title>&lt;i&gt;ask</title>" in text
+    assert "</script><b>" not in text
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "said"), [(0, {}, "1 to 3 models, got 0"), (4, {}, "got 4"), (1, {"inputs": 6}, "takes 6")]
+)
+def test_other_pages_are_refused(count: int, options: dict[str, int], said: str) -> None:
+    models = [describe_plainly(pointset.create_model("rff-max", dim=8, **options))] * count
+    with pytest.raises(PointsetError, match=said):
+        make_live_page(models)
+
+
+def test_models_of_one_name_are_told_apart() -> None:
+    page = make_live_page([describe_plainly(pointset.create_model("rff-max", dim=8))] * 2)
+    assert '"name":"rff-max (2)"' in page.html
