@@ -63,7 +63,7 @@ def asked(browser: Any, page_file: Path) -> Iterator[Asked]:
     tab.on("pageerror", lambda error: found.complaints.append(str(error)))
     tab.on("request", lambda request: found.requests.append(request.url))
     tab.goto(page_file.as_uri())
-    found.wait("window.pointset?.answers")
+    found.wait("window.pointset?.view")
     yield found
     tab.close()
     assert not found.complaints

@@ -10,7 +10,7 @@ export class Multihead {
     [this.query, this.key, this.value, this.output] = [query, key, value, output].map((one) => one && part(one));
     this.dim = this.query.weight.rows;
     this.width = this.dim / heads;
-    const logs = temperatures === null ? new Float32Array(heads) : array(temperatures);
+    const logs = temperatures === null ? new Float64Array(heads) : array(temperatures);
     this.factors = Array.from(logs, (log) => factor * Math.exp(-log));
     this.turnedKey = this.key.weight.transposed();
     this.bilinear = bilinear === null ? null : byHead(matrix(bilinear), heads);

@@ -33,14 +33,26 @@ class Live {
     const side = (choices, place) => new Side(element("sides"), choices, place, () => this.#chose());
     this.sides = [names, [NONE, ...names]].map(side);
     this.sides[1].select.value = names.length > 1 ? names[1] : NONE;
-    this.shapeView = new ShapeView(element("shape"), this.camera, {
-      turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
-    });
     this.controls = listenToControls(this, data.shapes.map((shape) => shape.name));
+    this.open(this.shapes[0]);
+  }
+
+  /** Begin to draw: after the first answer, as WebGL may take longer to begin than the models. */
+  #look() {
+    if (this.shapeView || this.blind) return;
+    try {
+      this.shapeView = new ShapeView(element("shape"), this.camera, {
+        turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
+      });
+    } catch (error) {
+      if (error.message !== "no WebGL 2") throw error;
+      this.blind = true;
+      element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
+      return;
+    }
     onScheme(() => this.#paint());
     this.#paint();
     new ResizeObserver(() => this.shapeView.place()).observe(element("shape"));
-    this.open(this.shapes[0]);
   }
 
   /** The sides that have a model, with it. */
@@ -76,8 +88,8 @@ class Live {
     this.run++;
     this.question = new Question(this.drawn.subarray(0, 3 * this.controls.points()), SEED);
     if (how) this.question.how = how;
-    const { base, count } = this.question, all = Array.from({ length: count }, (_, i) => i);
-    for (const { side, model } of this.asked) side.begin(ask(model, base, all, 1));
+    const { base, count, isPosed } = this.question, all = Array.from({ length: count }, (_, i) => i);
+    for (const { side, model } of this.asked) side.begin(isPosed ? ask(model, base, all, 1) : null);
     this.influence = null;
     this.#say("");
     this.#settle();
@@ -146,7 +158,7 @@ class Live {
     });
     this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
-    this.#draw();
+    if (this.shapeView) this.#draw(); else requestAnimationFrame(() => setTimeout(() => this.#draw()));
     const usual = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
     element("left").textContent = `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`;
     element("pace").textContent = `${Math.round(1000 / usual)} answers a second`;
@@ -154,6 +166,8 @@ class Live {
   }
 
   #draw() {
+    this.#look();
+    if (this.blind) return;
     const { question, posed, seen } = this, total = posed.length / 3;
     const positions = this.#positions(Array.from({ length: total }, (_, i) => i));
     const codes = new Uint16Array(this.answers.length * total);
@@ -280,9 +294,4 @@ function reachOf(positions, camera) {
 
 const data = JSON.parse(element("data").textContent);
 element("title").textContent = data.title;
-try {
-  window.pointset = new Live(data);
-} catch (error) {
-  if (error.message !== "no WebGL 2") throw error;
-  element("shape-box").replaceChildren("This browser offers no WebGL 2: the shape cannot be drawn.");
-}
+window.pointset = new Live(data);

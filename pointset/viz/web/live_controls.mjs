@@ -32,7 +32,7 @@ export function listenToControls(live, names) {
   listenToDrops(live);
   for (const mode of ["turn", "away", "back"])
     element(`mode-${mode}`).onclick = () => choose(live, mode);
-  element("brush").oninput = () => { live.shapeView.radius = Number(element("brush").value); };
+  element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
   const actions = {
     r: ["restore", () => live.restore()], l: ["looked-at", () => live.removeLookedAt()],
     o: ["occlude", () => live.occlude()], c: ["curves", () => live.compareOrders()],
@@ -53,7 +53,7 @@ export function listenToControls(live, names) {
 }
 
 function choose(live, mode) {
-  live.shapeView.choose(mode);
+  live.shapeView?.choose(mode);
   for (const one of ["turn", "away", "back"]) element(`mode-${one}`).setAttribute("aria-pressed", one === mode);
 }
 

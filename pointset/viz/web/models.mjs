@@ -35,11 +35,11 @@ export class Model {
   }
 
   /**
-   * The encoded rows [n, d] of points, a Float32Array [n * inputs]. If `maps` is an array, all attention is added to
+   * The encoded rows [n, d] of points, an array [n * inputs]. If `maps` is an array, all attention is added to
    * it: {layer, kind, points_are, heads, queries, keys, weights}, weights [heads * queries * keys].
    */
   encode(points, maps = null) {
-    const rows = new Matrix(points.length / this.inputs, this.inputs, points);
+    const rows = new Matrix(points.length / this.inputs, this.inputs, Float64Array.from(points));
     return this.encoder.reduce((X, module) => module.forward(X, maps), rows);
   }
 
@@ -57,5 +57,5 @@ export class Model {
 function arrayOf({ start, shape, bits }, weights) {
   const count = shape.reduce((product, size) => product * size, 1);
   if (bits === 16) return fromHalf(new Uint16Array(weights, start, count));
-  return new Float32Array(weights.slice(start, start + 4 * count));
+  return Float64Array.from(new Float32Array(weights.slice(start, start + 4 * count)));
 }

@@ -11,7 +11,7 @@ export class StatisticPool {
   /** For each row, the share of features that the maximum takes from it: `critical_points` in Python; else null. */
   selected(Z) {
     if (!this.statistics.includes("max")) return null;
-    const weights = new Float32Array(Z.rows);
+    const weights = new Float64Array(Z.rows);
     for (let j = 0; j < Z.columns; j++) {
       let best = 0;
       for (let i = 1; i < Z.rows; i++) if (Z.data[Z.start + i * Z.stride + j] > Z.data[Z.start + best * Z.stride + j]) best = i;

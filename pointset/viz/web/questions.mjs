@@ -18,6 +18,12 @@ export class Question {
     this.how = { turn: 0, tilt: 0, jitter: 0, drop: 0, background: 0, scale: 1 };
   }
 
+  /** Whether anything has been done to the points. */
+  get isPosed() {
+    const { scale, ...rest } = this.how;
+    return scale !== 1 || Object.values(rest).some(Boolean) || this.gone.some(Boolean);
+  }
+
   isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
 
   /** Numbers of the points that are left, those for which `without` is not set. */

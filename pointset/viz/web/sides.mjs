@@ -21,10 +21,13 @@ export class Side {
 
   get chosen() { return this.select.value; }
 
-  /** Another shape, or another model: its logits for the whole shape as it is, and nothing of what was said before. */
+  /**
+   * Another shape, or another model: forget what was said before. `logits` are of the whole shape as it is; null where
+   * that is what will be asked first.
+   */
   begin(logits) {
     this.line = [];
-    this.label = logits.indexOf(Math.max(...logits));
+    this.label = logits && logits.indexOf(Math.max(...logits));
     this.curves.replaceChildren();
   }
 
@@ -33,6 +36,7 @@ export class Side {
     const shares = probabilities(logits, model.temperature);
     const order = shares.map((_, i) => i).sort((a, b) => shares[b] - shares[a]).slice(0, SHOWN);
     this.best = order[0];
+    this.label ??= this.best;
     showAnswer(order.map((i) => [model.classes[i] ?? `class ${i}`, shares[i]]), this.list);
     this.line.push([share, shares[this.label]]);
     this.line = this.line.slice(-400);

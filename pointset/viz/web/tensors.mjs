@@ -1,8 +1,11 @@
 /* Rows of numbers, and their products on one core. */
 
-/** Numbers [rows, columns] in a Float32Array, or a part of one: row i begins at `start + i * stride`. */
+// Of 2, for exponents of 16-bit numbers; the first is not used.
+const POWERS = Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 25));
+
+/** Numbers [rows, columns] in a Float64Array (one of 32 bits would be converted at each product), or a part of one: row i begins at `start + i * stride`. */
 export class Matrix {
-  constructor(rows, columns, data = new Float32Array(rows * columns), start = 0, stride = columns) {
+  constructor(rows, columns, data = new Float64Array(rows * columns), start = 0, stride = columns) {
     Object.assign(this, { rows, columns, data, start, stride });
   }
 
@@ -103,12 +106,12 @@ function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, { data: c, star
   }
 }
 
-/** Numbers of 16 bits (IEEE 754 binary16) in 32. */
+/** Numbers of 16 bits (IEEE 754 binary16). */
 export function fromHalf(halves) {
-  const out = new Float32Array(halves.length);
+  const out = new Float64Array(halves.length);
   for (let i = 0; i < halves.length; i++) {
     const bits = halves[i], exponent = (bits >> 10) & 31, fraction = bits & 1023;
-    const size = exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25);
+    const size = exponent === 0 ? fraction * POWERS[1] : (1024 + fraction) * POWERS[exponent];
     out[i] = bits & 0x8000 ? -size : size;
   }
   return out;
