@@ -1,12 +1,11 @@
 """Encoders and poolings of a user's own: named, tested, saved, carried to other processes, or refused in a sentence."""
 
-import inspect
 import json
 import os
 import pickle
 import subprocess
 import sys
-import textwrap
+from doctest import DocTestParser
 
 import pytest
 import torch
@@ -21,8 +20,7 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.carried import arrive, carried, source_digests
 from pointset.zoo.names import missing_parts
 
-DOCUMENTED = inspect.getdoc(pointset.register_pooling).split("\n\n", 1)[1].split("\nIts models")[0]
-EXAMPLE = "import pointset, torch\n" + textwrap.dedent(DOCUMENTED)
+EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""
 POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
 
