@@ -1,6 +1,6 @@
 """The README's picture and metrics of attention on ModelNet40: what inducing points read, trained and untrained.
 
-The two runs are those of the README's table on ModelNet40; the command stands beside the picture there.
+The command, and that of the two runs, stand under `modern` in scripts/experiments/README.md.
 """
 
 import io

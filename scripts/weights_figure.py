@@ -1,4 +1,4 @@
-"""The README's picture of attention weights: softmax, sparse, and seeds that share what they give a point.
+"""The results page's picture of attention weights: softmax, sparse, and seeds that share what they give a point.
 
 The runs are those of scripts/experiments/attention_weights.toml; the commands stand beside the picture.
 """

@@ -160,7 +160,7 @@ def build(
 
 
 def _check_picture(output: Path | None) -> None:
-    """Refuse a place for no picture before anything slow is done, even imports."""
+    """Refuse a path that no picture can be written to, before anything slow is done, even imports."""
     from pointset.viz.writing import STILL_SUFFIXES, checked_suffix
 
     if output is not None:
