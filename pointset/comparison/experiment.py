@@ -1,35 +1,17 @@
-"""An experiment as data: a task, models, seeds, one protocol; a TOML file or keyword arguments.
-
-    title = "DeepSets against Set Transformers"
-    task = "classification"             # of point sets, when not given; others are in `pointset.tasks.registry`
-    seeds = [0, 1, 2]
-    models = ["rff-max", { name = "isab16-pma", seeds = "pooled" }]   # a name, or a name with options of its own
-
-    data = "modelnet40-hdf5"            # options of the task; they may stand in a table [options] too
-    points = [100, 1000]
-
-    [model]                             # fields of ModelOptions, for all models
-    [recipe]                            # fields of Recipe
-    [published.rff-max]                 # published values, as [mean, standard deviation, runs], by size of set
-    100 = [0.7951, 0.0166, 5]           # or, where a task has no sizes, by metric
-
-In a file "none" stands for no value where a field may have none, as in `clip_norm = "none"`.
-"""
+"""An experiment as data: a task, models, seeds, one protocol."""
 
 import dataclasses
 import difflib
 import re
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
 from msgspec import Meta
 
 from pointset.comparison.task import Metric, Size, Task
 from pointset.configuration import Cores, Count, NonNegative, Seed, check
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -243,87 +225,6 @@ class Experiment:
 
     def _shared(self) -> dict[str, Any]:
         return {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
-
-
-def read_experiment(path: str | Path, create: Callable[[str | None, Mapping[str, Any]], Task]) -> Experiment:
-    """Read an experiment from a TOML file.
-
-    Args:
-        path: of the file.
-        create: makes a task of its name, None where the file has none, and of its options as they stand in the file.
-
-    Raises:
-        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the file is named.
-    """
-    content = read_toml(path)
-    try:
-        return _from_content(content, create)
-    except PointsetError as error:
-        raise PointsetError(f"{path}: {error}") from error
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """The content of an experiment's file.
-
-    Raises:
-        PointsetError: the file is missing or is not TOML; it is named.
-    """
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
-    except RecursionError:
-        raise PointsetError(f"{path} is not a TOML file that can be read: it is nested too deeply") from None
-    except (OSError, ValueError) as error:  # of bytes, of syntax, of numbers with thousands of digits
-        raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
-
-
-Table = Annotated[dict[str, Any], Meta(description="a table")]
-KEYS: Mapping[str, Any] = {
-    "title": str,
-    "task": str,
-    "models": Annotated[list[Any], Meta(description="a list of names, or of tables with a name")],
-    "seeds": Annotated[int | list[int], Meta(description="whole numbers")],
-    "threads": Cores,
-    "model": Table,
-    "recipe": Table,
-    "options": Table,
-    "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
-}
-"""What an experiment's file may say of any task; its other keys are options of the task."""
-
-
-def _from_content(content: Mapping[str, Any], create: Callable[[str | None, Mapping[str, Any]], Task]) -> Experiment:
-    for key, value in content.items():
-        if key in KEYS:
-            check(key, value, KEYS[key])
-    options = {key: value for key, value in content.items() if key not in KEYS}
-    task = create(content.get("task"), {**content.get("options", {}), **options})
-    found: dict[str, Any] = {key: content[key] for key in ("title", "threads") if key in content}
-    if "models" in content:
-        found["models"] = tuple(Entry.of(given) for given in content["models"])
-    if "seeds" in content:
-        found["seeds"] = as_tuple(content["seeds"])
-    if "model" in content:
-        found["model"] = ModelOptions.from_file(content["model"])
-    if "recipe" in content:
-        found["recipe"] = task.recipe(**content["recipe"])
-    published = content.get("published", {})
-    found["published"] = {label: _published(label, rows) for label, rows in published.items()}
-    return Experiment(task=task, **found)
-
-
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """The entries of a list; a single value alone."""
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
-def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published]:
-    """Published values of one model; keys of digits are sizes of set."""
-    kind = Annotated[tuple[float, float, int], Meta(description="[mean, standard deviation, runs]")]
-    for key, values in rows.items():
-        check(f"published.{label}.{key}", values, kind)
-    return {int(key) if key.isdecimal() else key: Published(*values) for key, values in rows.items()}
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:

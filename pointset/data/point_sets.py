@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from pointset.configuration import Points, check, check_seed
+from pointset.configuration import Points, check
 from pointset.data.augment import Axis
+from pointset.data.cut import validation_rows
 from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
@@ -256,7 +257,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Raises:
             PointsetError: the fraction is not in (0, 1), or so small that validation would be empty.
         """
-        held_out = _validation_rows(self.labels.numpy(), fraction, seed)
+        held_out = validation_rows(self.labels.numpy(), fraction, seed)
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         return self.subset(torch.from_numpy(train)), self.subset(torch.from_numpy(validation), "validation")
 
@@ -327,22 +328,3 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
 _AT_ONCE = 256
 """Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""
-
-
-def _validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
-    check_kind("fraction", fraction, float)
-    check_seed(seed)
-    if not 0.0 < fraction < 1.0:
-        raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
-    rng = np.random.default_rng((seed, _VALIDATION_STREAM))
-    held_out = np.zeros(len(labels), dtype=bool)
-    for label in range(int(labels.max(initial=-1)) + 1):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
-    if not held_out.any():
-        raise PointsetError(f"fraction={fraction} of {len(labels)} shapes holds none out: give a larger fraction")
-    return held_out
-
-
-_VALIDATION_STREAM = 1
-"""Keeps the validation cut apart from other uses of the same seed."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pointset.comparison import experiment as files
+from pointset.comparison import files
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from pointset.comparison.experiment import KEYS, unknown_key
+from pointset.comparison.experiment import unknown_key
+from pointset.comparison.files import KEYS
 from pointset.comparison.task import Task
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import nn
 
-from pointset.comparison.experiment import Table, as_tuple
+from pointset.comparison.files import Table, as_tuple
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
