@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -82,6 +83,13 @@ def answers(in_node: Callable[..., Any]) -> list[Any]:
 def check_near(found: Any, expected: torch.Tensor) -> None:
     given = torch.tensor(found).reshape(expected.shape)
     assert float((given - expected).abs().max()) <= 1e-4 * float(expected.abs().max())
+
+
+def test_all_numbers_of_16_bits_are_read(in_node: Callable[..., Any]) -> None:
+    halves = np.arange(2**16, dtype=np.uint16)
+    halves = halves[np.isfinite(halves.view(np.float16))]
+    found = in_node("tensors", "[...fromHalf(new Uint16Array(given))]", halves.tolist())
+    np.testing.assert_array_equal(found, halves.view(np.float16).astype(np.float64))
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{name} {options}" for name, options in CASES])

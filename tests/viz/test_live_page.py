@@ -99,6 +99,16 @@ def test_answers_in_chromium_are_those_of_python(asked: Asked, name: str) -> Non
             np.testing.assert_allclose(answer["selected"], critical / critical.sum(), atol=1e-6)
 
 
+@pytest.mark.slow
+def test_the_first_answer_takes_one_model_and_waits_for_nothing(browser: Any, page_file: Path) -> None:
+    tab = browser.new_page()
+    tab.add_init_script("window.requestAnimationFrame = () => 0")
+    tab.goto(page_file.as_uri())
+    assert tab.evaluate("() => Object.keys(pointset.models)") == [NAMES[0]]
+    assert tab.locator("#sides .answer >> nth=0").locator("li").count() == 5
+    tab.close()
+
+
 OFF = "OFF\n4 4 0\n0 0 0\n4 0 0\n0 2 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 
 

@@ -35,6 +35,18 @@ export class Camera {
   }
 }
 
+/** How far points (Int16Array, in radii times 32,767) come to the sides and up while they turn, in radii. */
+export function reachOf(positions, camera) {
+  let side = 0.05, up = 0.05;
+  const tilt = (camera.home.elevation * Math.PI) / 180, near = camera.distance / (camera.distance - 1);
+  for (let i = 0; i < positions.length; i += 3) {
+    const flat = Math.hypot(positions[i], positions[i + 1]) / 32767, high = Math.abs(positions[i + 2]) / 32767;
+    side = Math.max(side, flat);
+    up = Math.max(up, high * Math.cos(tilt) + flat * Math.sin(tilt));
+  }
+  return [side * near, up * near];
+}
+
 /** How many pixels of a box are one radius of a cloud that reaches so far [width, height] while it turns. */
 export function radiusIn(width, height, reach) {
   return (0.95 / 2) * Math.min(width / reach[0], height / reach[1]);

@@ -1,5 +1,5 @@
 /* The living page: trained models asked about a shape while the hand changes it. */
-import { Camera } from "./camera.mjs";
+import { Camera, reachOf } from "./camera.mjs";
 import { element } from "./elements.mjs";
 import { palettesOf } from "./legend.mjs";
 import { codeOf, importance, LiveLayer, SCALE } from "./live_maps.mjs";
@@ -7,7 +7,7 @@ import { bytes } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 import { Model } from "./models.mjs";
 import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
-import { readShape, usualUp } from "./readers.mjs";
+import { readShape, uprighted, usualUp } from "./readers.mjs";
 import { randomFrom, samplePoints, shuffled } from "./sampling.mjs";
 import { onScheme, scheme } from "./scheme.mjs";
 import { ShapeView } from "./shape_view.mjs";
@@ -23,9 +23,6 @@ class Live {
     this.data = data;
     this.camera = new Camera(data.camera);
     this.palettes = palettesOf(data);
-    this.shapes = data.shapes.map(({ name, points, size }) => ({
-      name, vertices: Float64Array.from(new Int16Array(bytes(points)), (number) => (number / 32767) * size), triangles: null,
-    }));
     this.models = {};
     this.times = [];
     this.run = 0;
@@ -34,10 +31,19 @@ class Live {
     this.sides = [names, [NONE, ...names]].map(side);
     this.sides[1].select.value = names.length > 1 ? names[1] : NONE;
     this.controls = listenToControls(this, data.shapes.map((shape) => shape.name));
-    this.open(this.shapes[0]);
+    this.#markEmpty();
+    this.openGiven(0);
   }
 
-  /** Begin to draw: after the first answer, as WebGL may take longer to begin than the models. */
+  /** The first answer comes with the first paint: from one model, whose weights alone are read for it. */
+  #first() {
+    const afterPaint = (act) => requestAnimationFrame(() => setTimeout(act));
+    this.#ask(this.asked.slice(0, 1));
+    // WebGL may take longer to begin than the models.
+    afterPaint(() => { this.#ask(this.asked); afterPaint(() => this.#draw()); });
+  }
+
+  /** Begin to draw. */
   #look() {
     if (this.shapeView || this.blind) return;
     try {
@@ -55,13 +61,17 @@ class Live {
     new ResizeObserver(() => this.shapeView.place()).observe(element("shape"));
   }
 
-  /** The sides that have a model, with it. */
-  get asked() {
-    return this.sides.filter((side) => side.chosen !== NONE).map((side) => ({ side, model: this.model(side.chosen) }));
-  }
+  /** The sides that have a model. */
+  get asked() { return this.sides.filter((side) => side.chosen !== NONE); }
 
   /** The model of a name. */
   model(name) { return (this.models[name] ??= new Model(this.data.models.find((one) => one.name === name))); }
+
+  /** Ask about one of the shapes that the page came with. */
+  openGiven(number) {
+    const { name, points, size } = this.data.shapes[number], whole = new Int16Array(bytes(points));
+    this.open({ name, vertices: Float64Array.from(whole, (one) => (one / 32767) * size), triangles: null });
+  }
 
   /** Ask about another shape {name, vertices, triangles}, upright as the models know them. */
   open(shape) {
@@ -89,10 +99,10 @@ class Live {
     this.question = new Question(this.drawn.subarray(0, 3 * this.controls.points()), SEED);
     if (how) this.question.how = how;
     const { base, count, isPosed } = this.question, all = Array.from({ length: count }, (_, i) => i);
-    for (const { side, model } of this.asked) side.begin(isPosed ? ask(model, base, all, 1) : null);
+    for (const side of this.asked) side.begin(isPosed ? ask(this.model(side.chosen), base, all, 1) : null);
     this.influence = null;
     this.#say("");
-    this.#settle();
+    if (this.answers) this.#settle(); else this.#first();
   }
 
   brush(points) {
@@ -121,9 +131,11 @@ class Live {
   }
 
   #chose() {
-    for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE);
+    this.#markEmpty();
     this.begin();
   }
+
+  #markEmpty() { for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE); }
 
   #changed() {
     this.influence = null;
@@ -134,7 +146,7 @@ class Live {
 
   #settle() {
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.#soon(true), this.answers ? SETTLE : 0);
+    this.settling = setTimeout(() => this.#soon(true), SETTLE);
   }
 
   #soon(settled) {
@@ -143,26 +155,33 @@ class Live {
     this.waiting = true;
   }
 
-  /** Ask all models, and show what they say. */
+  /** Ask all models, and show what they say and look at. */
   answer() {
+    if (!this.#ask(this.asked)) return;
+    this.#draw();
+    this.settled = false;
+  }
+
+  /** Ask the models of some sides, and show what they say; false if there is nothing to ask about. */
+  #ask(sides) {
     const { question } = this, posed = question.posed(), seen = question.seen(posed), begun = performance.now();
     if (!seen.length) {
       element("fault").textContent = "no points are left to ask about: bring some back";
-      return;
+      return false;
     }
     const place = new Map(seen.map((point, at) => [point, at])), share = question.left().length / question.count;
-    this.answers = this.asked.map(({ side, model }) => {
-      const maps = [], logits = ask(model, posed, seen, question.how.scale, maps);
+    this.answers = sides.map((side) => {
+      const model = this.model(side.chosen), maps = [], logits = ask(model, posed, seen, question.how.scale, maps);
       side.show(model, logits, share);
       return { side, model, maps, place, importance: importance(maps, seen.length) };
     });
-    this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
+    // The first answers are slower than all that follow: the browser has not compiled the models yet.
+    if (this.shapeView) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
-    if (this.shapeView) this.#draw(); else requestAnimationFrame(() => setTimeout(() => this.#draw()));
     const usual = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
     element("left").textContent = `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`;
-    element("pace").textContent = `${Math.round(1000 / usual)} answers a second`;
-    this.settled = false;
+    element("pace").textContent = usual ? `${Math.round(1000 / usual)} answers a second` : "";
+    return true;
   }
 
   #draw() {
@@ -273,23 +292,6 @@ class Live {
     this.shapeView.renderer.palette = palette;
     this.shapeView.redraw();
   }
-}
-
-/** y up to z up. */
-function uprighted(vertices) {
-  return vertices.map((_, i) => (i % 3 === 0 ? vertices[i] : i % 3 === 1 ? -vertices[i + 1] : vertices[i - 1]));
-}
-
-/** How far points come to the sides and up while they turn, in radii. */
-function reachOf(positions, camera) {
-  let side = 0.05, up = 0.05;
-  const tilt = (camera.home.elevation * Math.PI) / 180, near = camera.distance / (camera.distance - 1);
-  for (let i = 0; i < positions.length; i += 3) {
-    const flat = Math.hypot(positions[i], positions[i + 1]) / 32767, high = Math.abs(positions[i + 2]) / 32767;
-    side = Math.max(side, flat);
-    up = Math.max(up, high * Math.cos(tilt) + flat * Math.sin(tilt));
-  }
-  return [side * near, up * near];
 }
 
 const data = JSON.parse(element("data").textContent);

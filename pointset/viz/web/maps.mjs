@@ -2,6 +2,7 @@
 
 /** What base 64 stands for, an ArrayBuffer. */
 export function bytes(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
   const letters = atob(text), found = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) found[i] = letters.charCodeAt(i);
   return found.buffer;

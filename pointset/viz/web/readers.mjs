@@ -28,5 +28,10 @@ export function readShape(bytes, name) {
   return read(bytes, name);
 }
 
+/** Vertices with y up as vertices with z up. */
+export function uprighted(vertices) {
+  return vertices.map((_, i) => (i % 3 === 0 ? vertices[i] : i % 3 === 1 ? -vertices[i + 1] : vertices[i - 1]));
+}
+
 /** Which axis usually points up in a file of this name, where that is known. */
 export function usualUp(name) { return /\.obj$/i.test(name) ? "y" : null; }

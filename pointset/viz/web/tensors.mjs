@@ -1,8 +1,5 @@
 /* Rows of numbers, and their products on one core. */
 
-// Of 2, for exponents of 16-bit numbers; the first is not used.
-const POWERS = Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 25));
-
 /** Numbers [rows, columns] in a Float64Array (one of 32 bits would be converted at each product), or a part of one: row i begins at `start + i * stride`. */
 export class Matrix {
   constructor(rows, columns, data = new Float64Array(rows * columns), start = 0, stride = columns) {
@@ -106,13 +103,12 @@ function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, { data: c, star
   }
 }
 
-/** Numbers of 16 bits (IEEE 754 binary16). */
+/** Finite numbers of 16 bits (IEEE 754 binary16). */
 export function fromHalf(halves) {
-  const out = new Float64Array(halves.length);
-  for (let i = 0; i < halves.length; i++) {
-    const bits = halves[i], exponent = (bits >> 10) & 31, fraction = bits & 1023;
-    const size = exponent === 0 ? fraction * POWERS[1] : (1024 + fraction) * POWERS[exponent];
-    out[i] = bits & 0x8000 ? -size : size;
-  }
+  // Sign, exponent and fraction in the places that 32 bits have for them: what differs is what an exponent counts from.
+  const bits = new Int32Array(halves.length), out = new Float64Array(halves.length);
+  for (let i = 0; i < bits.length; i++) bits[i] = ((halves[i] & 0x8000) << 16) | ((halves[i] & 0x7fff) << 13);
+  const scaled = new Float32Array(bits.buffer);
+  for (let i = 0; i < out.length; i++) out[i] = scaled[i] * 2 ** 112;
   return out;
 }
