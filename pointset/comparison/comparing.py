@@ -19,6 +19,7 @@ from pointset.runs.claims import owned
 from pointset.runs.workers import Workers
 from pointset.training.devices import find_device
 from pointset.training.distributed import world_size
+from pointset.training.precision import warn_of_slow_products
 
 
 @takes(experiment=Experiment, out=str | Path)
@@ -65,6 +66,7 @@ def run_experiment(
     out, workers = Path(out), workers or Workers()
     if workers.backend == "loky":  # a cluster's machines may have other devices than this one
         find_device(experiment.recipe.device)
+        warn_of_slow_products(experiment.recipe.precision, experiment.recipe.device)
     check_folder(experiment, out)
     prepared = prepare_sets(experiment, progress)  # data that is not there leaves no folder behind
     with owned(out, f"another process is comparing in {out}: wait for it to finish, or give another folder"):

@@ -32,6 +32,7 @@ from pointset.training.history import Fitted, OnEpoch, answered, best_epoch, fit
 from pointset.training.memory import kept_memory
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
+from pointset.training.precision import warn_of_slow_products
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import know_data
 
@@ -88,6 +89,7 @@ def fit(
     recipe = recipe or Recipe()
     check_seed(seed)
     train.require_inputs(model)
+    warn_of_slow_products(recipe.precision, recipe.device)
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
     found = fit_objective(

@@ -8,7 +8,7 @@ from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
 
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "auto"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,8 @@ class Recipe(Checked):
     precision: Precision = "float32"
     """Of the matrix products while training: "bfloat16" is mixed precision (weights, sums and losses stay float32),
     faster on a GPU, and on a CPU that has instructions for it (with AMX 1.7 to 2.9 times, at width 256 and 100 points).
-    Evaluation is always in float32."""
+    "auto" becomes one of the two at once, the faster on this machine by a measurement of a tenth of a second: results
+    name what was taken. Evaluation is always in float32."""
     device: str = "auto"
     """"auto" takes a GPU where there is one; else a torch device name."""
 
@@ -91,6 +92,11 @@ class Recipe(Checked):
         if self.patience is not None and self.validation == 0.0:
             raise PointsetError(f"patience={self.patience} needs a validation split: set validation, such as 0.1")
         self._check_points()
+        if self.precision == "auto":
+            from pointset.training.precision import WORTH, bfloat16_speed  # torch, which takes seconds to import
+
+            faster = bfloat16_speed(self.device) >= WORTH
+            object.__setattr__(self, "precision", "bfloat16" if faster else "float32")
         if self.nesterov and self.momentum == 0.0:
             raise PointsetError("nesterov needs a momentum above 0: set momentum, such as 0.9, or leave nesterov out")
         only = {
