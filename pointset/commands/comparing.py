@@ -72,7 +72,8 @@ def compare(
     out, spread = out or Path("runs") / (file.stem if file else "compare"), Workers(workers, backend, scheduler)
     if file is None:
         experiment = _main_job(models, data_options, model_options, recipe)
-        experiment = changed(experiment, None, data=data, seeds=seeds, threads=threads)
+        title = None if models is None and data is None else ""  # the file's speaks of its models and data
+        experiment = changed(experiment, None, data=data, seeds=seeds, threads=threads, title=title)
     else:
         _check_flags(file, data_options, model_options, recipe)
         experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=threads)

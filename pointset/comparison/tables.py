@@ -183,7 +183,7 @@ def make_columns(
         "M mult-adds": [_short(row.cost.multiply_adds / 1e6, 1) if row.cost else "" for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else "" for row in rows],
         "step MB": [_short(row.cost.step_memory_mb, 0) if row.cost else "" for row in rows],
-        "train s": [f"{row.seconds:.0f}" for row in rows],
+        "train s": [f"{row.seconds:,.0f}" for row in rows],
     }
     left_out = {"all": (), "metrics": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
     kept = {name: column for name, column in columns.items() if any(column) and name not in left_out}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 class Page(HTMLParser):
     """What a page is made of, and whether its tags close in order."""
 
-    VOID = ("meta", "img", "br", "link", "hr")
+    VOID = ("meta", "img", "br", "wbr", "link", "hr")
 
     def __init__(self, text: str) -> None:
         super().__init__()

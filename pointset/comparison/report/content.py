@@ -1,13 +1,13 @@
 """What every report says, section by section, before it is laid out as HTML or Markdown; a task adds its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.report import charts
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section, Table
 from pointset.comparison.statistics import Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, write_interval
+from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, write_interval
 from pointset.comparison.task import Metric
 
 
@@ -18,7 +18,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     if len(evidences) > 1:
         title = f"{_heading(task.measured[0])} against the size of a set"
         drawn = charts.trained_sizes(evidences)
-        yield Section(title, "Bars: 95 % intervals over seeds.", drawn, "accuracy-by-trained-size")
+        text = "Bars: 95 % intervals over seeds." if _has_intervals(comparison.rows) else ""
+        yield Section(title, text, drawn, "accuracy-by-trained-size")
     for evidence in evidences:
         several = len(task.sizes) > 1
         for section in _of_one_size(evidence):
@@ -33,7 +34,8 @@ def _of_one_size(evidence: Evidence) -> Iterator[Section]:
         text = pairs_text(pairs, metric, comparison.experiment.task.pooled)
         yield Section("Which models can be told apart", text, table=pair_table(pairs, metric))
     if (drawn := charts.pareto(evidence)) is not None:
-        yield Section(f"{_heading(metric)} against cost", PARETO_TEXT, drawn, "pareto")
+        text = PARETO_TEXT + PARETO_BARS * _has_intervals([*evidence.rows.values()])
+        yield Section(f"{_heading(metric)} against cost", text + ".", drawn, "pareto")
     yield from comparison.experiment.task.sections(evidence)
 
 
@@ -41,33 +43,47 @@ def _heading(metric: Metric) -> str:
     return metric.name[:1].upper() + metric.name[1:]
 
 
+def _has_intervals(rows: Iterable[Row]) -> bool:
+    return any(one.interval for row in rows for one in row.metrics.values())
+
+
 PARETO_TEXT = (
     "Multiply-adds are counted, times are those of the machine below. The grey line joins the rows that no other row "
-    "beats on both axes; bars are 95 % intervals over seeds."
+    "beats on both axes"
 )
+PARETO_BARS = "; bars are 95 % intervals over seeds"
+
+
+def costs_text(rows: Sequence[Row]) -> str:
+    """What the costs of rows are measured in; those that were not taken are left out."""
+    counted = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training."
+    return counted if any(row.cost for row in rows) else "Seconds of one training."
 
 
 def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
     """What was tested, and when a pair counts as distinguishable."""
     unit = " in points of per cent" * metric.share
-    error = "with one standard error for all models" if pooled else "with a standard error for each pair"
-    text = (
-        f"Differences of {metric.name}{unit}. Over seeds: 95 % interval by Student's t, seeds being blocks, {error}. "
-    )
-    both = "p-value over seeds"
-    if pairs[0].over_shapes is not None:
-        both = "larger of the p-values over seeds and over shapes"
-        text += (
-            "Over test shapes: 95 % interval of a paired bootstrap of the difference averaged over seeds. McNemar: "
-            "exact test of the two runs of the first seed. "
-        )
-    text += f"A pair is distinguishable when the {both} is below 0.05 after Holm's correction for the number of pairs. "
-    if pairs[0].over_shapes is None:
-        return text + "With a single seed no pair is distinguishable."
-    return text + (
-        "With a single seed McNemar's test says whether the two runs differ; other seeds of the same models may "
-        "differ as much."
-    )
+    lone = [pair.p_seeds is None for pair in pairs]
+    shapes = pairs[0].over_shapes is not None
+    text = f"Differences of {metric.name}{unit}. "
+    if not all(lone):
+        error = "with one standard error for all models" if pooled else "with a standard error for each pair"
+        text += f"Over seeds: 95 % interval by Student's t, seeds being blocks, {error}. "
+    if shapes:
+        averaged, first = ("", "") if all(lone) else (" averaged over seeds", " of the first seed")
+        text += f"Over test shapes: 95 % interval of a paired bootstrap of the difference{averaged}. "
+        text += f"McNemar: exact test of the two runs{first}. "
+    both = "larger of the p-values over seeds and over shapes" if shapes else "p-value over seeds"
+    rules = [f"A pair is distinguishable when the {both} is below 0.05 after {HOLM}."] * (not all(lone))
+    if any(lone) and shapes:
+        rules += [f"With a single seed McNemar's test, after {HOLM}, says whether the two runs differ; {SEEDS_DIFFER}."]
+    elif any(lone):
+        rules += ["With a single seed no pair is distinguishable."]
+    return text + " ".join(rules)
+
+
+HOLM = "Holm's correction for the number of pairs"
+SEEDS_DIFFER = "other seeds of the same models may differ as much"
 
 
 def verdicts(comparison: Comparison) -> list[str]:

@@ -20,6 +20,8 @@ SCHEME = {
     **{color: f"c{place}" for place, color in enumerate(COLORS) if color != "#000000"},
 }
 """Colours that the page chooses for a light and a dark screen, by the name of its variable."""
+SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
+"""What lies under a figure, and under axes."""
 
 
 def draw(sections: Sequence[Section]) -> dict[str, bytes]:
@@ -42,6 +44,7 @@ def inline_chart(section: Section, files: Mapping[str, bytes]) -> str:
     """The chart as a part of an HTML page, whose style sheet sets its size and its colours."""
     svg = files[f"{section.name}.svg"].decode()
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would be in force on the whole page
+    svg = SHEET.sub(r'\1 style="fill: none"/>', svg)  # the page's paper, and the shadows at its edges, show through
     svg = re.sub(r'style="[^"]*"', lambda found: _in_scheme(found.group()), svg)
     return re.sub(r' width="[^"]*" height="[^"]*"', ' role="img"', svg, count=1)
 

@@ -8,7 +8,7 @@ from typing import Any
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.markdown import in_markdown, in_table
 from pointset.comparison.report import figures
-from pointset.comparison.report.content import sections, verdicts, without_a_model
+from pointset.comparison.report.content import costs_text, sections, verdicts, without_a_model
 from pointset.comparison.report.section import Section, Table
 from pointset.comparison.results import commit_of, machine_of, origins
 from pointset.comparison.tables import is_words, make_columns, make_table
@@ -27,6 +27,8 @@ def write_report(comparison: Comparison) -> None:
     sweep(folder / "figures")
     for name, content in files.items():
         digests.write(folder / "figures" / name, content)
+    for name in digests.read_list(folder / "figures").keys() - files.keys():
+        digests.remove(folder / "figures" / name)  # of an earlier report, which this one replaces
     digests.write_text(folder / "report.md", as_markdown(comparison, found, about))
     digests.write_text(folder / "report.html", as_html(comparison, found, about, files))
 
@@ -38,6 +40,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
     return {
         "verdicts": verdicts(comparison),
         "without": without_a_model(comparison),
+        "costs": costs_text(comparison.rows),
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
         "command": command().replace(" --report", ""),  # which runs nothing
         "commit": commits,
@@ -64,11 +67,12 @@ def as_html(
 ) -> str:
     """The report as one HTML file, with the files of the figures, by name, inside."""
     from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["chart"] = lambda section: Markup(figures.inline_chart(section, drawn))
     environment.filters["tile"] = lambda section, place: figures.inline_tile(figures.tile_name(section, place), drawn)
+    environment.filters["breakable"] = lambda text: escape(text).replace("/", Markup("/<wbr>"))
     environment.tests["words"] = is_words
     parts = {name: (files("pointset.comparison.report") / name).read_text(encoding="utf-8") for name in PARTS}
     template = environment.from_string(parts["template.html"])

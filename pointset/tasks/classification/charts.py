@@ -95,8 +95,8 @@ def reliability(evidence: Evidence) -> Figure | None:
         found = calibration.reliability(run.logits, run.labels, "mass")
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
-        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0)
-        title = f"{textwrap.fill(plain(label), 26)}\nECE {100 * found.error:.1f} %"
+        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0, clip_on=False)
+        title = f"{textwrap.fill(plain(label), 25)}\nECE {100 * found.error:.1f} %"
         axes.set_title(title, fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         label_axes(axes, "", "")

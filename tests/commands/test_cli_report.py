@@ -1,0 +1,82 @@
+"""`pointset compare --report`: a report of what is finished, from the folders alone."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import fail, succeed
+
+from pointset.cli import main
+from pointset.runs import digests
+
+pytestmark = pytest.mark.slow
+
+TINY = [
+    "--models",
+    "rff-max",
+    "rff-mean",
+    "--seeds",
+    "0",
+    "--points",
+    "8",
+    "--pool-points",
+    "16",
+    "--dim",
+    "4",
+    "--epochs",
+    "1",
+    "--batch-size",
+    "64",
+    "--workers",
+    "1",
+]
+
+
+@pytest.fixture(scope="module")
+def compared(clouds_folder, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("compared") / "runs"
+    main(["compare", "--data", str(clouds_folder), *TINY, "--out", str(folder), "--json"])
+    return folder
+
+
+@pytest.fixture
+def flags(compared, clouds_folder, tmp_path) -> list[object]:
+    """Of a copy of the folder, `tmp_path / "copy"`."""
+    shutil.copytree(compared, tmp_path / "copy")
+    return ["--data", clouds_folder, *TINY, "--out", tmp_path / "copy"]
+
+
+def missing_links(folder: Path) -> list[str]:
+    links = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (folder / "report.md").read_text(encoding="utf-8"))
+    assert links
+    return [link for link in links if not (folder / link).is_file()]
+
+
+def test_the_report_is_made_anew_and_nothing_is_run(capsys, compared, flags, tmp_path):
+    copy = tmp_path / "copy"
+    written = {path: path.stat().st_mtime_ns for path in (copy / "runs").rglob("*") if path.is_file()}
+    (copy / "report.html").unlink()
+    digests.write(copy / "figures" / "learning-curves-n8.png", b"of a report by an earlier version")
+    said = succeed(capsys, "compare", *flags, "--report")
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    page = (copy / "report.html").read_text(encoding="utf-8")
+    assert "<h1>2 models on " in page, "the file's title speaks of other models and data"
+    assert " --report" not in page, "the command repeats the runs"
+    assert "seeds being blocks" not in page, "there is one seed"
+    assert f"saved in {copy}: report.html" in said
+    assert not (copy / "figures" / "learning-curves-n8.png").exists()
+    assert missing_links(copy) == []
+    assert (copy / "results.csv").read_bytes() == (compared / "results.csv").read_bytes()
+
+
+def test_what_is_not_finished_is_left_out_and_nothing_finished_is_an_error(capsys, flags, tmp_path):
+    (tmp_path / "copy" / "runs" / "rff-mean-n8-seed0" / "result.json").unlink()
+    found = json.loads(succeed(capsys, "compare", *flags, "--report", "--json"))
+    assert [row["model"] for row in found["rows"]] == ["rff-max"]
+    assert "rff-mean" not in (tmp_path / "copy" / "table.md").read_text(encoding="utf-8")
+    (tmp_path / "copy" / "runs" / "rff-max-n8-seed0" / "result.json").unlink()
+    assert "is finished: leave --report out" in fail(capsys, "compare", *flags, "--report")
+    assert "no run in" in fail(capsys, "compare", *flags[:-1], tmp_path / "elsewhere", "--report")
+    assert not (tmp_path / "elsewhere").exists()
