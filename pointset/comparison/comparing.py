@@ -6,13 +6,14 @@ number of threads whatever the number of workers, so the workers change no resul
 
 from pathlib import Path
 
-from pointset.comparison.execution import run_all, watched
+from pointset.comparison.execution import run_all
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import Comparison, gather
 from pointset.comparison.grid import check_folder, claim_folder, make_runs, prepare_sets
 from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
+from pointset.comparison.watching import watched
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.runs.claims import owned
@@ -37,7 +38,8 @@ def run_experiment(
         experiment: what to run.
         out: folder for the runs and the results; what is finished there is not done again.
         workers: where the work is done.
-        progress: show a bar and a line per run on a terminal, and elsewhere how far it is every half minute.
+        progress: show how far it is, on a terminal all the time and elsewhere every half minute, and the table of the
+            seeds that are complete whenever there is a further one.
         report: write report.html and report.md too.
 
     Returns:
@@ -97,7 +99,7 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
 
 def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
     runs = make_runs(experiment, out)
-    outcomes = list(watched(run_all(runs, workers), runs, progress))
+    outcomes = list(watched(experiment, out, runs, run_all(runs, workers), progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
         raise PointsetError(f"no run was finished; {failures[0].name}: {failures[0].reason}")

@@ -6,13 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
-from statistics import fmean
 
 from pointset.comparison.runs import Failure, Finished, Run
-from pointset.errors import REPEATED, PointsetError, escaped, one_line
+from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
-from pointset.runs.progress import progress_bar
 from pointset.runs.threads import torch_threads
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
@@ -94,27 +91,3 @@ def run_apart(run: Run) -> Finished | Failure:
     except PointsetError as error:  # a damaged file of this run does not stop the others
         return run.as_failure(str(error))
     return run.as_failure(f"its process left neither a result nor a reason in {run.folder}: is the disk full?")
-
-
-def watched(
-    outcomes: Iterator[Finished | Failure], runs: Sequence[Run], progress: bool
-) -> Iterator[Finished | Failure]:
-    """Pass the outcomes on, with a bar and a line for each where the output is a terminal."""
-    with progress_bar("comparing", "run", len(runs), show=progress, share=partial(share_done, runs)) as bar:
-        for outcome in outcomes:
-            bar.update()
-            if not bar.disable:
-                bar.write(escaped(f"{outcome.name}: {outcome.summary}"))
-            yield outcome
-
-
-def share_done(runs: Sequence[Run]) -> float:
-    """How much of the runs' training is in their folders; every run counts the same."""
-    return fmean(1.0 if run.finished else _part_done(run) for run in runs)
-
-
-def _part_done(run: Run) -> float:
-    """Of one run; none where the task counts in something else than the recipe's length."""
-    asked = run.recipe.steps or run.recipe.epochs
-    countable = run.recipe.steps is None or run.task.unit == "steps"
-    return min(1.0, run.task.done(run.epochs, run.recipe) / asked) if countable else 0.0

@@ -104,6 +104,11 @@ class Run:
         return replace(self, size=size, folder=self.folder.with_name(row + of_run(size, self.seed)))
 
     @property
+    def place(self) -> Place:
+        """Where in the grid it stands."""
+        return Place(self.label, self.size, self.seed)
+
+    @property
     def result(self) -> Path:
         """Where the result is kept."""
         return self.folder / "result.json"

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import pointset.comparison.progress
-from pointset.comparison.execution import share_done
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.grid import make_runs
 from pointset.comparison.progress import Estimate, State, estimate, status
@@ -50,14 +49,6 @@ def has_result(run: Run, accuracy: float) -> None:
     metrics = {"accuracy": accuracy}
     cell = Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=EPOCHS, tested=60)
     digests.write_json(run.result, asdict(cell))
-
-
-def test_how_much_of_all_training_is_done(experiment, tmp_path):
-    runs = make_runs(experiment, tmp_path)
-    assert share_done(runs) == 0.0
-    has_epochs(runs[0], 1)
-    has_result(runs_of(experiment, tmp_path)["isab4-pma", 24, 0], 0.5)
-    assert share_done(runs) == pytest.approx((1 / EPOCHS + 1) / len(runs))
 
 
 def everything(folder: Path) -> dict[Path, float]:
