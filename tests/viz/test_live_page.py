@@ -172,6 +172,23 @@ def test_points_go_and_come_back(asked: Asked) -> None:
 
 
 @pytest.mark.slow
+def test_a_key_on_the_shape_acts_once_and_what_is_not_seen_is_not_drawn(asked: Asked) -> None:
+    tab = asked.tab
+    tab.focus("#shape")
+    tab.keyboard.press("+")
+    assert tab.evaluate("() => pointset.camera.zoom") == pytest.approx(1.15)
+    tab.set_viewport_size({"width": 1100, "height": 300})
+    asked.wait("pointset.view.unseen && !pointset.view.waiting")
+    drawn = """() => new Promise((done) => { let count = 0; const { renderer } = pointset.view;
+        renderer.draw = () => { count++; };
+        pointset.answer(); requestAnimationFrame(() => requestAnimationFrame(() => done(count))); })"""
+    assert tab.evaluate(drawn) == 0
+    tab.locator("#canvas").scroll_into_view_if_needed()
+    asked.wait("!pointset.view.unseen && !pointset.view.waiting")
+    assert tab.evaluate(drawn) > 0
+
+
+@pytest.mark.slow
 def test_which_points_decide(asked: Asked) -> None:
     tab = asked.tab
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")

@@ -9,7 +9,6 @@ import { Model } from "./models.mjs";
 import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
 import { readShape, uprighted, usualUp } from "./readers.mjs";
 import { randomFrom, samplePoints, shuffled } from "./sampling.mjs";
-import { onScheme, scheme } from "./scheme.mjs";
 import { ShapeView } from "./shape_view.mjs";
 import { Side } from "./sides.mjs";
 import { listenToControls } from "./live_controls.mjs";
@@ -47,7 +46,7 @@ class Live {
   #look() {
     if (this.shapeView || this.blind) return;
     try {
-      this.shapeView = new ShapeView(element("shape"), this.camera, {
+      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
         turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
       });
     } catch (error) {
@@ -56,8 +55,6 @@ class Live {
       element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
       return;
     }
-    onScheme(() => this.#paint());
-    this.#paint();
     new ResizeObserver(() => this.shapeView.place()).observe(element("shape"));
   }
 
@@ -286,12 +283,6 @@ class Live {
   }
 
   #say(text) { element("progress").textContent = text; }
-
-  #paint() {
-    const palette = this.palettes[scheme().name];
-    this.shapeView.renderer.palette = palette;
-    this.shapeView.redraw();
-  }
 }
 
 const data = JSON.parse(element("data").textContent);

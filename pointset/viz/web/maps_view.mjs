@@ -1,37 +1,33 @@
 /* All maps of a layer, turning together, one enlarged by a click: the part of a page that shows attention. */
 import { arranged, chosenMaps } from "./arrangement.mjs";
+import { CloudCanvas } from "./canvas.mjs";
 import { Controls } from "./controls.mjs";
-import { Renderer } from "./drawing.mjs";
 import { element } from "./elements.mjs";
 import { Enlarged } from "./enlarged.mjs";
-import { listenToHand, turnByKey } from "./gestures.mjs";
+import { turnByKey } from "./gestures.mjs";
 import { Labels } from "./labels.mjs";
 import { showPalette, showTicks } from "./legend.mjs";
 import { panelAt, placesIn, pointAt } from "./picking.mjs";
-import { mayMove, onScheme, scheme } from "./scheme.mjs";
+import { mayMove, scheme } from "./scheme.mjs";
 
-const MOST_PIXELS = 12e6, LONGEST = 8192, PRINTED = 690;
+const PRINTED = 690;
 
-export class MapsView {
+export class MapsView extends CloudCanvas {
   /**
    * `shown`: camera, positions (Int16Array [3 n]: radii of the cloud, times 32,767), reach (how far these come to the
    * sides and up), palettes by scheme, layers, the number of the `first`, and the `order` of maps; perhaps turned(),
    * which is called when the view has been.
    */
   constructor(shown) {
-    this.canvas = element("canvas");
-    for (const name of ["camera", "positions", "reach", "palettes", "layers"]) this[name] = shown[name];
-    this.turned = shown.turned ?? (() => {});
+    super(element("canvas"), shown.camera, shown.palettes, shown.turned ?? (() => {}));
+    for (const name of ["positions", "reach", "layers"]) this[name] = shown[name];
     this.selected = -1;
-    this.slow = this.waiting = this.printing = false;
-    this.renderer = new Renderer(this.canvas, () => this.redraw());
     this.renderer.points = this.positions;
     this.labels = new Labels((index) => this.enlarge(index));
     this.enlarged = new Enlarged((index) => this.#enlargedChanged(index));
     const choice = { layer: shown.first, heads: new Set(), order: shown.order, hide: false };
     this.controls = new Controls(this.layers, choice, () => this.#chosen());
     this.#listen();
-    this.#paint();
     this.controls.open(shown.first);
   }
 
@@ -41,6 +37,8 @@ export class MapsView {
   get view() { return { positions: this.positions, camera: this.camera, reach: this.reach }; }
 
   get panels() { return this.enlarged.open ? [this.large] : this.arrangement.panels; }
+
+  get look() { return this.arrangement && { scale: this.layer.scale, reach: this.reach, selected: this.selected }; }
 
   /**
    * Other points, and layers of the same names and sizes. The maps stay where they are until `settled`, so that nothing
@@ -86,11 +84,9 @@ export class MapsView {
     this.place();
   }
 
-  #paint() {
-    const { name } = scheme(this.printing);
-    this.renderer.palette = this.palettes[name];
-    showPalette(this.palettes[name]);
-    this.redraw();
+  paint() {
+    super.paint();
+    showPalette(this.palettes[scheme(this.printing).name]);
   }
 
   /** Lay everything out for the present width, if there is one: in a frame that is not shown yet there is none. */
@@ -100,7 +96,7 @@ export class MapsView {
     if (this.enlarged.open) {
       const index = this.enlarged.index;
       this.large = { index, mark: this.layer.mark(index), left: 0, top: 0, width, height };
-      this.#size(width, height);
+      this.size(width, height);
     } else {
       const reach = this.reach;
       const aspect = Math.max(0.7, Math.min(1.4, reach[1] / reach[0]));
@@ -108,38 +104,14 @@ export class MapsView {
       for (const panel of this.arrangement.panels) panel.mark = this.layer.mark(panel.index);
       this.labels.show(this.layer, this.arrangement);
       element("none").hidden = this.arrangement.panels.length > 0;
-      this.#size(width, this.arrangement.height);
+      this.size(width, this.arrangement.height);
     }
     this.redraw();
   }
 
-  #size(width, height) {
-    const fine = window.devicePixelRatio || 1;
-    const ratio = Math.min(fine, LONGEST / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
+  size(width, height) {
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    const pixels = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (this.canvas.width !== pixels[0]) this.canvas.width = pixels[0];
-    if (this.canvas.height !== pixels[1]) this.canvas.height = pixels[1];
-  }
-
-  redraw() {
-    if (!this.waiting) requestAnimationFrame(() => this.draw());
-    this.waiting = true;
-  }
-
-  draw() {
-    this.waiting = false;
-    if (!this.arrangement || !this.canvas.clientWidth) return;
-    const begun = performance.now(), held = this.hand.held();
-    const { paper, empty } = scheme(this.printing);
-    // A machine without a graphics processor shows every fourth point while the hand turns.
-    const every = this.slow && held ? 4 : 1;
-    const look = { scale: this.layer.scale, reach: this.reach, selected: this.selected, paper, empty, every };
-    this.renderer.draw(this.panels, this.camera, look);
-    if (held && !this.slow) {
-      this.renderer.finish();
-      this.slow = performance.now() - begun > 60;
-    }
+    super.size(width, height);
   }
 
   #under(event) {
@@ -171,6 +143,8 @@ export class MapsView {
     }
   }
 
+  leave() { this.tipAway(); }
+
   tipAway() {
     element("tip").hidden = true;
     if (this.selected >= 0) { this.selected = -1; this.redraw(); }
@@ -192,21 +166,10 @@ export class MapsView {
   }
 
   #listen() {
-    this.hand = listenToHand(this.canvas, {
-      turn: (right, down) => { this.camera.turn(right, down); this.#turned(); },
-      magnify: (factor) => { this.camera.magnify(factor); this.#turned(); },
-      hover: (event) => this.hover(event),
-      press: (event) => this.press(event),
-      leave: () => this.tipAway(),
-      rest: () => this.redraw(),
-    });
     element("home").onclick = () => this.goHome();
     for (const id of ["help-open", "enlarged-help"]) element(id).onclick = () => element("help").showModal();
     document.addEventListener("keydown", (event) => this.#key(event));
     new ResizeObserver(() => this.#resized()).observe(element("frame"));
-    onScheme(() => this.#paint());
-    window.addEventListener("beforeprint", () => this.#print(true));
-    window.addEventListener("afterprint", () => this.#print(false));
   }
 
   #key(event) {
@@ -216,13 +179,12 @@ export class MapsView {
     else if (element("help").open) return;
     else if (event.key === "Escape") { this.tipAway(); this.enlarged.close(); }
     else if (this.enlarged.open && "np".includes(event.key)) this.enlarged.step(event.key === "n" ? 1 : -1);
-    else if (!typing && (event.target === this.canvas || event.shiftKey || !event.key.startsWith("Arrow")) && turnByKey(event, this.camera)) this.#turned();
+    else if (!typing && !event.defaultPrevented && (event.shiftKey || !event.key.startsWith("Arrow")) && turnByKey(event, this.camera)) this.moved();
   }
 
-  #turned() {
+  moved() {
     this.tipAway();
-    this.redraw();
-    this.turned();
+    super.moved();
   }
 
   #resized() {
@@ -233,11 +195,9 @@ export class MapsView {
   }
 
   /** On paper: light, and as wide as a sheet. */
-  #print(printing) {
-    this.printing = printing;
+  print(printing) {
     if (printing) this.enlarged.close();
-    this.#paint();
     this.place(printing ? PRINTED : undefined);
-    this.draw();
+    super.print(printing);
   }
 }

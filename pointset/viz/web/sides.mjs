@@ -38,6 +38,7 @@ export class Side {
     this.best = order[0];
     this.label ??= this.best;
     showAnswer(order.map((i) => [model.classes[i] ?? `class ${i}`, shares[i]]), this.list);
+    if (this.line.at(-1)?.[0] === share) this.line.pop();
     this.line.push([share, shares[this.label]]);
     this.line = this.line.slice(-400);
     const name = model.classes[this.label] ?? `class ${this.label}`;
