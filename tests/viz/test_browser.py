@@ -432,6 +432,35 @@ def test_dark_paper_and_things_that_do_not_move(opened: Callable[..., Seen]) -> 
     assert seen.complaints == []
 
 
+def test_paper_gets_a_light_picture_of_its_own(opened: Callable[..., Seen]) -> None:
+    """What a graphics processor draws while the page is laid out for paper is not on it."""
+    seen = opened(color_scheme="dark")
+    before = seen.panels()
+    lines = seen.tab.evaluate(
+        """() => {
+            dispatchEvent(new Event("beforeprint"));
+            return [...document.querySelectorAll('.paper .line')].map((line) => {
+                const copy = line.querySelector("canvas");
+                const { data } = copy.getContext("2d").getImageData(0, 0, copy.width, copy.height);
+                const ink = data.filter((value, i) => i % 4 === 0 && value < 200).length;
+                const names = [...line.querySelectorAll("button.map")].map((button) => button.textContent);
+                return { paper: [...data.slice(0, 3)], ink, names, width: copy.clientWidth, wide: copy.width };
+            });
+        }"""
+    )
+    assert len(lines) > 1
+    assert sum(len(line["names"]) for line in lines) == len(before)
+    for line in lines:
+        assert (line["width"], line["wide"], line["paper"]) == (690, 1380, [255, 255, 255])
+        assert line["ink"] > 100
+        assert line["names"]
+    assert not seen.tab.locator("#labels").is_visible()
+    seen.tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert seen.tab.locator("#frame canvas").count() == 1
+    assert max(changed(before, seen.panels())) == 0
+    assert seen.complaints == []
+
+
 def test_a_lost_context_comes_back(opened: Callable[..., Seen]) -> None:
     seen = opened()
     before = seen.panels()

@@ -1,6 +1,7 @@
 /* A canvas of clouds that turn together: it is drawn when something has changed, while it can be seen. */
 import { Renderer } from "./drawing.mjs";
 import { listenToHand, turnByKey } from "./gestures.mjs";
+import { onPaper } from "./paper.mjs";
 import { onScheme, scheme } from "./scheme.mjs";
 
 const MOST_PIXELS = 12e6, LONGEST = 8192, SLOW = 60;
@@ -58,15 +59,22 @@ export class CloudCanvas {
     this.redraw();
   }
 
+  /** What stands over the canvas and goes with it, elements that have a place. */
+  get over() { return []; }
+
   print(printing) {
     this.printing = printing;
+    this.paper?.remove();
+    this.canvas.hidden = false;
     this.paint();
     this.draw();
+    if (printing) this.canvas.before(this.paper = onPaper(this.canvas, this.over, this.panels));
+    this.canvas.hidden = printing;
   }
 
   /** As many pixels as the screen has for so large a canvas, within what it can have. */
   size(width, height) {
-    const fine = window.devicePixelRatio || 1;
+    const fine = Math.max(window.devicePixelRatio || 1, this.printing ? 2 : 1);
     const ratio = Math.min(fine, LONGEST / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
     const pixels = [Math.round(width * ratio), Math.round(height * ratio)];
     if (this.canvas.width !== pixels[0]) this.canvas.width = pixels[0];

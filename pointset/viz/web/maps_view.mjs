@@ -89,6 +89,8 @@ export class MapsView extends CloudCanvas {
     showPalette(this.palettes[scheme(this.printing).name]);
   }
 
+  get over() { return [...element("labels").children]; }
+
   /** Lay everything out for the present width, if there is one: in a frame that is not shown yet there is none. */
   place(width = element("frame").clientWidth) {
     const height = element("frame").clientHeight;
@@ -196,8 +198,10 @@ export class MapsView extends CloudCanvas {
 
   /** On paper: light, and as wide as a sheet. */
   print(printing) {
+    this.printing = printing;
     if (printing) this.enlarged.close();
     this.place(printing ? PRINTED : undefined);
     super.print(printing);
+    element("labels").hidden = printing;
   }
 }
