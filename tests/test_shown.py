@@ -37,14 +37,41 @@ def test_maps_say_what_they_are(sets):
     reads, writes, *_ = pointset.attention_maps(model, sets[0][0])
     assert repr(reads) == "AttentionMap encoder.0.reads (reads): 4 heads, 4 queries, 8 keys; keys are points"
     assert repr(writes).endswith("8 queries, 4 keys; queries are points")
+    shown = reads._repr_html_()
+    assert shown.count("<tr>") == 1 + 4
+    sharpest = reads.entropy()[2]
+    assert f"<td>2</td><td>{sharpest.mean():.2f}</td><td>{sharpest.argmin()}</td><td>{sharpest.min():.2f}</td>" in shown
     batch = pointset.attention_maps(model, sets.points)
     assert "5 clouds, 4 heads" in repr(batch[0])
+    assert "<table" not in batch[0]._repr_html_()
+    assert "nan" not in pointset.find_map(pointset.attention_maps(model, sets[0][0]), kind="pools")._repr_html_()
+
+
+def test_what_a_notebook_echoes_is_a_line(sets):
+    model = pointset.create_model("isab4-pma", classes=2, dim=8)
+    result = pointset.evaluate(model, sets)
+    fitted = pointset.fit(model, sets, pointset.Recipe(epochs=1, batch_size=5), progress=False)
+    maps = pointset.attention_maps(model, sets[0][0])
+    plain = pointset.describe_plainly(model)
+    streamed = pointset.stream_attention(model, [sets[0][0]])[0]
+    assert repr(result) == f"Evaluation of 5 shapes of 2 classes: {100 * result.accuracy:.1f} % right"
+    assert repr(plain).startswith("PlainModel isab4-pma: 2 classes, 3 numbers of each point, ")
+    assert repr(plain).endswith(f" {len(plain.weights) / 1000:.0f} kB of weights")
+    assert repr(streamed) == "StreamedMap encoder.0.reads (reads): 4 heads, 4 queries; the top 8 of 8 points"
+    line = repr(fitted)
+    assert line.startswith("Fitted SetClassifier isab4-pma: 2 classes")
+    assert f"; 1 epoch, training accuracy {100 * fitted.history[0]['accuracy']:.1f} %" in line
+    assert len(repr(pointset.viz.make_page(maps, sets[0][0]))) < 100
 
 
 @pytest.mark.slow
 def test_comparisons_say_what_they_are(reported):
     line = repr(reported)
     assert line.startswith("Comparison of 2 models on ")
+    assert (
+        repr(reported.experiment)
+        == f"Experiment Two <b>models</b>: 3 models on {reported.experiment.task.title}, 2 seeds"
+    )
     assert line.endswith(f": 8 runs finished, 4 failed; in {reported.folder}")
     shown = reported._repr_html_()
     assert "ISAB &amp; PMA &lt;4&gt;" in shown

@@ -176,6 +176,14 @@ class Experiment:
             raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {', '.join(known)}")
         return known[str(key)]
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        models, seeds = len(self.models), len(self.seeds)
+        return (
+            f"Experiment {self.title or 'without a title'}: {models} model{'s' * (models != 1)} on {self.task.title}, "
+            f"{seeds} seed{'s' * (seeds != 1)}"
+        )
+
     @property
     def labels(self) -> list[str]:
         """The rows, in the given order."""

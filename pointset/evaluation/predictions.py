@@ -40,6 +40,11 @@ class Evaluation:
     names: list[str] = field(default_factory=list)
     """Of the shapes; empty where they are not known."""
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        counts = f"{len(self.labels):,} shapes of {len(self.classes)} classes"
+        return f"Evaluation of {counts}" + (f": {100 * self.accuracy:.1f} % right" if len(self.labels) else "")
+
     @property
     def predictions(self) -> Int[ndarray, " shapes"]:
         """The class of the largest logit."""

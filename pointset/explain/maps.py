@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,10 @@ from pointset.nn.registry import attending
 Kind = Literal["reads", "writes", "pools", "self"]
 Side = Literal["keys", "queries", "both", "neither"]
 _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
+
+
+def _counted(heads: int, queries: int) -> str:
+    return f"{heads} head{'s' * (heads != 1)}, {queries} quer{'y' if queries == 1 else 'ies'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,27 @@ class AttentionMap:
         clouds = "".join(f"{count} clouds, " for count in batch)
         sides = {"keys": "keys are points", "queries": "queries are points", "both": "both are points"}
         side = sides.get(self.points_are, "neither are points")
-        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{heads} heads, {queries} queries, {keys} keys; {side}"
+        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{_counted(heads, queries)}, {keys} keys; {side}"
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the line, and of one cloud's map what each head looks like in numbers."""
+        line = f"<p>{html.escape(repr(self))}</p>"
+        if self.weights.dim() > 3 or not self.weights.shape[1]:
+            return line
+        columns = ("head", "mean spread (1: uniform)", "sharpest query", "its spread", "queries differ by (0: alike)")
+        spread, apart = self.entropy(), self.row_distance()
+        rows = [
+            (
+                f"{head}",
+                f"{own.mean():.2f}",
+                f"{int(own.argmin())}",
+                f"{own.min():.2f}",
+                f"{apart[head]:.2f}" * (len(own) > 1),
+            )
+            for head, own in enumerate(spread)
+        ]
+        cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        return f"{line}<table><tr>{''.join(f'<th>{name}</th>' for name in columns)}</tr>{cells}</table>"
 
     def __len__(self) -> int:
         """Clouds in the batch."""

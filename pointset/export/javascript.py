@@ -64,6 +64,14 @@ class PlainModel:
     weights: bytes
     """All arrays, one after the other."""
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        classes, inputs = len(self.tree["classes"]), self.tree["inputs"]
+        return (
+            f"PlainModel {self.tree['name']}: {classes} classes, {inputs} numbers of each point, "
+            f"{len(self.weights) / 1e3:,.0f} kB of weights"
+        )
+
     def as_content(self) -> dict[str, Any]:
         """Both as one mapping for JSON."""
         return {**self.tree, "weights": base64.b64encode(self.weights).decode()}

@@ -57,6 +57,14 @@ class StreamedMap:
     entropy: Float[Tensor, "heads queries"]
     """Of the weights of all points, over its greatest value, log n: 1 is uniform, 0 looks at one point."""
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        heads, queries, top = self.weights.shape
+        return (
+            f"StreamedMap {self.layer} ({self.kind}): {heads} heads, {queries} quer{'y' if queries == 1 else 'ies'}; "
+            f"the top {top} of {self.points:,} points"
+        )
+
     def relative(self) -> Float[Tensor, "heads queries top"]:
         """The weights times the number of points: 1 is uniform attention, whatever the size of the cloud."""
         return self.weights * self.points

@@ -31,6 +31,14 @@ class Fitted:
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        count, last = len(self.history), self.history[-1] if self.history else {}
+        columns = {"accuracy": "training accuracy", "validation_accuracy": "validation accuracy"}
+        words = [f", {words} {100 * last[name]:.1f} %" for name, words in columns.items() if name in last]
+        model = type(self.model).__name__ if "\n" in repr(self.model) else repr(self.model)
+        return f"Fitted {model}; {count} epoch{'s' * (count != 1)}{''.join(words)}"
+
     @property
     def seconds(self) -> float:
         """Time spent in the epochs."""

@@ -55,6 +55,10 @@ class HtmlPage:
     height: int = 720
     """Of the frame in a notebook, in pixels; the page scrolls inside it."""
 
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        return f"{type(self).__name__} of {len(self.html) / 1e6:.1f} MB: `save` writes it, a notebook shows it"
+
     def save(self, path: str | Path) -> Path:
         """Write the page to a .html file.
 
@@ -70,7 +74,7 @@ class HtmlPage:
         display({"text/html": inline(self.html, self.height), "text/plain": "an interactive page"}, raw=True)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Page(HtmlPage):
     """A page of turning maps, and the still picture of what it opens with.
 
