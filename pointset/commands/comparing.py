@@ -5,19 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands import quick
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import (
-    Backend,
-    DataFlags,
-    DryRun,
-    Json,
-    ModelFlags,
-    RecipeFlags,
-    Report,
-    Scheduler,
-    Status,
-    Threads,
-    WorkerCount,
-)
+from pointset.commands.options import RUN, DataFlags, Json, ModelFlags, RecipeFlags, Running, RunningFlags
 from pointset.configuration import Checked
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -36,13 +24,7 @@ def compare(
     data: str | None = None,
     seeds: tuple[int, ...] | None = None,
     out: Path | None = None,
-    workers: WorkerCount = None,
-    backend: Backend = "loky",
-    scheduler: Scheduler = None,
-    threads: Threads = None,
-    dry_run: DryRun = False,
-    status: Status = False,
-    report: Report = False,
+    running: Annotated[Running, RunningFlags] = RUN,
     data_options: Annotated[quick.QuickData, DataFlags] = quick.DATA,
     model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
     recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
@@ -66,18 +48,17 @@ def compare(
             runs/FILE when not given.
         as_json: print JSON.
     """
-    from pointset.runs.workers import Workers
     from pointset.tasks.experiments import read_experiment
 
-    out, spread = out or Path("runs") / (file.stem if file else "compare"), Workers(workers, backend, scheduler)
+    out = out or Path("runs") / (file.stem if file else "compare")
     if file is None:
         experiment = _main_job(models, data_options, model_options, recipe)
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
-        experiment = changed(experiment, None, data=data, seeds=seeds, threads=threads, title=title)
+        experiment = changed(experiment, None, data=data, seeds=seeds, threads=running.threads, title=title)
     else:
         _check_flags(file, data_options, model_options, recipe)
-        experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=threads)
-    run_or_look(experiment, out, spread, dry_run, status, as_json, report)
+        experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
+    run_or_look(experiment, out, running, as_json)
 
 
 def _main_job(models: tuple[str, ...] | None, sets: DataOptions, model: ModelOptions, recipe: Recipe) -> "Experiment":

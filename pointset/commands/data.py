@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from pointset.commands.options import Backend, Flags, Json, Scheduler, WorkerCount
+from pointset.commands.options import HERE, Flags, Json, RunningFlags, Spread
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
@@ -96,9 +96,7 @@ def build(
     sampler: Literal["uniform", "fps", "poisson"] = "uniform",
     seed: int = 0,
     normals: bool = False,
-    workers: WorkerCount = None,
-    backend: Backend = "loky",
-    scheduler: Scheduler = None,
+    spread: Annotated[Spread, RunningFlags] = HERE,
     on_error: Literal["raise", "skip"] = "raise",
     rebuild: bool = False,
     split_seed: int = 0,
@@ -136,9 +134,7 @@ def build(
         sampler=sampler,
         seed=seed,
         normals=normals,
-        workers=workers,
-        backend=backend,
-        scheduler=scheduler,
+        **asdict(spread),
         on_error=on_error,
         rebuild=rebuild,
         split_seed=split_seed,

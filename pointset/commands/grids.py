@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pointset.commands.options import Running
 from pointset.commands.printing import in_hours, print_json, print_rows
 from pointset.errors import PointsetError, quoted
 
@@ -32,32 +33,24 @@ def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes:
     return experiment.changed(**found)
 
 
-def run_or_look(
-    experiment: "Experiment",
-    out: Path,
-    workers: "Workers",
-    dry_run: bool,
-    status: bool,
-    as_json: bool,
-    report: bool = False,
-) -> None:
+def run_or_look(experiment: "Experiment", out: Path, running: Running, as_json: bool) -> None:
     """Run an experiment, or say where it stands, or how long it will take, or report what is finished of it."""
-    if status:
-        from pointset.comparison.progress import status as look
+    if running.status:
+        from pointset.comparison.progress import status
 
-        print_rows([_state(one, experiment, as_json) for one in look(experiment, out)], as_json)
-    elif dry_run:
+        print_rows([_state(one, experiment, as_json) for one in status(experiment, out)], as_json)
+    elif running.dry_run:
         from pointset.comparison.progress import estimate
 
-        print_estimate(estimate(experiment, out), experiment.threads, workers, as_json)
-    elif report:
+        print_estimate(estimate(experiment, out), experiment.threads, running.found(), as_json)
+    elif running.report:
         from pointset.comparison.comparing import report_finished
 
         print_result(report_finished(experiment, out), as_json)
     else:
         from pointset.comparison.comparing import run_experiment
 
-        print_result(run_experiment(experiment, out, workers), as_json)
+        print_result(run_experiment(experiment, out, running.found()), as_json)
 
 
 def _state(one: "State", experiment: "Experiment", as_json: bool) -> dict[str, Any]:

@@ -1,10 +1,14 @@
 """Groups of flags that several commands share."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 
 from pointset.errors import PointsetError, quoted
+
+if TYPE_CHECKING:
+    from pointset.runs.workers import Workers
 
 
 def require_whole(flags: ArgumentCollection) -> None:
@@ -40,22 +44,44 @@ def _recipe_flag(field: str) -> str:
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
 """Of one command, and what matters most often; they come first."""
-Running = group("Running", 1)
 DataFlags = Parameter(name="*", group=group("Data", 2))
 ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=_model_flag)
 RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=_recipe_flag)
 Json = Annotated[bool, Parameter(name="--json")]
 
-WORKERS = "processes at once; one per core, or all of a cluster's, when not given. Does not change the results."
-BACKEND = "processes on this machine (loky), or a dask or ray cluster that sees the same folders."
-SCHEDULER = "the cluster's address, such as tcp://host:8786."
-THREADS = "threads of each run; those of the experiment, usually 1, when not given."
-WorkerCount = Annotated[int | None, Parameter(group=Running, help=WORKERS)]
-Backend = Annotated[Literal["loky", "dask", "ray"], Parameter(group=Running, help=BACKEND)]
-Scheduler = Annotated[str | None, Parameter(group=Running, help=SCHEDULER)]
-Threads = Annotated[int | None, Parameter(group=Running, help=THREADS)]
-DryRun = Annotated[bool, Parameter(group=Running, help="print the runs and an estimate of time, and run nothing.")]
-Status = Annotated[bool, Parameter(group=Running, help="print where every run stands, and run nothing.")]
-Report = Annotated[
-    bool, Parameter(group=Running, help="write tables and report anew of the runs that are finished, and run nothing.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Where work is done; it changes no result."""
+
+    workers: int | None = None
+    """processes at once; one per core, or all of a cluster's, when not given. Does not change the results."""
+    backend: Literal["loky", "dask", "ray"] = "loky"
+    """processes on this machine (loky), or a dask or ray cluster that sees the same folders."""
+    scheduler: str | None = None
+    """the cluster's address, such as tcp://host:8786."""
+
+    def found(self) -> "Workers":
+        """The workers that they name."""
+        from pointset.runs.workers import Workers
+
+        return Workers(self.workers, self.backend, self.scheduler)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running(Spread):
+    """What is done with an experiment: it is run, or looked at."""
+
+    threads: int | None = None
+    """threads of each run; those of the experiment, usually 1, when not given."""
+    dry_run: bool = False
+    """print the runs and an estimate of time, and run nothing."""
+    status: bool = False
+    """print where every run stands, and run nothing."""
+    report: bool = False
+    """write tables and report anew of the runs that are finished, and run nothing."""
+
+
+RunningFlags = Parameter(name="*", group=group("Running", 1))
+HERE, RUN = Spread(), Running()
+"""What holds when no flag says otherwise."""

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import Backend, DryRun, Json, Report, Scheduler, Status, Threads, WorkerCount
+from pointset.commands.options import RUN, Json, Running, RunningFlags
 
 
 def task(
@@ -16,13 +17,7 @@ def task(
     steps: int | None = None,
     data: str | None = None,
     out: Path | None = None,
-    workers: WorkerCount = None,
-    backend: Backend = "loky",
-    scheduler: Scheduler = None,
-    threads: Threads = None,
-    dry_run: DryRun = False,
-    status: Status = False,
-    report: Report = False,
+    running: Annotated[Running, RunningFlags] = RUN,
     as_json: Json = False,
 ) -> None:
     """Run a set problem: its shipped experiment, or a file of your own, with what is published beside it.
@@ -42,13 +37,12 @@ def task(
             given.
         as_json: print JSON.
     """
-    from pointset.runs.workers import Workers
     from pointset.tasks.experiments import read_experiment
     from pointset.tasks.shipped import shipped_experiment
 
     file = Path(name) if name.endswith(".toml") else shipped_experiment(name)
     experiment = read_experiment(file)
     recipe = None if steps is None else replace(experiment.recipe, steps=steps)
-    experiment = changed(experiment, models, seeds=seeds, threads=threads, data=data, recipe=recipe)
+    experiment = changed(experiment, models, seeds=seeds, threads=running.threads, data=data, recipe=recipe)
     out = out or Path("runs") / file.stem
-    run_or_look(experiment, out, Workers(workers, backend, scheduler), dry_run, status, as_json, report)
+    run_or_look(experiment, out, running, as_json)
