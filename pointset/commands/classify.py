@@ -139,9 +139,16 @@ def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | No
     print(f"{where}{count}{how}")
     if trained.card and trained.card.unlike:
         strange, score = sum(bool(one.unlike) for one in found), trained.card.unlike.score
-        print(f"{strange:,} of them {'is' if strange == 1 else 'are'} {UNLIKE}, by {score}")
+        print(f"{_who(strange, len(found))} {UNLIKE}, by {score}")
     accuracy, known = accuracy_of(found, trained.description["data"]["classes"])
     if known:
         others = len(found) - known
         rest = f"; {others:,} are of no class that the model knows" if others else ""
         print(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")
+
+
+def _who(strange: int, count: int) -> str:
+    """How many of the shapes are strange, up to the verb."""
+    if count == 1:
+        return "it is" if strange else "it is not"
+    return "none of them is" if not strange else f"{strange:,} of them {'is' if strange == 1 else 'are'}"

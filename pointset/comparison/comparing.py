@@ -32,7 +32,7 @@ def run_experiment(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    """Run what is not finished of an experiment, and write its tables and its report.
+    r"""Run what is not finished of an experiment, and write its tables and its report.
 
     Args:
         experiment: what to run.
@@ -50,15 +50,10 @@ def run_experiment(
             is damaged, or no run at all could be finished.
 
     Example:
-        >>> from pointset.comparison.experiment import Entry, Experiment
         >>> from pointset.runs.workers import Workers
-        >>> from pointset.tasks import create_task, task_recipe
-        >>> experiment = Experiment(
-        ...     task=create_task("max-regression"),
-        ...     models=(Entry("rff-max"),),
-        ...     seeds=(0,),
-        ...     recipe=task_recipe(steps=2, batch_size=4),
-        ... )
+        >>> lines = ['task = "max-regression"', 'models = ["rff-max"]', "seeds = [0]", "[recipe]", "steps = 2"]
+        >>> written = Path("maxima.toml").write_text("\n".join(lines))
+        >>> experiment = pointset.read_experiment("maxima.toml")
         >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
         >>> [(run.model, run.seed) for run in comparison.runs]
         [('rff-max', 0)]

@@ -25,7 +25,7 @@ from pointset.training.checkpoints import RunFolder
 
 @dataclass(frozen=True)
 class Comparison:
-    """The finished runs of an experiment, and what follows from them.
+    """The finished runs of an experiment, and what follows from them; `run_experiment` and `compare` return one.
 
     Example:
         >>> from pointset.comparison.experiment import Entry, Experiment

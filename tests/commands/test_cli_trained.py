@@ -60,7 +60,7 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, folder, tm
 
 def test_a_shape_beyond_the_threshold_of_the_card_is_called_unlike(scan, folder, tmp_path, capsys):
     words = "unlike the shapes it was trained on"
-    assert words in succeed(capsys, "classify", scan)
+    assert f"it is {words}, by energy" in succeed(capsys, "classify", scan)
     assert f"but {words}" in succeed(capsys, "attend", scan, "-o", tmp_path / "scan.html")
     assert words in (tmp_path / "scan.html").read_text(encoding="utf-8")
     succeed(capsys, "evaluate", "--predictions", tmp_path / "test.json")

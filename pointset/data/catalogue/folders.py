@@ -18,10 +18,8 @@ TEST_SHARE = 0.2
 SPLITS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
 """Names of folders, in any case of letters, that tell split/class/file from class/split/file."""
 
-LAYOUTS = (
-    "expected class/split/file, split/class/file or class/file, with meshes of type "
-    f"{', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
-)
+TYPES = f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
+LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYPES}"
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ def list_shapes(folder: Path) -> list[LooseShape]:
         for name, path in _without_notes(branch.files).items()
     ]
     if not found:
-        raise PointsetError(f"{folder} holds no mesh and no point cloud; {LAYOUTS}")
+        raise PointsetError(f"{folder} holds no mesh and no point cloud; expected {TYPES}")
     return sorted(found, key=lambda shape: shape.name)
 
 
