@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from pointset.configuration import NormName
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import zero_padding
-from pointset.nn.norms import has_shift, make_norm
+from pointset.nn.norms import has_shift, make_norm, normed_linear
 from pointset.nn.rows import check_rows
 from pointset.nn.simplex.rows import single_or_double
 from pointset.nn.simplex.soft import softmax
@@ -34,7 +34,8 @@ class NormedLayers(nn.Module):
         """Return the rows, in the order of X; `mask` is True at real rows."""
         check_rows(X, mask, self.weight)
         for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
-            X = norm(linear(X.relu() if number else X), mask)
+            assert isinstance(linear, nn.Linear)
+            X = normed_linear(linear, norm, X.relu_() if number else X, mask)
         return X
 
     @property

@@ -13,6 +13,7 @@ All are called as `norm(X, mask)`, with rows X [B, n, d] and a mask [B, n], or w
 
 import math
 from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from jaxtyping import Float
@@ -170,6 +171,14 @@ class BatchNorm(nn.BatchNorm1d):
         """Return the normalised rows, all of them real; while training, a single one as it is: it has no variance."""
         return X if self.training and len(X) < 2 else super().forward(X)
 
+    def folded_into(self, linear: nn.Linear) -> tuple[Float[Tensor, "d d_in"], Float[Tensor, " d"]]:
+        """W and b of the one linear layer that, in evaluation, does the work of a linear layer and of this norm."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        scale = self.weight * torch.rsqrt(self.running_var + self.eps)
+        mean = self.running_mean if linear.bias is None else self.running_mean - linear.bias
+        return linear.weight * scale.unsqueeze(1), self.bias - mean * scale
+
 
 class VectorBatchNorm(BatchNorm):
     """Batch norm of one vector a set, X [B, d]; a batch of a single set has no variance, and stays as it is."""
@@ -190,6 +199,21 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
 
 VECTOR_NORMS: dict[HeadNormName, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "batch": VectorBatchNorm}
 """Norms of vectors [B, d]."""
+
+
+def normed_linear(
+    linear: nn.Linear, norm: nn.Module, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None
+) -> Float[Tensor, "*rows d"]:
+    """norm(linear(X), mask); where the norm is a batch norm in evaluation in one pass over the rows, not two."""
+    if not is_fixed(norm):
+        return norm(linear(X), mask)
+    rows = nn.functional.linear(X, *norm.folded_into(linear))
+    return zero_padding(rows, mask) if isinstance(mask, Tensor) else rows
+
+
+def is_fixed(norm: nn.Module) -> TypeGuard[BatchNorm]:
+    """True for a batch norm in evaluation: a fixed affine map of each feature."""
+    return isinstance(norm, BatchNorm) and not norm.training
 
 
 def has_shift(name: NormName) -> bool:

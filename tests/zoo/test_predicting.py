@@ -8,6 +8,7 @@ import pointset
 from pointset.errors import PointsetError
 from pointset.nn.fast import packing
 from pointset.training.recipe import Recipe
+from pointset.zoo import predicting
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +109,29 @@ def test_what_is_not_a_cloud_is_named(given, words, model):
     with pytest.raises(PointsetError, match=words):
         model.predict(given)
     assert model.training
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "dumlp4-dumlp4"])
+def test_large_batches_go_in_pieces_to_the_same_logits(name, monkeypatch):
+    model = pointset.create_model(name, classes=3, dim=8, seed=0).eval()
+    clouds, asked = torch.randn(5, 16, 3), []
+    whole = model(clouds)
+    monkeypatch.setattr(predicting, "ROWS_AT_ONCE", 40)
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda points, mask: asked.append(len(points)) or forward(points, mask))
+    with torch.no_grad():
+        torch.testing.assert_close(predicting.padded_logits(model, clouds, None), whole)
+    assert asked == [2, 2, 1]
+
+
+@pytest.mark.parametrize("why", ["gradients", "training", "a hook counts its calls"])
+def test_a_batch_stays_whole_where_its_parts_would_differ(why, monkeypatch):
+    model = pointset.create_model("rff-max", classes=3, dim=8, seed=0).train(why == "training")
+    monkeypatch.setattr(predicting, "ROWS_AT_ONCE", 16)
+    forward, asked = model.forward, []
+    monkeypatch.setattr(model, "forward", lambda points, mask: asked.append(len(points)) or forward(points, mask))
+    if why.startswith("a hook"):
+        model.head.register_forward_hook(lambda *_: None)
+    with torch.set_grad_enabled(why == "gradients"):
+        predicting.padded_logits(model, torch.randn(5, 16, 3), None)
+    assert asked == [5]

@@ -2,11 +2,13 @@
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from pointset.configuration import NormName
 from pointset.nn.dual_mlp import DualMLP, NormedLayers
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.norms import has_shift, make_norm
+from pointset.nn.masks import zero_padding
+from pointset.nn.norms import has_shift, is_fixed, make_norm
 from pointset.nn.registry import register
 from pointset.nn.rows import check_rows
 
@@ -42,9 +44,20 @@ class InteractionLayer(nn.Module):
         self, X: Float[Tensor, "*rows d"], S: Float[Tensor, "B m e"], mask: Layout | None = None
     ) -> Float[Tensor, "*rows d"]:
         """Y, of the rows and of their sets' summaries."""
-        written = self.summary(S.flatten(1))
-        shared = written[mask.index(X.device)] if isinstance(mask, Packed) else written.unsqueeze(1)
-        return X + self.norm(self.rows(X) + shared, mask).relu()
+        if is_fixed(self.norm):  # then N(X W + s U) = X W' + s U' + b: a pass over the rows less
+            (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
+            shared = _at_rows(linear(S.flatten(1), U), X, mask)
+            Y = zero_padding(linear(X, W, b).add_(shared), mask)
+        else:
+            shared = _at_rows(self.summary(S.flatten(1)), X, mask)
+            Y = self.norm(self.rows(X).add_(shared), mask)
+        Y = Y.relu_()
+        return X + Y if Y.requires_grad else Y.add_(X)
+
+
+def _at_rows(vectors: Tensor, X: Tensor, mask: Layout | None) -> Tensor:
+    """Vectors [B, d], one of each set, so that they can be added to the rows of X."""
+    return vectors[mask.index(X.device)] if isinstance(mask, Packed) else vectors.unsqueeze(1)
 
 
 class Stem(NormedLayers):
@@ -55,7 +68,7 @@ class Stem(NormedLayers):
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        return super().forward(X, mask).relu()
+        return super().forward(X, mask).relu_()
 
 
 @register("encoder", "dumlp<m>", listed="dumlp16", packed=True, export=True, maps=True)
