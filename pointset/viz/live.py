@@ -27,7 +27,7 @@ EXAMPLES = (
     ("bookshelf", "train", 0),
     ("chair", "train", 3),
 )
-"""Shapes of shapes10 that every page has: models of ModelNet40 know these."""
+"""Shapes of shapes10 that a page has where a model of it knows their class; ModelNet40 has all of these."""
 LARGEST = 3_000_000
 """Bytes of a page."""
 
@@ -55,7 +55,7 @@ def make_live_page(
 ) -> HtmlPage:
     """A page in which models answer, in the browser, about shapes that its reader gives and changes.
 
-    It needs no network and sends nothing. A few embedded shapes are there to begin with.
+    It needs no network and sends nothing. Embedded shapes of classes that the models know are there to begin with.
 
     Args:
         models: from `pointset.describe_plainly`, 1 to 3, of points [n, 3]. The page opens with the first two.
@@ -86,7 +86,9 @@ def make_live_page(
             )
     view = camera or Camera()
     clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
-    clouds |= {f"{kind} (built in)": _example(kind, split, number) for kind, split, number in EXAMPLES}
+    known = {name for model in models for name in model.tree["classes"]}
+    examples = [one for one in EXAMPLES if one[0] in known] or EXAMPLES * (not clouds)
+    clouds |= {f"{kind} (built in)": _example(kind, split, number) for kind, split, number in examples}
     content = {
         "title": title,
         "models": [_model(model, number, models) for number, model in enumerate(models)],

@@ -35,6 +35,7 @@ def _of_one_size(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield from zip(titles, CHARTS, strict=True)
     yield "The worst confusions", TILES[0]
     yield from zip([f"What {label} gets wrong" for label in evidence.best(2)], TILES[1:], strict=True)
+    yield "Ask the models", "live"
     yield "Accuracy of every class", ""
 
 

@@ -2,8 +2,10 @@
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -22,10 +24,12 @@ from pointset.evaluation.calibration import probabilities
 from pointset.runs import digests
 from pointset.runs.atomic import read_json
 from pointset.tasks.classification import charts as classifiers
+from pointset.tasks.classification.living import living
 from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
 from pointset.tasks.classification.task import Classification
+from pointset.training.checkpoints import load_run
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +114,7 @@ def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
     # Robustness is shown where it was tested, and that was for the other seed.
     assert [section.title for section in found] == [
         "Learning curves", "Calibration", "What is taken for what",
-        "The worst confusions", "What rff-max gets wrong", "Accuracy of every class",
+        "The worst confusions", "What rff-max gets wrong", "Ask the models", "Accuracy of every class",
     ]  # fmt: skip
     assert verdicts(small)[0].startswith("At 24 points rff-max has the best accuracy")
 
@@ -226,3 +230,29 @@ def test_errors_on_changed_sets_are_a_table_of_their_own(reported):
     assert {size: 1.0 - own.pop(("points", int(size))) for size in kept["by_size"]} == pytest.approx(kept["by_size"])
     assert own == {(name, int(level)): error for name, by in kept["errors"].items() for level, error in by.items()}
     assert {row["seed"] for row in rows} == {"0"}, "seed 3 was not asked for"
+
+
+def test_the_best_models_answer_on_a_page(reported, evidence, monkeypatch):
+    task = reported.experiment.task
+    shapes = partial(load_split, task.data, "test", task.sets_of(24), progress=False)
+    (section,) = living(evidence, shapes)
+    assert '"name":"rff-max"' in section.page.html
+    assert f"{len(section.page.html.encode()) / 1e6:.1f} MB" in section.text
+    assert re.search(r'"name":"(ball|box|rod): ', section.page.html)
+    assert (reported.folder / "figures" / "live-n24.html").exists()
+    assert "](figures/live-n24.html)" in (reported.folder / "report.md").read_text()
+    assert 'href="figures/live-n24.html"' in (reported.folder / "report.html").read_text()
+
+    def refuse(folder):
+        if "rff-max" in str(folder):
+            raise PointsetError("its pooling is of another world")
+        return load_run(folder)
+
+    monkeypatch.setattr("pointset.tasks.classification.living.load_run", refuse)
+    (section,) = living(evidence, shapes)
+    assert section.page is not None
+    assert "rff-max is not in it: its pooling is of another world." in section.text
+    monkeypatch.setattr("pointset.viz.live.LARGEST", 1000)
+    (section,) = living(evidence, shapes)
+    assert section.page is None
+    assert "MB" in section.text

@@ -50,10 +50,17 @@ MESHES = {
     + "3 2 1 0 0.5 0.5 0.5",
     "homogeneous.off": "4OFF 3 1 0\n0 0 0 2\n2 0 0 2\n0 4 0 2\n3 0 1 2 17\n",
     "usual.obj": OBJ,
+    "joined.obj": OBJ.replace("v 1 1 0", "v 1 \\\n 1\\\r\n 0").replace("# a box", "g C:\\") + "f 1 2 \\\n3",
+    "colour.obj": OBJ.replace("v 1 1 0", "v 1 1 0 .1 nan 1"),
     "text.ply": PLY,
+    "others.ply": PLY.replace("element face", "element mood 1\nproperty float best\nelement face").replace(
+        "\n4 0", "\nnan\n4 0"
+    ),
     "little.ply": binary_ply("<"),
     "big.ply": binary_ply(">"),
     "text.stl": STL + STL.upper(),
+    "normal.stl": STL.replace("normal 0 0 1", "normal nan -inf 1"),
+    "mark.stl": STL.replace("a name", "a name \0", 1),
     "binary.stl": binary_stl(),
 }
 CLOUDS = {
@@ -75,8 +82,12 @@ WRONG = {
     "back.obj": (OBJ.replace("-1//3", "-5//3"), 9),
     "keyword.obj": (OBJ.replace("vt 0 0", "vtt 0 0"), 7),
     "form.obj": (OBJ.replace("2/1 3/1", "2 3/1"), 8),
-    "joined.obj": (OBJ.replace("v 1 1 0", "v 1 1 \\\n0"), 5),
+    "glued.obj": (OBJ.replace("v 1 1 0", "v 1 1\\\n0 0"), 5),
+    "last.obj": (OBJ + "f 1 2 \\", 10),
+    "blank.off": (OFF.replace("1 1 0\n0 1", "1\u00a01 0\n0 1"), 5),
     "type.ply": (PLY.replace("float y", "flat y"), 6),
+    "byte.ply": (PLY.replace("0 0 0 9", "0 0 0 300"), 12),
+    "whole.ply": (PLY.replace("3 0 1 2", "3 0 1 1.5"), 17),
     "corner.ply": (PLY.replace("3 0 1 2", "3 0 1 4"), 17),
     "short.ply": (PLY.replace("0 1 0 9", "0 1 0"), 15),
     "word.stl": (STL.replace("outer", "inner"), 3),
@@ -134,8 +145,6 @@ def test_wrong_files_are_refused_at_their_line(read: dict[str, Any], tmp_path: P
     found = read[name]
     assert found["kind"] == "ReadError"
     assert re.match(rf"{re.escape(name)}, line {line}: expected ", found["error"]), found["error"]
-    if name == "joined.obj":  # Python joins such lines
-        return
     (tmp_path / name).write_text(content)
     with pytest.raises(PointsetError, match=rf"line {line}\b"):
         (read_cloud if name.endswith("xyz") else read_mesh)(tmp_path / name)

@@ -25,13 +25,15 @@ SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
 
 
 def draw(sections: Sequence[Section]) -> dict[str, bytes]:
-    """The content of every file in figures/, by name: a chart as SVG, the small pictures of tiles as PNG."""
+    """The content of every file in figures/, by name: a chart as SVG, the small pictures of tiles as PNG, a page."""
     files = {}
     for section in sections:
         if section.chart is not None:
             files[f"{section.name}.svg"] = as_svg(section.chart, section.name).encode()
         for place, tile in enumerate(section.tiles):
             files[tile_name(section, place)] = as_png(tile.picture, dpi=140, colors=64)
+        if section.page is not None:
+            files[f"{section.name}.html"] = section.page.html.encode()
     return files
 
 

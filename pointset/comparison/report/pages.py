@@ -126,6 +126,8 @@ def _section_as_markdown(section: Section) -> Iterator[str]:
     for place, tile in enumerate(section.tiles):
         caption = in_markdown(tile.title)
         yield f"![{caption}](figures/{figures.tile_name(section, place)})\n{caption}: {in_markdown(tile.text)}"
+    if section.page is not None:
+        yield f"[figures/{section.name}.html](figures/{section.name}.html)"
     if section.table:
         yield _as_table(section.table)
 

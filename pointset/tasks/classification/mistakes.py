@@ -36,7 +36,7 @@ WRONG_TEXT = (
 
 def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The sections; none where the shapes are not at hand, and no gallery of a model that was not kept."""
-    runs = {label: _first_run(evidence, label) for label in evidence.best(BEST)}
+    runs = {label: first_run(evidence, label) for label in evidence.best(BEST)}
     try:
         sets = test_sets()
     except PointsetError:  # a report may be made where its data is not
@@ -51,7 +51,8 @@ def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator
             yield Section(title, found.text, name=f"mistakes-{place + 1}", tiles=found.tiles)
 
 
-def _first_run(evidence: Evidence, label: str) -> Evaluation:
+def first_run(evidence: Evidence, label: str) -> Evaluation:
+    """The predictions of the first seed of a row."""
     return predictions_of(evidence.comparison, label, evidence.runs(label)[0].seed, evidence.points)
 
 
@@ -69,10 +70,10 @@ def _worst(runs: Mapping[str, Evaluation], sets: PointSets) -> list[Tile]:
             *np.flatnonzero(sets.labels.numpy() == taken).tolist(),
             mistaken,
         ]
-        picture = draw_tile([_cloud(sets, mistaken), _cloud(sets, known[0])], sets.up)
+        picture = draw_tile([coordinates(sets, mistaken), coordinates(sets, known[0])], sets.up)
         of = int((sets.labels == true).sum())
         counts = [f"{label}: {run.confusion[true, taken]} of {of}" for label, run in runs.items()]
-        tiles.append(Tile(picture, f"{_name(sets, true)} taken for {_name(sets, taken)}", "; ".join(counts)))
+        tiles.append(Tile(picture, f"{class_name(sets, true)} taken for {class_name(sets, taken)}", "; ".join(counts)))
     return tiles
 
 
@@ -101,15 +102,15 @@ def _gallery(evidence: Evidence, label: str, run: Evaluation, sets: PointSets) -
     tiles = []
     for shape, look in looks.items():
         true, taken = int(run.labels[shape]), int(run.predictions[shape])
-        cloud = _cloud(sets, shape)
+        cloud = coordinates(sets, shape)
         picture = (
             draw_tile([cloud], sets.up)
             if look is None or scale is None
             else draw_looked_at(cloud, look.values.numpy().astype(np.float64), scale, sets.up)
         )
-        words = f"{100 * shares[shape, taken]:.0f} % {_name(sets, taken)}, {100 * shares[shape, true]:.0f} % "
-        words += f"{_name(sets, true)}; shape {sets.names[shape]}"
-        tiles.append(Tile(picture, f"{_name(sets, true)} taken for {_name(sets, taken)}", words))
+        words = f"{100 * shares[shape, taken]:.0f} % {class_name(sets, taken)}, {100 * shares[shape, true]:.0f} % "
+        words += f"{class_name(sets, true)}; shape {sets.names[shape]}"
+        tiles.append(Tile(picture, f"{class_name(sets, true)} taken for {class_name(sets, taken)}", words))
     return _Gallery(_text(looks, scale), tiles)
 
 
@@ -147,10 +148,11 @@ def _text(looks: Mapping[int, Pooled | None], scale: Scale | None) -> str:
     )
 
 
-def _cloud(sets: PointSets, shape: int) -> NDArray[np.float64]:
+def coordinates(sets: PointSets, shape: int) -> NDArray[np.float64]:
     """The coordinates of a shape, as a model sees it."""
     return sets[shape][0][:, :3].numpy().astype(np.float64)
 
 
-def _name(sets: PointSets, label: int) -> str:
+def class_name(sets: PointSets, label: int) -> str:
+    """The name of a class, for people."""
     return sets.classes[label].replace("_", " ")

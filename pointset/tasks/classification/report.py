@@ -12,6 +12,7 @@ from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section, Table
 from pointset.data.point_sets import PointSets
 from pointset.tasks.classification import charts
+from pointset.tasks.classification.living import living
 from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 
@@ -32,6 +33,7 @@ def sections(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator
             yield Section(title, text, chart, name, table(evidence))
     yield from _confusions(evidence)
     yield from mistakes(evidence, test_sets)
+    yield from living(evidence, test_sets)
     yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(evidence))
 
 

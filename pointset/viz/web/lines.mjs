@@ -4,6 +4,8 @@
 export class ReadError extends Error {}
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const ENDLESS = /^[+-]?(?:nan|inf|infinity)$/i;
+const BLANKS = /[ \t\v\f]+/;
 const LONGEST = 60;
 
 /** What a byte says as one character: files of text are read so, whatever their names and comments are written in. */
@@ -23,8 +25,9 @@ export class Lines {
   next() {
     while (++this.at < this.lines.length) {
       const line = this.lines[this.at];
-      const said = (this.comment ? line.replace(this.comment, "") : line).trim();
-      if (said) return (this.found = said.split(/\s+/));
+      // Blanks are those of ASCII: a no-break space is a mistake.
+      const words = (this.comment ? line.replace(this.comment, "") : line).split(BLANKS).filter(Boolean);
+      if (words.length) return (this.found = words);
     }
     this.found = null;
     return null;
@@ -36,11 +39,12 @@ export class Lines {
     return this.found;
   }
 
-  /** Finite numbers of the present line. */
-  numbers(words) {
-    return words.map((word) => {
+  /** Numbers of the present line; those from the place `free` on need not be finite. */
+  numbers(words, free = Infinity) {
+    return words.map((word, place) => {
       const number = NUMBER.test(word) ? Number(word) : NaN;
-      if (!Number.isFinite(number)) throw this.error("finite numbers");
+      if (!Number.isFinite(number) && !(place >= free && (NUMBER.test(word) || ENDLESS.test(word))))
+        throw this.error(place < free ? "finite numbers" : "numbers");
       return number;
     });
   }

@@ -1,13 +1,14 @@
 /* OBJ, the format of Wavefront: vertices and polygons; what has no area is passed over. */
-import { addPolygon, Lines, meshOf } from "./lines.mjs";
+import { addPolygon, Lines, meshOf, ReadError } from "./lines.mjs";
 
-const PASSED_OVER = new Set(
-  ("vt vn vp l p s mg g o usemtl mtllib usemap maplib shadow_obj trace_obj bevel c_interp d_interp lod "
-    + "cstype deg bmat step parm curv curv2 sp end con ctech res").split(" "),
-);
+const NAMES = "g o usemtl mtllib usemap maplib shadow_obj trace_obj".split(" ");
+const PASSED_OVER = new Set([
+  ...NAMES,
+  ..."vt vn vp l p s mg bevel c_interp d_interp lod cstype deg bmat step parm curv curv2 sp end con ctech res".split(" "),
+]);
 
 export function parseObj(text, name) {
-  const lines = new Lines(text, name), vertices = [], faces = [], triangles = [], widths = new Set();
+  const lines = new Lines(continued(text, name), name), vertices = [], faces = [], triangles = [], widths = new Set();
   for (let words; (words = lines.next());) {
     const [keyword, ...rest] = words;
     if (keyword === "v") vertices.push(...vertex(lines, rest, widths));
@@ -25,7 +26,7 @@ export function parseObj(text, name) {
 }
 
 function vertex(lines, words, widths) {
-  const numbers = lines.numbers(words);
+  const numbers = lines.numbers(words, 3);
   if (![3, 4, 6, 7].includes(numbers.length))
     throw lines.error("the 3 coordinates of a vertex, or 4, 6 or 7 numbers with its weight and colour");
   widths.add(numbers.length);
@@ -46,4 +47,28 @@ function face(lines, words, above) {
     if (!number || number < -above) throw lines.error(`vertex indices from 1 on, or from -${above} to -1 as counted from here`);
     return number > 0 ? number - 1 : above + number;
   });
+}
+
+/**
+ * The text with each line that ends in a backslash joined to the next, which is left empty: lines keep their numbers. In
+ * comments and names a backslash is a character of a path.
+ */
+function continued(text, name) {
+  const lines = text.split(/\r\n?|\n/);
+  for (let i = 0; i < lines.length; i++) {
+    const first = i;
+    let line = lines[i], joined = line, keyword = "";
+    while (line.endsWith("\\") && !line.includes("#")) {
+      keyword ||= line.slice(0, -1).trim().split(/\s+/)[0];
+      if (NAMES.includes(keyword)) break;
+      line = lines[++i];
+      if (line === undefined)
+        throw new ReadError(`${name}, line ${first + 1}: expected another line after its backslash, found the end of the file`);
+      // Whether 2\\3 is 23 or 2 and 3 is not known: with its backslash it is not a number, and is refused.
+      joined = (/\S\\$/.test(joined) && /^\S/.test(line) ? joined : joined.slice(0, -1)) + line;
+      lines[i] = "";
+    }
+    lines[first] = joined;
+  }
+  return lines.join("\n");
 }

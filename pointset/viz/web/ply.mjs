@@ -33,8 +33,8 @@ function finite(number, fault) {
 }
 
 function cornersOf(element, values, count, fault) {
-  const place = element.properties.findIndex((one) => CORNERS.includes(one.name) && one.length);
-  if (place < 0) throw fault("a list vertex_indices of every face");
+  const place = element.properties.findIndex((one) => CORNERS.includes(one.name) && one.length && !one.type.startsWith("Float"));
+  if (place < 0) throw fault("a list vertex_indices of whole numbers for every face");
   const corners = values[place];
   if (corners.length < 3) throw fault("at least 3 corners of a face");
   if (corners.some((corner) => !(corner >= 0 && corner < count))) throw fault(`vertex indices from 0 to ${count - 1}`);
@@ -68,14 +68,24 @@ function property(lines, words) {
   return { name, type: TYPES[type], length: length && TYPES[length] };
 }
 
+/** A number that its type can hold; what is too few of them has none. */
+function fitting(number, type, lines) {
+  const [, kind, bits] = /^(\D+)(\d+)$/.exec(type), least = kind === "Int" ? -(2 ** (bits - 1)) : 0;
+  if (number === undefined) throw lines.error("more numbers on this line");
+  if (kind !== "Float" && !(Number.isInteger(number) && number >= least && number < least + 2 ** bits))
+    throw lines.error(`a whole number from ${least} to ${least + 2 ** bits - 1}`);
+  return number;
+}
+
 function readText(bytes, name, header, on) {
   const lines = new Lines(textOf(bytes.subarray(header.offset)), name, { comment: null, first: header.line });
   for (const element of header.elements)
     for (let entry = 0; entry < element.count; entry++) {
-      const numbers = lines.numbers(lines.take(`${element.name} ${entry} of ${element.count}`)), values = [];
+      const numbers = lines.numbers(lines.take(`${element.name} ${entry} of ${element.count}`), 0), values = [];
       let at = 0;
+      const take = (type) => fitting(numbers[at++], type, lines);
       for (const one of element.properties)
-        values.push(one.length ? numbers.slice(at + 1, (at += 1 + numbers[at])) : numbers[at++]);
+        values.push(one.length ? Array.from({ length: take(one.length) }, () => take(one.type)) : take(one.type));
       if (at !== numbers.length) throw lines.error(`the numbers of ${element.name} ${entry} of ${element.count}`);
       on(element, values, (expected) => lines.error(expected));
     }

@@ -2,10 +2,10 @@
 import { Lines, meshOf, ReadError, textOf } from "./lines.mjs";
 
 const HEADER = 84, RECORD = 50;
-const NUMBER = null;
+const NUMBER = null, ANY = undefined;
 const VERTEX = ["vertex", NUMBER, NUMBER, NUMBER];
 const FACET = [
-  "facet", "normal", NUMBER, NUMBER, NUMBER, "outer", "loop",
+  "facet", "normal", ANY, ANY, ANY, "outer", "loop",
   ...VERTEX, ...VERTEX, ...VERTEX, "endloop", "endfacet",
 ];
 
@@ -14,8 +14,10 @@ export function parseStl(bytes, name) {
   const count = bytes.length < HEADER ? 0 : view.getUint32(HEADER - 4, true), size = HEADER + RECORD * count;
   if (bytes.length >= HEADER && bytes.length === size) return binary(view, count, name);
   const text = textOf(bytes);
-  if (/^\s*solid(?:\s|$)/i.test(text) && !text.includes("\0"))
-    return solids(new Lines(text, name, { comment: null }), name);
+  if (/^\s*solid(?:\s|$)/i.test(text)) {
+    try { return solids(new Lines(text, name, { comment: null }), name); }
+    catch (error) { if (!text.includes("\0")) throw error; }
+  }
   if (bytes.length < HEADER)
     throw new ReadError(`${name}, line 1: expected STL, which begins with solid or with ${HEADER} bytes of header`);
   throw new ReadError(`${name}, byte ${HEADER - 4}: a binary STL of ${count} triangles has ${size} bytes, found ${bytes.length}`);
@@ -48,7 +50,7 @@ function solids(lines, name) {
       require(word, "facet");
       const numbers = FACET.slice(1).flatMap((expected) => {
         const found = next(expected ?? "a number");
-        if (expected === NUMBER) return lines.numbers([found]);
+        if (expected === NUMBER || expected === ANY) return lines.numbers([found], expected === ANY ? 0 : 1);
         require(found, expected);
         return [];
       });

@@ -1,0 +1,79 @@
+"""The page of a report in which its best classifiers answer, on shapes of the test set about which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.report.section import Section
+from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError
+from pointset.export.javascript import PlainModel, describe_plainly
+from pointset.tasks.classification.mistakes import BEST, class_name, coordinates, first_run
+from pointset.training.checkpoints import load_run
+from pointset.viz.camera import Camera, to_unit
+from pointset.viz.live import make_live_page
+from pointset.viz.page import HtmlPage
+
+MOST_SHAPES = 8
+TITLE = "Ask the models"
+TEXT = (
+    "A page in which {models} (first seed) answer while one turns a shape, takes points of it away or drops a file of "
+    "one's own; it opens with test shapes{differ}. {megabytes:.1f} MB beside this report, without a network."
+)
+
+
+def living(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+    """One section; where a model cannot be computed in a page, a sentence says so."""
+    labels, plain, sentences = evidence.best(BEST), {}, []
+    for label in labels:
+        try:
+            plain[label] = _plain(evidence, label)
+        except PointsetError as error:
+            sentences.append(f"{label} is not in it: {error}.")
+    shapes, differ = _shapes(evidence, labels, test_sets)
+    while plain:
+        try:
+            page = make_live_page([*plain.values()], shapes, title=TITLE, camera=Camera())
+        except PointsetError as error:
+            label, _ = plain.popitem()
+            sentences.append(f"{label} is not in it: {error}.")
+        else:
+            yield Section(TITLE, " ".join([_about(page, [*plain], differ), *sentences]), name="live", page=page)
+            return
+    yield Section(TITLE, " ".join(["There is no page in which these models answer:", *sentences]))
+
+
+def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
+    megabytes = len(page.html.encode()) / 1e6
+    about = " about which these differ" if differ and len(labels) > 1 else ""
+    return TEXT.format(models=" and ".join(labels), differ=about, megabytes=megabytes)
+
+
+def _plain(evidence: Evidence, label: str) -> PlainModel:
+    """The first model of a row as data, by the name of the row."""
+    folder = evidence.comparison.run(label, evidence.runs(label)[0].seed, evidence.points).folder
+    found = describe_plainly(*load_run(folder))
+    return replace(found, tree={**found.tree, "name": label})
+
+
+def _shapes(evidence: Evidence, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
+    """Test shapes of several classes, upright, by name, and whether the models say different things of them."""
+    runs = [first_run(evidence, label) for label in labels]
+    try:
+        sets = test_sets()
+    except PointsetError:  # a report may be made where its data is not
+        return {}, False
+    if any(run.labels.tolist() != sets.labels.tolist() for run in runs):
+        return {}, False  # another version of the data
+    differ = np.flatnonzero(np.ptp([run.predictions for run in runs], axis=0)).tolist()
+    by_class: dict[int, int] = {}
+    for shape in differ or range(len(sets)):
+        by_class.setdefault(int(sets.labels[shape]), shape)
+    chosen = [*by_class.values()][:MOST_SHAPES]
+    named = {f"{class_name(sets, int(sets.labels[shape]))}: {sets.names[shape]}": shape for shape in chosen}
+    return {name: to_unit(coordinates(sets, shape), sets.up) for name, shape in named.items()}, bool(differ)
