@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from help_page import help_page
+from live_page import write_live_page
 from reference_pages import write_reference
 from sphinx.cmd.build import build_main
 
@@ -38,6 +39,7 @@ def stage(folder: Path) -> None:
     write_reference(folder / "reference")
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
     (folder / "datasets" / "cards.md").write_text(cards_page(), encoding="utf-8")
+    write_live_page(folder / "extra" / "notebooks" / "live.html")
     for path in [*folder.rglob("*.md"), *folder.rglob("*.ipynb")]:
         path.write_text(without_links_out(path, folder), encoding="utf-8")
 

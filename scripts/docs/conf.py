@@ -29,6 +29,7 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"pointset {release}"
 html_static_path = ["_static"]
+html_extra_path = ["extra"]  # pages that are whole already
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
