@@ -1,4 +1,4 @@
-"""The readers of the pages read what Python reads, and refuse what it refuses: over all files that it is tested with."""
+"""The readers of the pages read what Python reads, and refuse what it refuses: over all files of its own tests."""
 
 import base64
 import importlib.util
