@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pointset
+from pointset.viz import make_live_page
 from pointset.zoo.pretrained import pretrained_card
 
 MODELS = ("isab16-pma.modelnet40-1024", "rff-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
@@ -15,4 +16,4 @@ def write_live_page(path: Path) -> None:
         pointset.describe_plainly(*pointset.load_run(name), temperature=pretrained_card(name).temperature)
         for name in MODELS
     ]
-    pointset.viz.make_live_page(plain, title="Ask trained models of ModelNet40").save(path)
+    make_live_page(plain, title="Ask trained models of ModelNet40").save(path)
