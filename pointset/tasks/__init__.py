@@ -5,8 +5,8 @@ classification/ is about point sets of shapes. The other tasks are the set probl
 
     pointset task max-regression
 
-Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`, `zoo`. Imported by:
-`commands`.
+Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`,
+`zoo`. Imported by: `commands`.
 """
 
 import lazy_loader
