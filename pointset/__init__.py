@@ -8,8 +8,8 @@
     pointset.fit(model, train)
     print(pointset.evaluate(model, test).accuracy)
 
-The names in `__init__.pyi` are loaded when they are first used, so that importing the package costs nothing; the rooms
-`data`, `viz`, `streaming` and `tasks` do the same.
+The names in `__init__.pyi`, rooms such as `pointset.viz` among them, are loaded when they are first used, so that
+importing the package costs nothing; the rooms `data`, `viz`, `streaming` and `tasks` do the same.
 """
 
 import lazy_loader

@@ -1,3 +1,10 @@
+from . import data as data
+from . import evaluation as evaluation
+from . import explain as explain
+from . import nn as nn
+from . import streaming as streaming
+from . import tasks as tasks
+from . import viz as viz
 from .comparison.comparing import run_experiment as run_experiment
 from .comparison.gathering import Comparison as Comparison
 from .data.arrays import from_arrays as from_arrays

@@ -58,6 +58,10 @@ def test_what_a_notebook_echoes_is_a_line(sets):
     assert repr(plain).startswith("PlainModel isab4-pma: 2 classes, 3 numbers of each point, ")
     assert repr(plain).endswith(f" {len(plain.weights) / 1000:.0f} kB of weights")
     assert repr(streamed) == "StreamedMap encoder.0.reads (reads): 4 heads, 4 queries; the top 8 of 8 points"
+    symmetry = pointset.check_symmetry(model, sizes=(1, 2))
+    assert repr(symmetry).startswith(f"Symmetry (invariant): permutation {symmetry.permutation:.0e}, duplicates ")
+    assert "padding inf" in repr(dataclasses.replace(symmetry, padding=float("inf")))
+    assert "no mask" in repr(dataclasses.replace(symmetry, padding=None))
     line = repr(fitted)
     assert line.startswith("Fitted SetClassifier isab4-pma: 2 classes")
     assert f"; 1 epoch, training accuracy {100 * fitted.history[0]['accuracy']:.1f} %" in line

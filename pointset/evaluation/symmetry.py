@@ -46,6 +46,12 @@ class Symmetry:
     """Between a set and the set with each element twice. Not a fault, so not part of `worst`: sums change; maxima,
     means and attention do not."""
 
+    def __repr__(self) -> str:
+        """What was found, in a line."""
+        padding = "no mask" if self.padding is None else f"padding {self.padding:.0e}"
+        found = f"permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
+        return f"Symmetry ({self.kind}): {found}, repetition {self.repetition:.0e}"
+
     @property
     def worst(self) -> float:
         """The largest deviation that a function of sets must not have."""
