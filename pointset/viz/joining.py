@@ -17,11 +17,11 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";\n', re.MULTILINE
 EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
 
 
-def page_of(template: str, styles: Sequence[str], script: str, title: str, content: dict[str, Any]) -> str:
+def page_of(body: str, styles: Sequence[str], script: str, title: str, content: dict[str, Any]) -> str:
     """A page that needs nothing else.
 
     Args:
-        template: an HTML file of the folder `web` with places such as /*TITLE*/, and /*maps.html*/ for other files.
+        body: an HTML file of the folder `web`, which comes into its frame.html; /*maps.html*/ in it is another file.
         styles: CSS files of that folder.
         script: the module that starts the page; it comes with all that it imports.
         title: of the window; escaped.
@@ -30,7 +30,8 @@ def page_of(template: str, styles: Sequence[str], script: str, title: str, conte
     The page's policy allows this script and this style by their digests, and no request whatever.
     """
     style, program = "".join(_text(WEB / name) for name in styles), joined(script)
-    document = re.sub(r"/\*(\w+\.html)\*/", lambda place: _text(WEB / place[1]), _text(WEB / template))
+    inside = re.sub(r"/\*(\w+\.html)\*/", lambda place: _text(WEB / place[1]), _text(WEB / body))
+    document = _text(WEB / "frame.html").replace("/*BODY*/", inside)
     # "<" could end the script element, even inside a JSON string.
     data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     policy = (

@@ -134,6 +134,14 @@ def test_a_file_of_ones_own_is_asked_about(asked: Asked, tmp_path: Path) -> None
     reach = asked.tab.evaluate("() => [0, 1, 2].map((k) => pointset.question.frame.high[k])")
     assert reach[2] > 4
     assert abs(reach[1]) < 1e-9
+    assert "y is up" in asked.tab.inner_text("#upward")
+    asked.tab.select_option("#up", "z")
+    assert asked.tab.evaluate("() => pointset.question.frame.high[1]") > 4, "the same file with another axis up"
+    shapes = asked.tab.locator("#shapes option:checked")
+    assert shapes.inner_text() == "own.obj"
+    asked.tab.select_option("#shapes", "0")
+    assert asked.tab.inner_text("#shape-name") == "</script><b>box"
+    assert asked.tab.inner_text("#upward") == ""
 
 
 @pytest.mark.slow
@@ -162,6 +170,14 @@ def test_points_go_and_come_back(asked: Asked) -> None:
     drag("#mode-back")
     assert tab.inner_text("#left") == "60 of 60 points"
     assert tab.inner_text("#sides .answer >> nth=0") == whole
+    tab.keyboard.press("d")
+    tab.focus("#shape")
+    for key in ("ArrowUp", "Space", "ArrowDown", "ArrowDown", "Space"):
+        tab.keyboard.press(key)
+    asked.answered()
+    assert 0 < int(tab.inner_text("#left").split()[0]) < 60, "without a mouse"
+    assert tab.locator("#cursor").is_visible()
+    tab.keyboard.press("r")
     tab.keyboard.press("l")
     asked.answered()
     assert tab.inner_text("#left") == "54 of 60 points"

@@ -21,7 +21,7 @@ export class CloudCanvas {
       hover: (event) => this.hover(event), press: (event) => this.press(event), leave: () => this.leave(),
       rest: () => this.rest(),
     });
-    canvas.addEventListener("keydown", (event) => { if (turnByKey(event, camera)) this.moved(); });
+    canvas.addEventListener("keydown", (event) => this.key(event));
     new IntersectionObserver((entries) => {
       this.unseen = !entries.at(-1).isIntersecting;
       this.redraw();
@@ -31,6 +31,8 @@ export class CloudCanvas {
       window.addEventListener(name, () => this.print(printing));
     this.paint();
   }
+
+  key(event) { if (turnByKey(event, this.camera)) this.moved(); }
 
   hover() {}
 

@@ -1,15 +1,14 @@
 /* The living page: trained models asked about a shape while the hand changes it. */
 import { Camera, reachOf } from "./camera.mjs";
-import { element } from "./elements.mjs";
+import { element, made } from "./elements.mjs";
 import { palettesOf } from "./legend.mjs";
-import { codeOf, importance, LiveLayer, SCALE } from "./live_maps.mjs";
-import { bytes } from "./maps.mjs";
+import { codeOf, colourOf, importance, LiveLayer, SCALE } from "./live_maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 import { Model } from "./models.mjs";
 import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
-import { readShape, uprighted, usualUp } from "./readers.mjs";
 import { randomFrom, samplePoints, shuffled } from "./sampling.mjs";
 import { ShapeView } from "./shape_view.mjs";
+import { Shapes } from "./shapes.mjs";
 import { Side } from "./sides.mjs";
 import { listenToControls } from "./live_controls.mjs";
 
@@ -23,6 +22,7 @@ class Live {
     this.camera = new Camera(data.camera);
     this.palettes = palettesOf(data);
     this.models = {};
+    this.shapes = new Shapes(data.shapes);
     this.times = [];
     this.run = 0;
     const names = data.models.map((model) => model.name);
@@ -31,7 +31,7 @@ class Live {
     this.sides[1].select.value = names.length > 1 ? names[1] : NONE;
     this.controls = listenToControls(this, data.shapes.map((shape) => shape.name));
     this.#markEmpty();
-    this.openGiven(0);
+    this.open(0);
   }
 
   /** The first answer comes with the first paint: from one model, whose weights alone are read for it. */
@@ -46,7 +46,7 @@ class Live {
   #look() {
     if (this.shapeView || this.blind) return;
     try {
-      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
+      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, element("cursor"), {
         turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
       });
     } catch (error) {
@@ -64,16 +64,12 @@ class Live {
   /** The model of a name. */
   model(name) { return (this.models[name] ??= new Model(this.data.models.find((one) => one.name === name))); }
 
-  /** Ask about one of the shapes that the page came with. */
-  openGiven(number) {
-    const { name, points, size } = this.data.shapes[number], whole = new Int16Array(bytes(points));
-    this.open({ name, vertices: Float64Array.from(whole, (one) => (one / 32767) * size), triangles: null });
-  }
-
-  /** Ask about another shape {name, vertices, triangles}, upright as the models know them. */
-  open(shape) {
+  /** Ask about the shape of a number, upright as the models know it. */
+  open(number) {
+    const shape = this.shapes.at(number, element("up").value);
     this.drawn = samplePoints(shape, MOST_POINTS, SEED);
     element("shape-name").textContent = shape.name;
+    element("upward").textContent = shape.told;
     element("fault").textContent = "";
     this.begin();
   }
@@ -81,9 +77,10 @@ class Live {
   /** A file of one's own; what is wrong with it is said, and the shape before it stays. */
   async read(file) {
     try {
-      const found = readShape(new Uint8Array(await file.arrayBuffer()), file.name);
-      const up = element("up").value === "auto" ? usualUp(file.name) ?? "z" : element("up").value;
-      this.open({ ...found, name: file.name, vertices: up === "y" ? uprighted(found.vertices) : found.vertices });
+      const number = await this.shapes.add(file);
+      this.open(number);
+      element("shapes").append(made("option", { value: number }, file.name));
+      element("shapes").value = number;
     } catch (error) {
       element("fault").textContent = error.message;
     }
@@ -192,7 +189,8 @@ class Live {
       // Nothing is the least colour here: rings are points that are gone.
       seen.forEach((point, at) => { codes[number * total + point] = Math.max(1, codeOf(shown[at])); });
     });
-    const reach = reachOf(positions, this.camera);
+    const reach = reachOf(positions, this.camera), what = this.influence ? "what each patch is worth" : null;
+    element("names").replaceChildren(...this.answers.map(({ side, maps }) => made("span", {}, `${side.chosen}: ${what ?? colourOf(maps)}`)));
     this.shapeView.show(positions, codes, this.answers.length, reach, SCALE);
     this.#drawMaps(this.#positions(seen), reach);
   }

@@ -26,7 +26,7 @@ export function listenToControls(live, names) {
     say(id, meaning(Number(element(id).value))[1]);
   }
   element("shapes").append(...names.map((name, place) => made("option", { value: place }, name)));
-  element("shapes").onchange = () => live.openGiven(Number(element("shapes").value));
+  element("shapes").onchange = element("up").onchange = () => live.open(Number(element("shapes").value));
   element("file").onclick = (event) => { event.target.value = ""; };  // so that a file can be chosen again
   element("file").onchange = (event) => { if (event.target.files.length) live.read(event.target.files[0]); };
   listenToDrops(live);

@@ -19,10 +19,11 @@ export class LiveLayer extends Layer {
   constructor(map, points) {
     const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
     const chosen = Array.from({ length: map.kind === "self" ? Math.min(MOST_CHOSEN, rows) : rows }, (_, i) => i);
+    const some = chosen.length < rows ? `, the first ${chosen.length} of ${rows}, which lie in random order` : "";
     const colour = `colour: ${map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value"}`;
     super({
       name: map.layer, kind: map.kind, row_name: NAMES[map.kind], keys: map.keys,
-      meaning: `${MEANINGS[map.kind]}; ${colour}; ring: exactly 0`,
+      meaning: `${MEANINGS[map.kind]}${some}; ${colour}; ring: exactly 0`,
       heads: Array.from({ length: map.heads }, (_, i) => i), rows: chosen,
       marks: chosen.map((row) => (map.kind === "self" ? row : -1)),
       differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS, precision: "",
@@ -71,11 +72,20 @@ export function codeOf(value) {
 /** How codes lie on the colour bar. */
 export const SCALE = { low: LOW, high: HIGH, reach: REACH };
 
-/** What stands for a model's own view of its points: mean 1 over them. What it pools, else what it reads. */
+const SHOWN = { pools: "what it pools", selects: "where its maximum comes from", reads: "what it reads" };
+
+/** What stands for a model's own view of its points: what it pools, else what it reads; undefined if it looks at none. */
+function ownView(maps) {
+  const last = (kind) => maps.filter((map) => map.points_are === "keys" && map.kind === kind).at(-1);
+  return Object.keys(SHOWN).map(last).find(Boolean);
+}
+
+/** What the colours of the shape are, in words. */
+export function colourOf(maps) { return SHOWN[ownView(maps)?.kind] ?? "all points alike"; }
+
+/** How much a model looks at each of its points: mean 1 over them. */
 export function importance(maps, points) {
-  const onPoints = maps.filter((map) => map.points_are === "keys");
-  const last = (kind) => onPoints.filter((map) => map.kind === kind).at(-1);
-  const map = last("pools") ?? last("selects") ?? last("reads"), found = new Float64Array(points).fill(map ? 0 : 1);
+  const map = ownView(maps), found = new Float64Array(points).fill(map ? 0 : 1);
   if (map) {
     const rows = map.heads * map.queries;
     map.weights.forEach((weight, i) => { found[i % points] += (weight * points) / rows; });

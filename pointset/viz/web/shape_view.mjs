@@ -2,20 +2,26 @@
 import { CloudCanvas } from "./canvas.mjs";
 import { placesIn } from "./picking.mjs";
 
-const GAP = 10;
+const GAP = 10, STEP = 12;
+const STEPS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
 
 export class ShapeView extends CloudCanvas {
-  /** `on`: {turned(), brush(points), rest()}; `brush` is called with the numbers of the points under the brush. */
-  constructor(canvas, camera, palettes, on) {
+  /**
+   * `cursor`: an element over the canvas, which shows where the brush of the keyboard is. `on`: {turned(), brush(points),
+   * rest()}; `brush` is called with the numbers of the points under the brush.
+   */
+  constructor(canvas, camera, palettes, cursor, on) {
     super(canvas, camera, palettes, on.turned);
-    Object.assign(this, { on, mode: "turn", radius: 24, count: 1, panels: [] });
-    for (const name of ["pointerdown", "pointermove"]) canvas.addEventListener(name, (event) => this.#brush(event));
+    Object.assign(this, { on, cursor, at: null, mode: "turn", radius: 24, count: 1, panels: [] });
+    for (const name of ["pointerdown", "pointermove"]) canvas.addEventListener(name, (event) => this.#drag(event));
+    canvas.addEventListener("blur", () => { cursor.hidden = true; });
   }
 
   /** Turn by hand, or brush "away" or "back". */
   choose(mode) {
     this.mode = mode;
     this.canvas.classList.toggle("brushing", mode !== "turn");
+    this.cursor.hidden = true;
   }
 
   /** Int16Array [3 n], and codes of `count` pictures of them, Uint16Array [count * n]; `reach` as in `MapsView`. */
@@ -44,9 +50,32 @@ export class ShapeView extends CloudCanvas {
     this.on.rest();
   }
 
-  #brush(event) {
+  /** While brushing, arrow keys move a brush of the keyboard's own, and Space brushes where it is. */
+  key(event) {
+    const step = STEPS[event.key], { clientWidth: width, clientHeight: height } = this.canvas;
+    if (this.mode === "turn" || event.ctrlKey || event.altKey || event.metaKey || !(step || event.key === " ")) {
+      super.key(event);
+      return;
+    }
+    event.preventDefault();
+    const [x, y] = this.at ?? [width / this.count / 2, height / 2], [right, down] = step ?? [0, 0];
+    this.at = [Math.max(0, Math.min(width, x + right)), Math.max(0, Math.min(height, y + down))];
+    const { radius, canvas } = this, [left, top] = [canvas.offsetLeft + this.at[0], canvas.offsetTop + this.at[1]];
+    Object.assign(this.cursor.style, {
+      left: `${left - radius}px`, top: `${top - radius}px`, width: `${2 * radius}px`, height: `${2 * radius}px`,
+    });
+    this.cursor.hidden = false;
+    if (!step) this.#brush(...this.at);
+  }
+
+  #drag(event) {
     if (this.mode === "turn" || !(event.buttons & 1)) return;
-    const box = this.canvas.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const box = this.canvas.getBoundingClientRect();
+    this.#brush(event.clientX - box.left, event.clientY - box.top);
+  }
+
+  /** Tell which points lie under the brush at a place of the canvas. */
+  #brush(x, y) {
     const panel = this.panels.find((one) => x >= one.left && x < one.left + one.width) ?? this.panels[0];
     const places = placesIn(panel, { positions: this.positions, camera: this.camera, reach: this.look.reach }), under = [];
     for (let i = 0; 3 * i < this.positions.length; i++) {

@@ -15,7 +15,8 @@ export class Side {
     const options = names.map((name) => made("option", {}, name));
     this.select = made("select", { "aria-label": `model ${place + 1}`, onchange: () => chosen(this) }, ...options);
     this.said = made("p", { class: "said", role: "status" });
-    this.box = made("section", { class: "side" }, this.select, this.said, this.list, this.trail, this.curves);
+    this.about = made("p", { class: "about" });
+    this.box = made("section", { class: "side" }, this.select, this.said, this.list, this.trail, this.about, this.curves);
     box.append(this.box);
   }
 
@@ -43,7 +44,9 @@ export class Side {
     this.line = this.line.slice(-400);
     const name = model.classes[this.label] ?? `class ${this.label}`;
     this.said.textContent = this.best === this.label ? "" : `no longer ${name}`;
-    drawChart(this.trail, [{ points: this.line, style: "trail" }], `probability of ${name} against the share of points left`);
+    const label = `probability of ${name} against the share of points left`;
+    drawChart(this.trail, [{ points: this.line, style: "trail" }], label);
+    this.about.textContent = label;
   }
 
   /** Curves by the order in which points were removed. */
