@@ -175,6 +175,7 @@ class Multihead(nn.Module):
             recorded=self.record is not None,
             tiles=softmax and self.record is None and may_tile(self, X, Y),
             cpu=Y.device.type == "cpu",
+            rounded=_rounds(Y),
             output=isinstance(self.output, nn.Linear) and not projected,
         )
 
@@ -212,6 +213,13 @@ class Multihead(nn.Module):
             for q, y in zip(sets.batches(Q), sets.batches(Y), strict=True)
         ]
         return torch.cat([run.flatten(0, 1) for run in runs] if sets is query_mask else runs)
+
+
+def _rounds(Y: Tensor) -> bool:
+    """True where products with Y are in bfloat16: it is, or mixed precision makes it so."""
+    device = Y.device.type
+    mixed = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) is torch.bfloat16
+    return Y.dtype is torch.bfloat16 or (mixed and Y.dtype is torch.float32)
 
 
 def join(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:

@@ -11,7 +11,7 @@ from pointset.evaluation.costs import flops
 from pointset.nn.attention import WAYS, Multihead
 from pointset.nn.fast.folded import folded
 from pointset.nn.fast.packing import Packed
-from pointset.nn.fast.plan import FEW_KEYS, Case, Way, plan
+from pointset.nn.fast.plan import FEW_KEYS, FEW_ROUNDED_KEYS, Case, Way, plan
 from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.
@@ -112,6 +112,9 @@ PLANNED = {
     "few queries, recorded": (FEW_QUERIES._replace(recorded=True), Way.ABSORBED),
     "FEW_KEYS keys": (CASE._replace(m=FEW_KEYS), Way.EXPLICIT),
     "FEW_KEYS keys on a GPU": (CASE._replace(m=FEW_KEYS, cpu=False), Way.FUSED),
+    "FEW_ROUNDED_KEYS keys": (CASE._replace(m=FEW_ROUNDED_KEYS, rounded=True), Way.EXPLICIT),
+    "FEW_ROUNDED_KEYS keys on a GPU": (CASE._replace(m=FEW_ROUNDED_KEYS, rounded=True, cpu=False), Way.FUSED),
+    "more keys than that": (CASE._replace(m=FEW_ROUNDED_KEYS + 1, rounded=True), Way.FUSED),
     "many keys, recorded": (CASE._replace(recorded=True), Way.EXPLICIT),
     "many keys, sparse weights": (CASE._replace(softmax=False), Way.EXPLICIT),
     "many keys": (CASE, Way.FUSED),
@@ -142,7 +145,9 @@ def test_a_case_says_what_the_rows_are():
     assert packed == case._replace(m=10, sets=21, packed_keys=True)
     assert attention.case(Q[0], Y, None, Packed((4,))).n is None
     with torch.autocast("cpu", torch.bfloat16):
-        assert not attention.case(Q, Y, mask, None).tiles
+        assert attention.case(Q, Y, mask, None) == case._replace(tiles=False, rounded=True)
+        assert not attention.case(Q.double(), Y.double(), mask, None).rounded
+    assert attention.case(Q.bfloat16(), Y.bfloat16(), mask, None).rounded
     attention.record = [].append
     assert attention.case(Q, Y, mask, None) == case._replace(tiles=False, recorded=True)
 

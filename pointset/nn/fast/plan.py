@@ -8,6 +8,9 @@ import torch
 FEW_KEYS = 64
 """Up to here, on a CPU, two plain products beat `scaled_dot_product_attention`, most of all in bfloat16 (a training
 step of isab16-pma, 100 points, width 256: 60 against 108 ms), and the weights are no larger than the keys."""
+FEW_ROUNDED_KEYS = 512
+"""The same of products in bfloat16, for which torch's kernel is slow: a training step of sab-pma in mixed precision
+takes 0.4 to 0.7 of its time with 100 to 512 points. With 1,000 still 0.8, but all weights are kept."""
 
 
 class Way(Enum):
@@ -57,6 +60,8 @@ class Case(NamedTuple):
     tiles: bool = False
     """The tiled ways may be taken; see `may_tile`."""
     cpu: bool = True
+    rounded: bool = False
+    """Products are in bfloat16."""
     output: bool = False
     """W^O follows, and the queries are not projected yet."""
     block: bool = False
@@ -75,7 +80,8 @@ def plan(case: Case) -> Way:
     | padded | W^O follows, linear score, every set has its own queries, fewer products if folded  | FOLDED            |
     | padded | linear score, rows sum to 1, fewer products if absorbed; tiles, and shared queries  | ABSORBED_IN_TILES |
     | padded | linear score, rows sum to 1, fewer products if absorbed                             | ABSORBED          |
-    | padded | on a CPU at most FEW_KEYS keys, or the weights are recorded or are not plain        | EXPLICIT          |
+    | padded | on a CPU at most FEW_KEYS keys (in bfloat16 FEW_ROUNDED_KEYS), or the weights are   | EXPLICIT          |
+    |        | recorded or are not plain                                                           |                   |
     | padded | none of these: softmax of a linear score                                            | FUSED             |
 
     Tiles are for softmax of a linear score that nobody records. A size that is not known is large.
@@ -93,6 +99,7 @@ def plan(case: Case) -> Way:
         return Way.FOLDED
     if absorbs:
         return Way.ABSORBED_IN_TILES if in_tiles else Way.ABSORBED
+    few = few or (case.rounded and case.m is not None and case.m <= FEW_ROUNDED_KEYS)
     if (few and case.cpu) or case.recorded or not (case.linear and case.softmax):
         return Way.EXPLICIT
     return Way.FUSED
