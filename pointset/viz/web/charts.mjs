@@ -2,7 +2,10 @@
 const SPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 320, HEIGHT = 120, LEFT = 30, BOTTOM = 18, TOP = 6, RIGHT = 8;
 
-function set(one, attributes) { for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value); }
+function set(one, attributes) {
+  for (const [name, value] of Object.entries(attributes))
+    if (one.getAttribute(name) !== `${value}`) one.setAttribute(name, value);
+}
 
 function drawn(tag, attributes, ...content) {
   const one = document.createElementNS(SPACE, tag);

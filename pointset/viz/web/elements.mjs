@@ -13,6 +13,9 @@ export function made(tag, attributes = {}, ...content) {
   return one;
 }
 
+/** Write a text where it is another one: an element that is written to is laid out again. */
+export function say(one, text) { if (one.textContent !== text) one.textContent = text; }
+
 /** Arrow keys move among elements of which one can be reached by Tab; `steps` maps keys to steps. */
 export function roving(box, steps, onMove = () => {}) {
   const rest = (items, one) => items.forEach((item) => { item.tabIndex = item === one ? 0 : -1; });

@@ -1,6 +1,6 @@
 /* The living page: trained models asked about a shape while the hand changes it. */
 import { Camera, reachOf } from "./camera.mjs";
-import { element, made } from "./elements.mjs";
+import { element, made, say } from "./elements.mjs";
 import { palettesOf } from "./legend.mjs";
 import { codeOf, colourOf, importance, LiveLayer, SCALE } from "./live_maps.mjs";
 import { MapsView } from "./maps_view.mjs";
@@ -173,8 +173,8 @@ class Live {
     if (this.shapeView) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
     const usual = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
-    element("left").textContent = `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`;
-    element("pace").textContent = usual ? `${Math.round(1000 / usual)} answers a second` : "";
+    say(element("left"), `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`);
+    say(element("pace"), usual ? `${Math.round(1000 / usual)} answers a second` : "");
     return true;
   }
 
@@ -190,7 +190,10 @@ class Live {
       seen.forEach((point, at) => { codes[number * total + point] = Math.max(1, codeOf(shown[at])); });
     });
     const reach = reachOf(positions, this.camera), what = this.influence ? "what each patch is worth" : null;
-    element("names").replaceChildren(...this.answers.map(({ side, maps }) => made("span", {}, `${side.chosen}: ${what ?? colourOf(maps)}`)));
+    const names = this.answers.map(({ side, maps }) => `${side.chosen}: ${what ?? colourOf(maps)}`);
+    if (element("names").childElementCount !== names.length)
+      element("names").replaceChildren(...names.map(() => made("span", {})));
+    names.forEach((name, place) => say(element("names").children[place], name));
     this.shapeView.show(positions, codes, this.answers.length, reach, SCALE);
     this.#drawMaps(this.#positions(seen), reach);
   }

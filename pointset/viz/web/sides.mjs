@@ -1,7 +1,7 @@
 /* What one model says of the shape: its likeliest classes, and how that changes as points go. */
 import { showAnswer } from "./answer.mjs";
 import { drawChart } from "./charts.mjs";
-import { made } from "./elements.mjs";
+import { made, say } from "./elements.mjs";
 import { probabilities } from "./questions.mjs";
 
 const SHOWN = 5;
@@ -43,10 +43,10 @@ export class Side {
     this.line.push([share, shares[this.label]]);
     this.line = this.line.slice(-400);
     const name = model.classes[this.label] ?? `class ${this.label}`;
-    this.said.textContent = this.best === this.label ? "" : `no longer ${name}`;
+    say(this.said, this.best === this.label ? "" : `no longer ${name}`);
     const label = `probability of ${name} against the share of points left`;
     drawChart(this.trail, [{ points: this.line, style: "trail" }], label);
-    this.about.textContent = label;
+    say(this.about, label);
   }
 
   /** Curves by the order in which points were removed. */
