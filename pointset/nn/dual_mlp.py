@@ -35,7 +35,7 @@ class NormedLayers(nn.Module):
         check_rows(X, mask, self.weight)
         for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
             assert isinstance(linear, nn.Linear)
-            X = normed_linear(linear, norm, X.relu_() if number else X, mask)
+            X = normed_linear(linear, norm, X.relu() if number else X, mask)
         return X
 
     @property

@@ -83,7 +83,7 @@ class Recipe(Checked):
     """Of the matrix products while training: "bfloat16" is mixed precision (weights, sums and losses stay float32),
     faster on a GPU, and on a CPU that has instructions for it (with AMX 1.7 to 2.9 times, at width 256 and 100 points).
     "auto" becomes one of the two at once, by a measurement of a tenth of a second which has the faster products of
-    width 256 on this machine: results name what was taken. Models of width 64 are as fast in float32, or faster.
+    width 256 on this machine: results name what was taken. Models of width 64 gain little or nothing by it.
     Evaluation is always in float32."""
     device: str = "auto"
     """"auto" takes a GPU where there is one; else a torch device name."""

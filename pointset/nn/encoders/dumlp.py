@@ -51,8 +51,8 @@ class InteractionLayer(nn.Module):
         else:
             shared = _at_rows(self.summary(S.flatten(1)), X, mask)
             Y = self.norm(self.rows(X).add_(shared), mask)
-        Y = Y.relu_()
-        return X + Y if Y.requires_grad else Y.add_(X)
+        # In place only where nothing is differentiated: what a norm returns is a view, whose gradient would be copied.
+        return X + Y.relu() if Y.requires_grad else Y.relu_().add_(X)
 
 
 def _at_rows(vectors: Tensor, X: Tensor, mask: Layout | None) -> Tensor:
@@ -68,7 +68,7 @@ class Stem(NormedLayers):
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
-        return super().forward(X, mask).relu_()
+        return super().forward(X, mask).relu()
 
 
 @register("encoder", "dumlp<m>", listed="dumlp16", packed=True, export=True, maps=True)
