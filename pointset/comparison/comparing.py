@@ -9,7 +9,7 @@ from pathlib import Path
 from pointset.comparison.execution import run_all
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import Comparison, gather
-from pointset.comparison.grid import check_folder, claim_folder, make_runs, prepare_sets
+from pointset.comparison.grid import check_folder, claim_folder, longest_first, make_runs, prepare_sets
 from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
@@ -94,6 +94,8 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
 
 def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
     runs = make_runs(experiment, out)
+    if workers.at_once(sum(not run.finished for run in runs), experiment.threads) > 1:
+        runs = longest_first(experiment, runs)
     outcomes = list(watched(experiment, out, runs, run_all(runs, workers), progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):

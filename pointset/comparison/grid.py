@@ -1,12 +1,14 @@
 """The grid of an experiment's runs, and the folder that it belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Run, of_run, of_size
 from pointset.comparison.task import Size
+from pointset.evaluation.costs import multiply_adds
 from pointset.runs.claims import check_claim, claim
 from pointset.zoo.carried import carried
 
@@ -19,6 +21,22 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
         for size in experiment.task.sizes
         for entry in experiment.models
     ]
+
+
+def longest_first(experiment: Experiment, runs: Sequence[Run]) -> list[Run]:
+    """The same runs, of each seed and size those first that compute most: workers then end at about the same time."""
+    entries = {entry.label: entry for entry in experiment.models}
+    work = {group: _work(experiment, entries[group[0]], group[1]) for group in {(run.label, run.size) for run in runs}}
+    places = {place: number for number, place in enumerate(dict.fromkeys((run.seed, run.size) for run in runs))}
+    return sorted(runs, key=lambda run: (places[run.seed, run.size], -work[run.label, run.size]))
+
+
+def _work(experiment: Experiment, entry: Entry, size: Size) -> int:
+    """Multiply-adds of a model; none where it cannot be built, which its runs will say."""
+    task = experiment.task
+    with suppress(Exception):  # whatever a part of one's own raises
+        return multiply_adds(task.build(entry.name, entry.options(experiment.model), 0, size), task.elements(size))
+    return 0
 
 
 def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: int) -> Run:

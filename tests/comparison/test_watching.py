@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.grid import make_runs
+from pointset.comparison.grid import longest_first, make_runs
 from pointset.comparison.runs import Failure, Finished, Run
 from pointset.comparison.watching import Watch, complete_seeds, watched
 from pointset.runs import digests
@@ -64,6 +64,17 @@ def test_a_damaged_history_stops_nothing(experiment, tmp_path):
     (runs[0].folder / "history.jsonl").write_text("?")
     has_steps(runs[1], 2000, 1.0)
     assert Watch(runs).standing().share == pytest.approx(2 / (4 * 6))
+
+
+def test_of_each_seed_the_longest_runs_come_first(experiment, tmp_path):
+    models = (Entry("rff-max"), Entry("sab-pma"), Entry("isab4-pma"), Entry("rff-mean"))
+    runs = make_runs(experiment.changed(models=models, seeds=(3, 0)), tmp_path)
+    found = [(run.seed, run.model) for run in longest_first(experiment.changed(models=models, seeds=(3, 0)), runs)]
+    first, second = found[:4], found[4:]
+    assert {seed for seed, _ in first} == {3}
+    assert [model for _, model in first] == [model for _, model in second]
+    assert {model for _, model in first[:2]} == {"sab-pma", "isab4-pma"}
+    assert {model for _, model in first[2:]} == {"rff-max", "rff-mean"}
 
 
 def test_a_seed_is_complete_when_all_its_runs_are_over(experiment, tmp_path):
