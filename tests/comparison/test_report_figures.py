@@ -29,6 +29,7 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
             assert list(line.get_xdata()) == [1, 2, 3]
             assert list(line.get_ydata()) == pytest.approx([100 * value for value in evidence.curve(model, name)])
     assert (training.get_ylabel(), validation.get_ylabel()) == ("training accuracy %", "validation accuracy %")
+    assert [tick for tick in training.get_xticks() if 1 <= tick <= 3] == [1, 2, 3], "whole epochs"
 
     costs, seconds = axes_of(charts.pareto(evidence))
     rows = evidence.rows.values()

@@ -85,7 +85,7 @@ def learning_curves(
         if fitted:
             _fit(axes, [curve for by_seed in curves.values() for curve in by_seed], [*marks.values()])
         label_axes(axes, unit, columns[name])
-        axes.locator_params(axis="x", nbins=5)
+        axes.locator_params(axis="x", nbins=5, integer=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     for axes in panels if level else []:
         draw_baselines(axes, evidence)
