@@ -47,7 +47,8 @@ def _read_usual(content: bytes) -> Mesh | None:
     numpy does all the work: it sorts the lines by their first characters, and its text parsers read the numbers. What
     they take and `ObjReader` refuses is kept from them by the characters that vertices and faces may have.
     """
-    if b"\\\n" in content or b"\\\r" in content or content.count(b"\r") != content.count(b"\r\n"):
+    is_continued = b"\\\n" in content or b"\\\r" in content or content.endswith(b"\\")
+    if is_continued or content.count(b"\r") != content.count(b"\r\n"):
         return None
     content += b"\n\n"
     text = np.frombuffer(content, np.uint8)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pointset.data.files import obj
@@ -143,6 +143,7 @@ BAD_FILES = {
     "underscores in numbers": (b"v 1_0 2 3\n", 5, "only numbers"),
     "continued in a number": (b"# \\\nf 1 2 2\\\n3\n", 6, "whole numbers"),
     "continued to the end": (b"l 1 \\\n 2 \\", 5, "the end of the file"),
+    "cut off behind a backslash": (b"vt \\", 5, "the end of the file"),
     "a backslash before a blank": (b"f 1 2 3 \\ \n", 5, "whole numbers"),
     "a backslash for a name": (b"g\\\n top\n", 5, "a keyword of OBJ"),
     "an unknown keyword": (b"w 1 2 3\n", 5, "a keyword of OBJ"),
@@ -192,6 +193,7 @@ words_of_obj = st.sampled_from(
 
 @pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
+@example([b"vt ", b"\\"])  # a file that was cut off in a continued line
 @given(st.lists(st.tuples(words_of_obj, st.sampled_from([b" ", b" ", b"", b"\n"])).map(b"".join), max_size=12))
 def test_the_fast_path_reads_as_the_exact_one(pieces: list[bytes]) -> None:
     content = HEAD + b"".join(pieces)
