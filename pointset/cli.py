@@ -1,5 +1,6 @@
 """The command line: a thin face over the library. Nothing heavy is imported until a command needs it."""
 
+import contextlib
 import errno
 import os
 import re
@@ -45,7 +46,10 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
     """Say in one line why the command ends; return the exit code."""
     # What is raised after a signal comes of it: libraries turn KeyboardInterrupt into errors of their own.
     if interruptions.received is not None or isinstance(error, KeyboardInterrupt):
-        print(interruptions.message(), end="", file=sys.stderr, flush=True)
+        with contextlib.suppress(
+            OSError
+        ):  # nobody may be there to read it, and workers end only when this process does
+            print(interruptions.message(), end="", file=sys.stderr, flush=True)
         return interruptions.code
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has gone, as `head` does; the shell's code for it. Python would complain at exit.

@@ -53,7 +53,8 @@ def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in begun:
         if session(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        if not process.stderr.closed:
+            process.communicate()
 
 
 def session(leader: int) -> list[str]:
@@ -100,6 +101,23 @@ def test_in_the_middle_of_a_command(
     else:
         process.send_signal(number)
         end(process, 143, f"pointset: terminated{GOES_ON}")
+
+
+@pytest.mark.slow
+def test_where_nobody_reads_what_it_says(started: Any, clouds_folder: Path, tmp_path: Path) -> None:
+    """The reader of its messages has gone, and its workers must not work on."""
+    process = started(
+        "compare", "--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS
+    )
+    wait_for(lambda: any(tmp_path.glob("out/runs/*/history.jsonl")), process)
+    process.stderr.close()
+    process.stdout.close()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
+    last = time.monotonic() + 30
+    while time.monotonic() < last and session(process.pid):
+        time.sleep(0.1)
+    assert session(process.pid) == []
 
 
 @pytest.fixture
