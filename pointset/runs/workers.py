@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any, Literal
 
 from pointset.errors import PointsetError, quoted
@@ -85,6 +86,7 @@ def hand_over(parallel: Any, tasks: Iterable[Any], workers: Workers) -> Any:
     """
     if workers.backend != "loky" or not hasattr(signal, "pthread_sigmask"):
         return parallel(tasks)
+    resource_tracker.ensure_running()  # joblib would start it, and Python's own unblocks the signal once it runs
     # Inherited by new processes, and by joblib's thread that starts more of them later.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

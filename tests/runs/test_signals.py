@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trimesh
 
 START = [sys.executable, "-m", "pointset.cli"]
 GOES_ON = "; the same command goes on where it stopped\n"
@@ -57,9 +58,28 @@ def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
             process.communicate()
 
 
+@pytest.fixture(scope="module")
+def meshes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More balls than are sampled before a signal comes."""
+    folder = tmp_path_factory.mktemp("meshes")
+    for split in ("train", "test"):
+        for kind in ("ball", "egg"):
+            (folder / kind / split).mkdir(parents=True)
+            for number in range(100):
+                trimesh.creation.icosphere(subdivisions=1).export(folder / kind / split / f"{kind}_{number}.off")
+    return folder
+
+
 def session(leader: int) -> list[str]:
     """What runs in a session."""
     return subprocess.run(["pgrep", "-s", str(leader)], capture_output=True, text=True, check=False).stdout.split()
+
+
+def workers_of(leader: int) -> list[str]:
+    """Processes of joblib that have come as far as having a name of their own."""
+    named = ["pgrep", "-s", str(leader), "-f", "LokyProcess"]
+    found = subprocess.run(named, capture_output=True, text=True, check=False)
+    return found.stdout.split()
 
 
 def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
@@ -81,12 +101,12 @@ def end(process: subprocess.Popen[str], code: int, message: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("command", ["train", "compare", "data build"])
 def test_in_the_middle_of_a_command(
-    command: str, number: signal.Signals, started: Any, clouds_folder: Path, tmp_path: Path
+    command: str, number: signal.Signals, started: Any, clouds_folder: Path, meshes_folder: Path, tmp_path: Path
 ) -> None:
     options = {
         "train": ("rff-max", "--data", str(clouds_folder), "--run", "out", *SETS),
         "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS),
-        "data build": ("--points", "4000", "--sampler", "fps", "--workers", "2"),
+        "data build": ("--data", str(meshes_folder), "--points", "4000", "--sampler", "fps", "--workers", "2"),
     }[command]
     begun = {
         "train": "out/history.jsonl",
@@ -101,6 +121,21 @@ def test_in_the_middle_of_a_command(
     else:
         process.send_signal(number)
         end(process, 143, f"pointset: terminated{GOES_ON}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+@pytest.mark.parametrize("command", ["compare", "data build"])
+def test_while_workers_start(command: str, started: Any, clouds_folder: Path, meshes_folder: Path) -> None:
+    """A worker that heard Ctrl-C before it knows whose it is would end with a traceback of imports."""
+    options = {
+        "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", *SETS),
+        "data build": ("--data", str(meshes_folder), "--points", "4000", "--sampler", "fps"),
+    }[command]
+    process = started(*command.split(), *options, "--workers", "2")
+    wait_for(lambda: workers_of(process.pid), process)
+    os.killpg(process.pid, signal.SIGINT)
+    end(process, 130, f"pointset: interrupted{GOES_ON}")
 
 
 @pytest.mark.slow
