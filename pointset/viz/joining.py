@@ -27,15 +27,17 @@ def page_of(body: str, styles: Sequence[str], script: str, title: str, content: 
         title: of the window; escaped.
         content: what the page finds as JSON in its element `data`.
 
-    The page's policy allows this script and this style by their digests, and no request whatever.
+    The page's policy allows this script and this style by their digests, and no request whatever; WebAssembly only to a
+    script that has some.
     """
     style, program = "".join(_text(WEB / name) for name in styles), joined(script)
     inside = re.sub(r"/\*(\w+\.html)\*/", lambda place: _text(WEB / place[1]), _text(WEB / body))
     document = _text(WEB / "frame.html").replace("/*BODY*/", inside)
     # "<" could end the script element, even inside a JSON string.
     data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    assembly = " 'wasm-unsafe-eval'" * ("WebAssembly" in program)
     policy = (
-        f"default-src 'none'; script-src {_digest(program)}; style-src {_digest(style)}; "
+        f"default-src 'none'; script-src {_digest(program)}{assembly}; style-src {_digest(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"TITLE": html.escape(title), "STYLE": style, "SCRIPT": program, "DATA": data, "POLICY": policy}

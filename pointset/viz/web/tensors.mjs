@@ -1,4 +1,8 @@
 /* Rows of numbers, and their products on one core. */
+import { hasSimd, simdProduct } from "./simd.mjs";
+
+/** Multiply-adds of a product that are worth being copied to WebAssembly. */
+const WORTH = 2 ** 15;
 
 /** Numbers [rows, columns] in a Float64Array (one of 32 bits would be converted at each product), or a part of one: row i begins at `start + i * stride`. */
 export class Matrix {
@@ -58,6 +62,10 @@ export function sideBySide(parts) {
 
 /** A B^T [n, m] of A [n, k] and B [m, k], plus a bias [m] on each row, written into C. */
 export function product(A, B, bias = null, C = new Matrix(A.rows, B.rows)) {
+  if (hasSimd && Math.min(A.rows, B.rows) >= 4 && A.rows * B.rows * A.columns >= WORTH) {
+    simdProduct(A, B, bias, C);
+    return C;
+  }
   if (A.rows < 4 || B.rows < 4) fewRows(A, B, C);
   else blocks(A.data, A.start, A.stride, B.data, B.start, B.stride, A.rows, B.rows, A.columns, C);
   if (bias)
