@@ -89,7 +89,7 @@ class Classification:
         """Every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.steps / self.steps_per_epoch) if recipe.steps else recipe.epochs
-        between = bounds(recipe, epoch, epochs)
+        between = bounds(recipe, epoch, epochs, self.train.size)
         size = None if between is None else partial(drawn_size, between, seed, epoch)
         return batches(
             self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size, mix=self.mix

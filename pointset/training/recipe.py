@@ -24,7 +24,7 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("points", "last_points", "average")
+    LATER = ("points", "last_points", "points_share", "average")
 
     epochs: Length = 50
     """Passes over the training shapes."""
@@ -39,6 +39,8 @@ class Recipe(Checked):
     last_points: SizeRange | None = None
     """The two numbers in the last epoch: from `points` in the first they grow, or shrink, by the same factor each
     epoch. None leaves them as they are."""
+    points_share: Decay | None = None
+    """In place of `points`: the share of the points of an evaluated set that a training set has."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
     2502.16982), which moves hidden matrices along orthogonal ones and all else as AdamW does; its learning rate may be
@@ -121,6 +123,11 @@ class Recipe(Checked):
         if self.last_points is not None and self.points is None:
             raise PointsetError(
                 f"last_points={list(self.last_points)} needs those of the first epoch: set points, such as [64, 128]"
+            )
+        if self.points_share is not None and self.points is not None:
+            raise PointsetError(
+                f"points_share={self.points_share} and points={list(self.points)} both say how many points training "
+                "sets have: leave one out"
             )
 
     @property

@@ -12,11 +12,19 @@ _STREAM = 0x51
 """Keeps these draws apart from other uses of the same seed and epoch."""
 
 
-def bounds(recipe: Recipe, epoch: int, epochs: int) -> SizeRange | None:
+def bounds(recipe: Recipe, epoch: int, epochs: int, size: int) -> SizeRange | None:
     """The fewest and the most points in an epoch, from 0, of so many; None where the data set decides.
 
-    They go from `points` to `last_points` in equal factors: a half-way epoch has the geometric mean of the two.
+    They go from `points` to `last_points` in equal factors: a half-way epoch has the geometric mean of the two. A share
+    is that of `size`, the points of an evaluated set.
     """
+    if recipe.points_share is None:
+        return _drawn_between(recipe, epoch, epochs)
+    points = max(1, round(recipe.points_share * size))
+    return points, points
+
+
+def _drawn_between(recipe: Recipe, epoch: int, epochs: int) -> SizeRange | None:
     first, last = recipe.points, recipe.last_points
     if first is None or last is None:
         return first
@@ -48,7 +56,7 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
 
 def usual_size(recipe: Recipe) -> SizeRange | None:
     """The mean number of points over a training, about, as both bounds: a step of this size takes what they all do."""
-    found = [between for between in (bounds(recipe, epoch, 9) for epoch in range(9)) if between is not None]
+    found = [between for between in (_drawn_between(recipe, epoch, 9) for epoch in range(9)) if between is not None]
     means = [(most - least) / math.log(most / least) if most > least else least for least, most in found]
     mean = round(sum(means) / max(1, len(means)))
     return (mean, mean) if means else None

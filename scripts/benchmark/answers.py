@@ -18,7 +18,7 @@ import cyclopts
 import psutil  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, sync_playwright
 
-OPTIONS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+OPTIONS = ["--no-sandbox"]
 WATCH = """
 window.seen = {};
 const once = (name, there) => {

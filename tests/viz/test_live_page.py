@@ -205,6 +205,28 @@ def test_a_key_on_the_shape_acts_once_and_what_is_not_seen_is_not_drawn(asked: A
 
 
 @pytest.mark.slow
+def test_while_one_drags_answers_go_before_pictures_and_the_last_is_drawn(asked: Asked) -> None:
+    """As on a machine where drawing takes long."""
+    dragged = """() => new Promise((done) => {
+        let answers = 0, drawn = 0;
+        const { renderer } = pointset.shapeView, { draw } = renderer, turn = document.getElementById("turn");
+        const bars = document.querySelector(".side .answer");
+        renderer.finish = () => { const end = performance.now() + 300; while (performance.now() < end); };
+        renderer.draw = (...given) => { drawn++; draw.apply(renderer, given); };
+        new MutationObserver(() => { answers++; }).observe(bars, { childList: true });
+        const hand = setInterval(() => { turn.value = Number(turn.value) + 1; turn.oninput(); }, 20);
+        setTimeout(() => { clearInterval(hand); renderer.finish = () => {}; done([answers, drawn]); }, 1000);
+    })"""
+    answers, drawn = asked.tab.evaluate(dragged)
+    assert drawn == 1 < 5 < answers
+    asked.wait("pointset.nextDrawing && !pointset.settled && !pointset.shapeView.waiting")
+    asked.tab.wait_for_timeout(400)
+    shown = asked.tab.evaluate("() => [...pointset.shapeView.positions.subarray(0, 3)]")
+    assert shown == asked.tab.evaluate("""() => { const { posed, question: { frame } } = pointset;
+        return [0, 1, 2].map((k) => Math.round(32767 * (posed[k] - frame.middle[k]) / frame.radius)); }""")
+
+
+@pytest.mark.slow
 def test_which_points_decide(asked: Asked) -> None:
     tab = asked.tab
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")

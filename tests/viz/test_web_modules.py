@@ -21,6 +21,25 @@ def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
     np.testing.assert_allclose(found, np.column_stack([local[:, :2] * nearness[:, None], local[:, 2]]), atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "inner"), [(256, 16, 32), (5, 9, 800), (37, 41, 1), (4, 4, 3), (64, 300, 130)]
+)
+def test_products_by_webassembly(in_node: Callable[..., Any], rows: int, columns: int, inner: int) -> None:
+    """Also of parts of larger matrices, into a part of one."""
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(rows, inner + 2)), rng.normal(size=(columns, inner + 5))
+    bias, C = rng.normal(size=columns), np.ones((rows, columns + 3))
+    given = {
+        "A": {"rows": rows, "columns": inner, "data": A.ravel().tolist(), "start": 2, "stride": inner + 2},
+        "B": {"rows": columns, "columns": inner, "data": B.ravel().tolist(), "start": 1, "stride": inner + 5},
+        "C": {"data": C.ravel().tolist(), "start": 3, "stride": columns + 3},
+        "bias": bias.tolist(),
+    }
+    found = in_node("simd", "hasSimd && (simdProduct(given.A, given.B, given.bias, given.C), given.C.data)", given)
+    C[:, 3:] = A[:, 2:] @ B[:, 1 : 1 + inner].T + bias
+    np.testing.assert_allclose(found, C.ravel(), rtol=0, atol=1e-6 * np.abs(C).max() * np.sqrt(inner))
+
+
 LAYER = """{ heads: [0, 1], rows: [4, 5], count: 4, spread: [0.9, 0.99, 0.2, 0.5], head: (i) => Math.floor(i / 2) }"""
 
 

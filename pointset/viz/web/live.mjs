@@ -13,6 +13,8 @@ import { Side } from "./sides.mjs";
 import { listenToControls } from "./live_controls.mjs";
 
 const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
+/** While the hand changes the shape, of so many milliseconds one is for drawing. */
+const DRAWING = 4;
 const ORDERS = [["what it looks at", "attention"], ["by occlusion", "occlusion"], ["at random", "random"]];
 const NONE = "no second model";
 
@@ -152,8 +154,16 @@ class Live {
   /** Ask all models, and show what they say and look at. */
   answer() {
     if (!this.#ask(this.asked)) return;
-    this.#draw();
+    if (this.settled || performance.now() > (this.nextDrawing ?? 0)) this.#draw();
     this.settled = false;
+  }
+
+  /** Where the processor itself draws, answers go before pictures of them; the last one is always drawn. */
+  #pace() {
+    const views = [this.shapeView, this.view].filter(Boolean), begun = performance.now();
+    for (const view of views) view.renderer.finish();
+    const now = performance.now();
+    this.nextDrawing = now + (DRAWING - 1) * (now - begun);
   }
 
   /** Ask the models of some sides, and show what they say; false if there is nothing to ask about. */
@@ -196,6 +206,7 @@ class Live {
     names.forEach((name, place) => say(element("names").children[place], name));
     this.shapeView.show(positions, codes, this.answers.length, reach, SCALE);
     this.#drawMaps(this.#positions(seen), reach);
+    if (!this.settled) requestAnimationFrame(() => this.#pace());
   }
 
   #drawMaps(positions, reach) {
