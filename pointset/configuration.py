@@ -42,6 +42,7 @@ Cores = Annotated[int, Meta(ge=1, le=4096, description="a whole number from 1 to
 Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number above 0")]
 NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite number, at least 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
+Part = Annotated[float, Meta(gt=0, le=1, description="in (0, 1]")]
 Decay = Annotated[float, Meta(gt=0, lt=1, description="in (0, 1)")]
 Bound = Annotated[float, Meta(ge=1, le=FINITE, description="a finite number, at least 1")]
 Text = Annotated[str, Meta(pattern=r"\S", description="a text that is not empty")]

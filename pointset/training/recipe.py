@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pointset.configuration import Batch, Checked, Decay, Length, NonNegative, Positive, Share, SizeRange
+from pointset.configuration import Batch, Checked, Decay, Length, NonNegative, Part, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
@@ -39,8 +39,9 @@ class Recipe(Checked):
     last_points: SizeRange | None = None
     """The two numbers in the last epoch: from `points` in the first they grow, or shrink, by the same factor each
     epoch. None leaves them as they are."""
-    points_share: Decay | None = None
-    """In place of `points`: the share of the points of an evaluated set that a training set has."""
+    points_share: Part | None = None
+    """Where `points` says nothing: the share of the points of an evaluated set that a training set has; 1 and None are
+    all."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
     2502.16982), which moves hidden matrices along orthogonal ones and all else as AdamW does; its learning rate may be
@@ -123,11 +124,6 @@ class Recipe(Checked):
         if self.last_points is not None and self.points is None:
             raise PointsetError(
                 f"last_points={list(self.last_points)} needs those of the first epoch: set points, such as [64, 128]"
-            )
-        if self.points_share is not None and self.points is not None:
-            raise PointsetError(
-                f"points_share={self.points_share} and points={list(self.points)} both say how many points training "
-                "sets have: leave one out"
             )
 
     @property

@@ -18,7 +18,7 @@ def bounds(recipe: Recipe, epoch: int, epochs: int, size: int) -> SizeRange | No
     They go from `points` to `last_points` in equal factors: a half-way epoch has the geometric mean of the two. A share
     is that of `size`, the points of an evaluated set.
     """
-    if recipe.points_share is None:
+    if recipe.points is not None or recipe.points_share is None:
         return _drawn_between(recipe, epoch, epochs)
     points = max(1, round(recipe.points_share * size))
     return points, points

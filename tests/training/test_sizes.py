@@ -85,6 +85,8 @@ def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epoch
 def test_a_share_is_of_the_points_of_an_evaluated_set(train):
     assert set(sizes_of(train, Recipe(batch_size=10, points_share=0.375), 0)) == {12}
     assert bounds(Recipe(points_share=0.001), 0, 1, 32) == (1, 1)
+    assert bounds(Recipe(points_share=1), 0, 1, 32) == (32, 32)
+    assert bounds(Recipe(points_share=0.5, points=(3, 9)), 0, 1, 32) == (3, 9)
     model = Seen()
     pointset.fit(model, train, Recipe(epochs=1, points_share=0.5, validation=0.2), progress=False)
     assert (set(model.trained), set(model.evaluated)) == ({16}, {32})
@@ -134,8 +136,7 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
         ({"points": (64, 32)}, r"points must be the fewest and then the most points, got \[64, 32\]"),
         ({"points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
         ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs those of the first epoch: set points"),
-        ({"points": (8, 9), "points_share": 0.5}, r"points_share=0.5 and points=\[8, 9\] both say how many"),
-        ({"points_share": 1.0}, r"points_share must be in \(0, 1\), got 1.0"),
+        ({"points_share": 1.1}, r"points_share must be in \(0, 1\], got 1.1"),
         ({"points": (0, 5)}, r"points must be two numbers of points, .* got \(0, 5\)"),
         ({"points": 64}, "points must be two numbers of points.* got 64"),
         ({"points": (1, 2, 3)}, "points must be two numbers of points"),

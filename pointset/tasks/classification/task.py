@@ -239,7 +239,8 @@ class Classification(Task):
         first, last = (
             between and f" of {between[0]} to {between[1]} points" for between in (recipe.points, recipe.last_points)
         )
-        share = "" if recipe.points_share is None else f" of {recipe.points_share:.3g} of the points"
+        part = 1 if recipe.points or recipe.points_share is None else recipe.points_share
+        share = "" if part == 1 else f" of {part:.3g} of the points"
         return f"{length}{share}{first or ''}{f', at the end{last}' if last else ''}"
 
     def taken(self, recipe: Recipe) -> str:
