@@ -113,8 +113,10 @@ class Checked:
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for JSON: lists for tuples."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
+        # A subclass may have other defaults, as the flags of a command do.
+        usual = next(one for one in type(self).__mro__ if "LATER" in vars(one))
         for name in self.LATER:
-            if fields[name] == getattr(type(self), name):
+            if fields[name] == getattr(usual, name):
                 del fields[name]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 

@@ -42,7 +42,9 @@ def test_the_flags_of_the_main_job_begin_where_its_file_is():
     assert quick.DATA.as_dict() == experiment.task.sets_of(128).as_dict()
     assert quick.MODEL.as_dict() == experiment.model.as_dict()
     assert quick.RECIPE.as_dict() == experiment.recipe.as_dict()
-    assert (quick.MODEL.dim, quick.RECIPE.epochs, experiment.task.points) == (64, 50, (128,))
+    assert (quick.MODEL.dim, quick.RECIPE.epochs, experiment.task.points) == (64, 40, (128,))
+    plain = quick.plain(quick.DATA, quick.MODEL, quick.RECIPE)[2]
+    assert plain.points_share == experiment.recipe.points_share == 0.375, "as other processes get it"
 
 
 def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():

@@ -197,6 +197,7 @@ def test_a_key_on_the_shape_acts_once_and_what_is_not_seen_is_not_drawn(asked: A
     asked.wait("pointset.view.unseen && !pointset.view.waiting")
     drawn = """() => new Promise((done) => { let count = 0; const { renderer } = pointset.view;
         renderer.draw = () => { count++; };
+        pointset.nextDrawing = 0;
         pointset.answer(); requestAnimationFrame(() => requestAnimationFrame(() => done(count))); })"""
     assert tab.evaluate(drawn) == 0
     tab.locator("#canvas").scroll_into_view_if_needed()
