@@ -142,7 +142,7 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     [
         (["none.toml"], "there is no experiment none.toml"),
         (["two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
-        (["two.toml", "--epochs", "50"], "two.toml decides its recipe: change it there"),  # 50 is the default
+        (["two.toml", "--epochs", "40"], "two.toml decides its recipe: change it there"),  # 40 is the default
         (["two.toml", "--points", "12"], "two.toml decides points"),
         (
             ["two.toml", "--models", "isab4-pma"],

@@ -212,14 +212,15 @@ def test_while_one_drags_answers_go_before_pictures_and_the_last_is_drawn(asked:
         let answers = 0, drawn = 0;
         const { renderer } = pointset.shapeView, { draw } = renderer, turn = document.getElementById("turn");
         const bars = document.querySelector(".side .answer");
-        renderer.finish = () => { const end = performance.now() + 300; while (performance.now() < end); };
+        renderer.finish = () => { const end = performance.now() + 500; while (performance.now() < end); };
         renderer.draw = (...given) => { drawn++; draw.apply(renderer, given); };
         new MutationObserver(() => { answers++; }).observe(bars, { childList: true });
         const hand = setInterval(() => { turn.value = Number(turn.value) + 1; turn.oninput(); }, 20);
-        setTimeout(() => { clearInterval(hand); renderer.finish = () => {}; done([answers, drawn]); }, 1000);
+        setTimeout(() => { clearInterval(hand); renderer.finish = () => {}; done([answers, drawn]); }, 1500);
     })"""
     answers, drawn = asked.tab.evaluate(dragged)
-    assert drawn == 1 < 5 < answers
+    assert drawn <= 2, "one, and perhaps one that had been asked for before"
+    assert answers > 2 * drawn
     asked.wait("pointset.nextDrawing && !pointset.settled && !pointset.shapeView.waiting")
     asked.tab.wait_for_timeout(400)
     shown = asked.tab.evaluate("() => [...pointset.shapeView.positions.subarray(0, 3)]")
