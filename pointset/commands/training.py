@@ -48,6 +48,7 @@ def train(
     from pointset.training.distributed import is_main
     from pointset.training.events import EventLog
     from pointset.training.loop import fit
+    from pointset.training.sizes import sizes_in_words
     from pointset.zoo.models import create_model
 
     _check_options(model, model_options)
@@ -69,6 +70,8 @@ def train(
     print(f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}")
     if "validation_accuracy" in last:
         print(f"validation accuracy {last['validation_accuracy']:.1%}")
+    if sizes := sizes_in_words(recipe):
+        print(f"trained on sets of {sizes}")
     print(f"saved in {run}; now: pointset evaluate --model {run}")
 
 

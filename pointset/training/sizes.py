@@ -60,3 +60,12 @@ def usual_size(recipe: Recipe) -> SizeRange | None:
     means = [(most - least) / math.log(most / least) if most > least else least for least, most in found]
     mean = round(sum(means) / max(1, len(means)))
     return (mean, mean) if means else None
+
+
+def sizes_in_words(recipe: Recipe) -> str:
+    """How many points training sets have, where these are not as many as those of evaluated sets."""
+    if recipe.points is None:
+        part = recipe.points_share or 1
+        return "" if part == 1 else f"{part:.3g} of the points"
+    first, last = (between and "{} to {} points".format(*between) for between in (recipe.points, recipe.last_points))
+    return f"{first}, at the end of {last}" if last else str(first)

@@ -41,7 +41,7 @@ from pointset.tasks.classification.predictions import (
 from pointset.tasks.classification.report import baselines, sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
-from pointset.training.sizes import require_sizes
+from pointset.training.sizes import require_sizes, sizes_in_words
 from pointset.training.twins import any_size, take_over
 from pointset.zoo.models import create_model
 from pointset.zoo.names import parse_name
@@ -236,12 +236,8 @@ class Classification(Task):
     def length(self, recipe: Recipe) -> str:
         """Epochs, or steps, and the sizes of their sets where these are not the size that is tested."""
         length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
-        first, last = (
-            between and f" of {between[0]} to {between[1]} points" for between in (recipe.points, recipe.last_points)
-        )
-        part = 1 if recipe.points or recipe.points_share is None else recipe.points_share
-        share = "" if part == 1 else f" of {part:.3g} of the points"
-        return f"{length}{share}{first or ''}{f', at the end{last}' if last else ''}"
+        sizes = sizes_in_words(recipe)
+        return f"{length} of {sizes}" if sizes else length
 
     def taken(self, recipe: Recipe) -> str:
         """On what, and after which epoch."""
