@@ -46,9 +46,8 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
     """Say in one line why the command ends; return the exit code."""
     # What is raised after a signal comes of it: libraries turn KeyboardInterrupt into errors of their own.
     if interruptions.received is not None or isinstance(error, KeyboardInterrupt):
-        with contextlib.suppress(
-            OSError
-        ):  # nobody may be there to read it, and workers end only when this process does
+        # Nobody may be there to read it, and workers end only when this process does.
+        with contextlib.suppress(OSError):
             print(interruptions.message(), end="", file=sys.stderr, flush=True)
         return interruptions.code
     if isinstance(error, BrokenPipeError):

@@ -82,6 +82,13 @@ def workers_of(leader: int) -> list[str]:
     return found.stdout.split()
 
 
+def is_blocked(number: signal.Signals, process: str) -> bool:
+    """Whether a process has told the kernel to keep a signal from it."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+    return bool(int(mask, 16) & 1 << (number - 1))
+
+
 def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
     while process.poll() is None and not condition():
         time.sleep(0.02)
@@ -127,13 +134,14 @@ def test_in_the_middle_of_a_command(
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
 @pytest.mark.parametrize("command", ["compare", "data build"])
 def test_while_workers_start(command: str, started: Any, clouds_folder: Path, meshes_folder: Path) -> None:
-    """A worker that heard Ctrl-C before it knows whose it is would end with a traceback of imports."""
+    """A worker that hears Ctrl-C may end with a traceback, of its imports or of what it is doing; so none hears it."""
     options = {
         "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", *SETS),
         "data build": ("--data", str(meshes_folder), "--points", "4000", "--sampler", "fps"),
     }[command]
     process = started(*command.split(), *options, "--workers", "2")
     wait_for(lambda: workers_of(process.pid), process)
+    assert all(is_blocked(signal.SIGINT, worker) for worker in workers_of(process.pid))
     os.killpg(process.pid, signal.SIGINT)
     end(process, 130, f"pointset: interrupted{GOES_ON}")
 

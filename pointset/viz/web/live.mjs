@@ -26,7 +26,7 @@ class Live {
     this.models = {};
     this.shapes = new Shapes(data.shapes);
     this.times = [];
-    this.run = 0;
+    this.run = this.nextDrawing = 0;
     const names = data.models.map((model) => model.name);
     const side = (choices, place) => new Side(element("sides"), choices, place, () => this.#chose());
     this.sides = [names, [NONE, ...names]].map(side);
@@ -154,7 +154,7 @@ class Live {
   /** Ask all models, and show what they say and look at. */
   answer() {
     if (!this.#ask(this.asked)) return;
-    if (this.settled || performance.now() > (this.nextDrawing ?? 0)) this.#draw();
+    if (this.settled || performance.now() > this.nextDrawing) this.#draw();
     this.settled = false;
   }
 
