@@ -1,0 +1,91 @@
+"""How many seconds of training each model of a comparison takes until its held-out shapes are right often enough.
+
+python scripts/experiments/time_to.py runs/frontier runs/minutes_100   # comparisons with `validation` in their recipe
+python scripts/experiments/time_to.py runs/frontier --at 75 80
+
+The seconds are those of the epochs up to the first whose held-out accuracy is that high: data included; start-up and
+evaluation not. Several seeds: their mean, where all of them get there.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+import cyclopts
+from cyclopts import Parameter
+from tabulate import tabulate
+
+from pointset.errors import PointsetError
+from pointset.runs import digests
+
+app = cyclopts.App(name="time_to.py", help=__doc__, result_action="return_value")
+
+
+@app.default
+def time_to(
+    folders: Annotated[tuple[Path, ...], Parameter(help="Of comparisons, finished or not.")],
+    /,
+    *,
+    at: Annotated[tuple[float, ...], Parameter(help="Accuracies in percent.", consume_multiple=True)] = (80, 85, 88),
+) -> int:
+    """Exit code 2, with one sentence, for a folder without histories or without held-out shapes."""
+    try:
+        found = {f"{folder.name}: {row}": runs for folder in folders for row, runs in histories(folder).items()}
+    except PointsetError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    lines = [
+        [row, *(seconds_to(runs, share / 100) for share in at), seconds_in_all(runs)] for row, runs in found.items()
+    ]
+    heads = ["seconds until", *(f"{share:g} %" for share in at), "the end"]
+    print(tabulate(lines, heads, "pipe", colalign=("left", *["right"] * (len(at) + 1)), disable_numparse=True))
+    return 0
+
+
+History = list[dict[str, Any]]
+
+
+def histories(folder: Path) -> dict[str, list[History]]:
+    """The histories of a comparison's runs, by row: those of all its seeds.
+
+    Raises:
+        PointsetError: there are none, one is damaged, or nothing was held out.
+    """
+    found: dict[str, list[History]] = {}
+    for file in sorted(folder.glob("runs/*/history.jsonl")):
+        lines = digests.read_text(file, f"delete {file.parent} and start the same command again").splitlines()
+        history = [json.loads(line) for line in lines]
+        if not all("validation_accuracy" in line for line in history):
+            raise PointsetError(f"{folder} held no shapes out: set validation in its recipe, such as 0.05")
+        found.setdefault(file.parent.name.rpartition("-seed")[0], []).append(history)
+    if not found:
+        raise PointsetError(f"{folder} has no runs: give the folder of a comparison")
+    return found
+
+
+def seconds_to(runs: Sequence[History], share: float) -> str:
+    """Mean over seeds; a dash where one never gets there."""
+    times = [_seconds_to(history, share) for history in runs]
+    reached = [time for time in times if time is not None]
+    return f"{fmean(reached):,.0f}" if len(reached) == len(times) else "never"
+
+
+def _seconds_to(history: History, share: float) -> float | None:
+    so_far = 0.0
+    for line in history:
+        so_far += line["seconds"]
+        if line["validation_accuracy"] >= share:
+            return so_far
+    return None
+
+
+def seconds_in_all(runs: Sequence[History]) -> str:
+    """Mean over seeds."""
+    return f"{fmean(sum(line['seconds'] for line in history) for history in runs):,.0f}"
+
+
+if __name__ == "__main__":
+    sys.exit(app())
