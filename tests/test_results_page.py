@@ -6,11 +6,12 @@ from pathlib import Path
 
 import page
 import pytest
-from frontiers import FIGURES, written_digest
+from frontiers import FIGURES, TIMED, left_out, short_label, written_digest
 from saved import FOLDER, KEPT, read_all, repeated, short
 from sections import SECTIONS, grid
 
 from pointset.runs.atomic import write_json
+from pointset.viz.frontier import Dot
 
 
 def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
@@ -31,7 +32,8 @@ def test_every_saved_result_is_on_the_page_with_where_it_comes_from():
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Saved results in a folder of their own."""
-    shutil.copytree(FOLDER / "results" / "modern", tmp_path / "page" / "results" / "modern")
+    for name in ("modern", "minutes_100"):
+        shutil.copytree(FOLDER / "results" / name, tmp_path / "page" / "results" / name)
     return tmp_path / "page"
 
 
@@ -39,7 +41,7 @@ def test_a_changed_figure_or_table_is_noticed(copy):
     assert set(page.outdated(copy)) == {"README.md", *FIGURES}
     page.write(copy)
     assert page.outdated(copy) == []
-    about_file = copy / "results" / "modern" / "about.json"
+    about_file = copy / "results" / "minutes_100" / "about.json"
     found = json.loads(about_file.read_text())
     found["rows"][0]["seconds"] += 1
     write_json(about_file, found)
@@ -115,3 +117,25 @@ def test_a_grid_has_encoders_beside_each_other():
 
 def test_costs_below_one_keep_two_digits():
     assert [short(cost) for cost in (0.0637, 0.5, 10.04, 1234.56)] == ["0.064", "0.5", "10.0", "1,234.6"]
+
+
+def test_a_label_that_only_adds_options_is_short_in_a_figure():
+    rows = {row.label: row for one in read_all().values() for row in one.rows}
+    assert short_label(rows["dumlp16-max+dumlp16 head_dim=256 head_norm=batch"]) == "dumlp16-max+dumlp16"
+    assert short_label(rows["dumlp16-max+dumlp16, width 64"]) == "dumlp16-max+dumlp16, width 64"
+    assert short_label(rows["isab16-pma sparsemax"]) == "isab16-pma sparsemax"
+
+
+def test_only_seconds_of_one_machine_are_in_one_figure():
+    found = read_all()
+    seconds, operations = FIGURES["figures/training-seconds.png"], FIGURES["figures/multiply-adds.png"]
+    names = [dot.name for dot in seconds.dots(found, (100,))]
+    assert "dumlp16-max+dumlp16 (accurate_100)" in names
+    assert len(names) == sum(row.points == 100 for name in TIMED if name in found for row in found[name].rows)
+    assert len(names) < len(operations.dots(found, (100,)))
+
+
+def test_rows_that_have_not_learned_are_named_in_place_of_drawn():
+    dots = [Dot(name, 1.0, mean, mean, mean) for name, mean in (("rff-max", 82.0), ("isab16-repset5", 4.05))]
+    assert left_out(dots) == "not drawn, below 60 %: isab16-repset5 4"
+    assert left_out(dots[:1]) == ""

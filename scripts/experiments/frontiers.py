@@ -13,10 +13,15 @@ from tabulate import tabulate
 
 from pointset.viz.charts import label_axes, make_panels, with_legend
 from pointset.viz.frontier import Dot, draw_frontier, frontier, name_frontier, pair_legend, pair_styles
+from pointset.viz.sheet import FAINT
 
 SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
 """The panels of a figure, and the sizes of set that each shows."""
 DATA = "modelnet40_ply_hdf5_1024"
+TIMED = ("encoder_pooling_100", "frontier", "minutes_100", "five_minutes_100", "accurate_100", "minutes_1000")
+"""Results of one machine: seconds of another would say more about the machine than about the model."""
+FLOOR = 60.0
+"""Percent. Rows below are named and not drawn: one that has not learned would leave no room for the others."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +31,18 @@ class Figure:
     title: str
     axis: str
     cost: Callable[[SavedRow], float]
+    results: tuple[str, ...] | None = None
+    """Whose rows it shows; all when None."""
 
     def dots(self, found: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
         """The rows of these sizes, one dot each."""
-        rows = [row for row in all_rows(found) if row.points in sizes]
-        labels = Counter(row.label for row in rows)
+        shown = [row for row in all_rows(found) if self.results is None or row.experiment in self.results]
+        rows = [row for row in shown if row.points in sizes]
+        labels = Counter(map(short_label, rows))
         styles = pair_styles([row.parts for row in all_rows(found)])
         return [
             Dot(
-                row.label if labels[row.label] == 1 else f"{row.label} ({row.experiment})",
+                short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
                 self.cost(row),
                 100 * row.mean,
                 100 * row.low,
@@ -55,9 +63,15 @@ FIGURES = {
         "Accuracy against multiply-adds", "M multiply-adds of a set", lambda row: row.multiply_adds / 1e6
     ),
     "figures/training-seconds.png": Figure(
-        "Accuracy against training time", "training seconds on one core", lambda row: row.seconds
+        "Accuracy against training time", "training seconds on one core", lambda row: row.seconds, TIMED
     ),
 }
+
+
+def short_label(row: SavedRow) -> str:
+    """Its label; the model's name where the label only adds options, as `head_dim=256`."""
+    options = row.label.removeprefix(row.name).split()
+    return row.name if all("=" in option for option in options) else row.label
 
 
 def all_rows(found: Mapping[str, Saved]) -> list[SavedRow]:
@@ -70,14 +84,22 @@ def draw(name: str, found: Mapping[str, Saved], file: Path) -> None:
     figure = FIGURES[name]
     panels = {title: dots for title, sizes in SIZES.items() if (dots := figure.dots(found, sizes))}
     picture, axes = make_panels(len(panels), 1, 3.6)
-    for one, (title, dots) in zip(axes, panels.items(), strict=True):
+    drawn = {title: [dot for dot in dots if dot.mean >= FLOOR] for title, dots in panels.items()}
+    for one, (title, dots) in zip(axes, drawn.items(), strict=True):
         draw_frontier(one, dots)
         one.set_title(title, fontsize=9, loc="left")
+        one.set_title(left_out(panels[title]), fontsize=6.5, loc="right", color=FAINT)
         label_axes(one, figure.axis, "accuracy %")
     with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(found)])))
-    for one, dots in zip(axes, panels.values(), strict=True):
+    for one, dots in zip(axes, drawn.values(), strict=True):
         name_frontier(one, dots)
     picture.savefig(file, format="png", dpi=160, metadata={"Description": figure.digest(found)})
+
+
+def left_out(dots: list[Dot]) -> str:
+    """The rows of a panel that are not drawn, in words."""
+    low = ", ".join(f"{dot.name} {dot.mean:.0f}" for dot in dots if dot.mean < FLOOR)
+    return f"not drawn, below {FLOOR:.0f} %: {low}" if low else ""
 
 
 def written_digest(file: Path) -> str:

@@ -31,7 +31,8 @@ coordinates only, no voting, unless a table says otherwise. Accuracy is that of 
 mean ± standard deviation over seeds; recipes and models were chosen on a held-out part of the training shapes.
 M mult-adds: millions of multiply-adds of the matrix products of one set, counted. ms a set, step MB: latency of one
 set, and the memory that a training step holds at its peak, measured on the machine of the table. train s: seconds of
-training, mean over seeds, on a machine that did other work beside it."""
+training, mean over seeds, on a machine that did other work beside it: they compare within a table, and not with those
+of a table from another day or machine."""
 OPEN = "Open: not run yet, or not to its end."
 app = cyclopts.App(name="page.py", help=__doc__, result_action="return_value")
 

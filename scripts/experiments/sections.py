@@ -31,8 +31,8 @@ SECTIONS = (
     Section(
         "The frontier",
         ("frontier",),
-        "For each budget the best model that was found. The figures have the rows of all tables on ModelNet40; bars "
-        "are 95 % intervals over seeds.",
+        "For each budget the best model that was found. The figures have the rows of all tables on ModelNet40, that of "
+        "training time those that were trained on one machine; bars are 95 % intervals over seeds.",
         figures=True,
     ),
     Section("The most accurate", ("accurate_100", "accurate_1000")),
