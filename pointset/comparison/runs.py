@@ -45,7 +45,8 @@ class Finished(Place):
     """On the test sets, by name."""
     parameters: int
     seconds: float
-    """Training time, data included, validation and start-up not."""
+    """Training time, data included, validation and start-up not: of the processor, which other work on the machine
+    makes hardly longer, or of the clock on a GPU."""
     length: int
     """Of the training, in the task's unit."""
     tested: int
@@ -168,7 +169,7 @@ class Run:
                 self.seed,
                 metrics=metrics,
                 parameters=sum(parameter.numel() for parameter in fitted.model.parameters()),
-                seconds=round(fitted.seconds, 3),
+                seconds=round(fitted.work, 3),
                 length=self.task.done(len(fitted.history), self.recipe),
                 tested=tested,
             )

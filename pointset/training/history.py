@@ -27,7 +27,8 @@ class Fitted:
     """The model that was given, now trained, in evaluation mode."""
     history: list[dict[str, Any]]
     """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, data included, validation not),
-    and validation_accuracy where there is one. `stopped` is True in the row after which `on_epoch` ended the run."""
+    on a CPU processor_seconds (of this process in those, all its threads), and validation_accuracy where there is one.
+    `stopped` is True in the row after which `on_epoch` ended the run."""
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
 
@@ -43,6 +44,11 @@ class Fitted:
     def seconds(self) -> float:
         """Time spent in the epochs."""
         return float(sum(row["seconds"] for row in self.history))
+
+    @property
+    def work(self) -> float:
+        """Seconds that compare between machines that do other work: of the processor, or of the clock on a GPU."""
+        return float(sum(row.get("processor_seconds", row["seconds"]) for row in self.history))
 
 
 def fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:

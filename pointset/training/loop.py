@@ -191,9 +191,11 @@ class Training:
         return fitted(self.model, self.history, self.recipe)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
+        if self.device.type == "cpu":
+            row["processor_seconds"] = round(time.process_time() - busy, 3)
         self.history.append(self.processes.from_main(lambda: self._told({**row, **self.objective.watch(self.kept)})))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
             self.best = {name: tensor.clone() for name, tensor in self.kept.state_dict().items()}

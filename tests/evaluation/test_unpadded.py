@@ -51,7 +51,7 @@ def padded(model, batch, device):
 
 
 def numbers(fitted) -> list[dict]:
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in fitted.history]
+    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in fitted.history]
 
 
 def weights(model: nn.Module) -> torch.Tensor:

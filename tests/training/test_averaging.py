@@ -106,8 +106,8 @@ def test_a_resumed_training_has_the_average_and_the_weights_of_one_that_was_not_
     resumed = pointset.fit(small(), train, recipe, run=tmp_path, progress=False)
     for one, other in zip(states(whole.model).values(), states(resumed.model).values(), strict=True):
         assert torch.equal(one, other)
-    kept = [{**row, "seconds": 0} for row in resumed.history]
-    assert kept == [{**row, "seconds": 0} for row in whole.history]
+    kept = [{**row, "seconds": 0, "processor_seconds": 0} for row in resumed.history]
+    assert kept == [{**row, "seconds": 0, "processor_seconds": 0} for row in whole.history]
 
 
 def test_a_training_without_an_average_is_what_it_was(train, monkeypatch):

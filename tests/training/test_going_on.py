@@ -37,7 +37,7 @@ def fit(train: PointSets, recipe: Recipe, run: Path | None = None, **options: An
 
 
 def numbers(history: list[dict]) -> list[dict]:
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in history]
+    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
 
 
 def same_weights(first: nn.Module, second: nn.Module) -> bool:

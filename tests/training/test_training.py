@@ -14,9 +14,11 @@ import torch
 from torch import nn
 
 import pointset
+from pointset.comparison.grid import make_runs
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.training.checkpoints import RunFolder, load_run
+from pointset.training.history import Fitted
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.recipe import Recipe
 
@@ -38,7 +40,7 @@ def small(seed: int = 0, name: str = "isab4-pma") -> nn.Module:
 
 
 def numbers(history: list[dict]) -> list[dict]:
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in history]
+    return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
 
 
 def same_weights(first: nn.Module, second: nn.Module) -> bool:
@@ -54,6 +56,23 @@ def test_it_learns(name, train, test):
     fitted = pointset.fit(model, train, Recipe(epochs=40, batch_size=16, learning_rate=5e-3))
     assert fitted.history[0]["loss"] > fitted.history[-1]["loss"]
     assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
+
+
+def test_waiting_is_no_work(train, classifiers, tmp_path):
+    model = small(name="rff-max")
+    model.register_forward_pre_hook(lambda *_: time.sleep(0.05))
+    fitted = pointset.fit(model, train, replace(SHORT, batch_size=60))
+    assert fitted.seconds > 4 * 0.05, "2 epochs of 2 steps"
+    assert 0 < fitted.work < fitted.seconds - 0.15
+    # A comparison tells the work.
+    run = make_runs(classifiers("rff-max"), tmp_path)[0]
+    found = run.perform()
+    history = RunFolder(run.folder).history()
+    assert found.seconds == pytest.approx(sum(row["processor_seconds"] for row in history), abs=1e-3)
+
+
+def test_a_run_of_an_earlier_version_has_the_seconds_of_the_clock_alone():
+    assert Fitted(nn.Identity(), [{"seconds": 2.0}, {"seconds": 3.0, "processor_seconds": 1.0}], 2).work == 3.0
 
 
 @pytest.mark.slow

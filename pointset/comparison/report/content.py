@@ -56,8 +56,9 @@ PARETO_BARS = "; bars are 95 % intervals over seeds"
 
 def costs_text(rows: Sequence[Row]) -> str:
     """What the costs of rows are measured in; those that were not taken are left out."""
-    counted = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training."
-    return counted if any(row.cost for row in rows) else "Seconds of one training."
+    counted = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
+    which = ", of the processor where there is no GPU."
+    return (counted if any(row.cost for row in rows) else "Seconds of one training") + which
 
 
 def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
