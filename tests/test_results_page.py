@@ -78,6 +78,15 @@ def test_a_finished_comparison_is_kept_by_one_command(reported, copy, tmp_path, 
     assert "## Further results\n\n### Two <b>models</b> (`mine`)" in text
     assert "\n\nIt took an hour.\n\n```\npointset compare x.toml\n```\n\n" in text
     assert "[`robustness.csv`](results/mine/robustness.csv)" in text
+    # Seconds as they were timed apart, of two runs each.
+    estimates = [{"model": row.label, "points": row.points, "runs": 2, "seconds": 7.0} for row in kept.rows]
+    (tmp_path / "timed.json").write_text(json.dumps({"runs": estimates}))
+    timed = ["--timed", str(tmp_path / "timed.json")]
+    assert page.app(["--save", str(finished), *options, *timed]) == 0
+    assert {row.seconds for row in read_all(copy / "results")["mine"].rows} == {3.5}
+    (tmp_path / "timed.json").write_text(json.dumps({"runs": estimates[1:]}))
+    assert page.app(["--save", str(finished), *options, *timed]) == 2
+    assert f"has no time of {kept.rows[0].label} at {kept.rows[0].points} points" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_comparison_is_refused(copy, capsys):

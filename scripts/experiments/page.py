@@ -43,13 +43,16 @@ def page(
     save_: Annotated[Path | None, Parameter(name="--save", help="Folder of a finished comparison to keep.")] = None,
     name: Annotated[str, Parameter(help="What to keep it as; the folder's name when not given.")] = "",
     note: Annotated[tuple[str, ...], Parameter(help="A sentence to stand under its table; more than once.")] = (),
+    timed: Annotated[
+        Path | None, Parameter(help="What `compare ... --dry-run --json` printed, for its seconds.")
+    ] = None,
     check: Annotated[bool, Parameter(help="Write nothing; exit code 1 if page or figures are not up to date.")] = False,
     folder: Annotated[Path, Parameter(help="Of the page, with results/ in it.")] = FOLDER,
 ) -> int:
     """Exit code 2, with one sentence, for a folder that cannot be kept."""
     try:
         if save_ is not None:
-            print(save(save_, name or save_.resolve().name, note, folder / "results"))
+            print(save(save_, name or save_.resolve().name, note, folder / "results", timed))
     except PointsetError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,11 +92,21 @@ def read_all(results: Path = RESULTS) -> dict[str, Saved]:
     return found
 
 
-def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS) -> Path:
+def save(
+    comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS, timed: Path | None = None
+) -> Path:
     """Keep what the page needs of a comparison's folder in results/NAME, and return that folder.
 
+    Args:
+        comparison: the folder.
+        name: what to keep it as.
+        notes: sentences to stand under its table.
+        results: where results are kept.
+        timed: what `pointset compare ... --dry-run --json` printed on a machine that did nothing else, for the seconds
+            of a training in place of those of the runs.
+
     Raises:
-        PointsetError: there is no finished comparison in the folder, or it has runs that failed.
+        PointsetError: there is no finished comparison in the folder, it has runs that failed, or one was not timed.
     """
     file = comparison / "results.json"
     if not file.exists():
@@ -106,15 +116,31 @@ def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path
         raise PointsetError(
             f"{comparison} has {len(failed)} runs that failed, {failed[0]['model']} first: start its command again"
         )
+    date = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
+    kept_about = {**about(found), "date": date, "notes": list(notes)}
+    if timed is not None:
+        kept_about["rows"] = [*map(_timed(timed), kept_about["rows"])]
     kept = results / name
     kept.mkdir(parents=True, exist_ok=True)
     for one in KEPT:
         (kept / one).unlink(missing_ok=True)
         if (comparison / one).exists():
             shutil.copyfile(comparison / one, kept / one)
-    date = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
-    write_json(kept / "about.json", {**about(found), "date": date, "notes": list(notes)})
+    write_json(kept / "about.json", kept_about)
     return kept
+
+
+def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What gives a row the seconds of its estimate."""
+    runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
+    seconds = {(run["model"], run["points"]): run["seconds"] / run["runs"] for run in runs}
+
+    def with_seconds(row: dict[str, Any]) -> dict[str, Any]:
+        if (row["label"], row["points"]) not in seconds:
+            raise PointsetError(f"{file} has no time of {row['label']} at {row['points']} points: time all rows")
+        return {**row, "seconds": round(seconds[row["label"], row["points"]], 1)}
+
+    return with_seconds
 
 
 def about(found: Mapping[str, Any]) -> dict[str, Any]:
