@@ -146,5 +146,5 @@ def test_only_seconds_of_one_machine_are_in_one_figure():
 
 def test_rows_that_have_not_learned_are_named_in_place_of_drawn():
     dots = [Dot(name, 1.0, mean, mean, mean) for name, mean in (("rff-max", 82.0), ("isab16-repset5", 4.05))]
-    assert left_out(dots) == "not drawn, below 60 %: isab16-repset5 4"
+    assert left_out(dots) == "Not drawn, below 60 %: isab16-repset5 4"
     assert left_out(dots[:1]) == ""

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
 from PIL import Image
 from saved import Saved, SavedRow, short
@@ -88,7 +90,8 @@ def draw(name: str, found: Mapping[str, Saved], file: Path) -> None:
     for one, (title, dots) in zip(axes, drawn.items(), strict=True):
         draw_frontier(one, dots)
         one.set_title(title, fontsize=9, loc="left")
-        one.set_title(left_out(panels[title]), fontsize=6.5, loc="right", color=FAINT)
+        corner: dict[str, Any] = {"transform": one.transAxes, "ha": "right", "va": "bottom"}
+        one.text(0.99, 0.02, left_out(panels[title]), fontsize=6.5, color=FAINT, **corner)
         label_axes(one, figure.axis, "accuracy %")
     with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(found)])))
     for one, dots in zip(axes, drawn.values(), strict=True):
@@ -99,7 +102,7 @@ def draw(name: str, found: Mapping[str, Saved], file: Path) -> None:
 def left_out(dots: list[Dot]) -> str:
     """The rows of a panel that are not drawn, in words."""
     low = ", ".join(f"{dot.name} {dot.mean:.0f}" for dot in dots if dot.mean < FLOOR)
-    return f"not drawn, below {FLOOR:.0f} %: {low}" if low else ""
+    return fill(f"Not drawn, below {FLOOR:.0f} %: {low}", 60) if low else ""
 
 
 def written_digest(file: Path) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.comparison.results import commit_of, machine_of
+from pointset.comparison.statistics import LEVEL
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_json
 
@@ -48,7 +49,7 @@ class SavedRow:
     step_memory_mb: float
     seconds: float
     level: tuple[str, ...]
-    """Labels of the rows of this size that cannot be told apart from it."""
+    """Labels of the rows of this size that cannot be told apart from it; with a single seed, whose runs cannot."""
 
     @property
     def parts(self) -> tuple[str, str]:
@@ -165,7 +166,7 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
     level = [
         pair["second"] if pair["first"] == label else pair["first"]
         for pair in pairs.get(str(row["points"]), ())
-        if label in (pair["first"], pair["second"]) and not pair["distinguishable"]
+        if label in (pair["first"], pair["second"]) and not _told_apart(pair)
     ]
     return {
         "label": label,
@@ -181,6 +182,11 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
         "seconds": round(row["seconds"], 1),
         "level": level,
     }
+
+
+def _told_apart(pair: Mapping[str, Any]) -> bool:
+    """Whether two models, or with a single seed their only runs, differ by more than chance explains."""
+    return pair["p_holm"] is not None and pair["p_holm"] < LEVEL
 
 
 def short(cost: float) -> str:

@@ -63,6 +63,17 @@ SECTIONS = (
 )
 
 
+SEVERAL = (
+    "not distinguishable from the best of its column (paired over seeds and test shapes, Holm's correction over all "
+    "pairs of the table)."
+)
+LONE = (
+    "its only run cannot be told from the best run of its column (McNemar's exact test over test shapes, Holm's "
+    "correction over all pairs of the table). Of one seed each, the table tells runs apart and not models: another "
+    "seed may order them otherwise."
+)
+
+
 def grid(one: Saved) -> Iterator[str]:
     """Accuracies with a line for each pooling and a column for each encoder, what they cost, and who is level."""
     rows = one.rows
@@ -74,13 +85,14 @@ def grid(one: Saved) -> Iterator[str]:
         for pooling in poolings
     ]
     yield _table(lines, ["accuracy %", *(f"{encoder}-" for encoder in encoders)])
-    yield (
-        "Bold: the best of its column. =: not distinguishable from the best of its column (paired over seeds and test "
-        "shapes, Holm's correction over all pairs of the table)."
-    )
+    lone = max(row.seeds for row in rows) == 1
+    yield f"Bold: the best of its column. =: {LONE if lone else SEVERAL}"
     over_all = max(rows, key=lambda row: row.mean)
     level = ", ".join(over_all.level) or "none"
-    yield f"Best of all: {over_all.label}, {100 * over_all.mean:.1f} %. Not distinguishable from it: {level}."
+    yield (
+        f"Best of all: {over_all.label}, {100 * over_all.mean:.1f} %. Not distinguishable from "
+        f"{'that run' if lone else 'it'}: {level}."
+    )
     costs = [[f"-{p}", *(_cost(at.get((e, p))) for e in encoders)] for p in poolings]
     yield _table(costs, ["M mult-adds / train s / ms a set", *(f"{encoder}-" for encoder in encoders)])
     yield one.table.rpartition("\n\n")[2]

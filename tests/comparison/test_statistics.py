@@ -4,9 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_1samp, ttest_rel
 
-from pointset.comparison.statistics import compare_pairs, holm, mcnemar, mean_interval, paired_bootstrap, seed_error
+from pointset.comparison.statistics import (
+    LEVEL,
+    compare_pairs,
+    holm,
+    mcnemar,
+    mean_interval,
+    paired_bootstrap,
+    seed_error,
+)
 from pointset.errors import PointsetError
 
 
@@ -79,7 +87,18 @@ def test_the_bootstrap_agrees_with_the_normal_interval_for_many_shapes():
     reach = 1.959964 * differences.std() / math.sqrt(4000)
     assert interval.low == pytest.approx(differences.mean() - reach, abs=0.0005)
     assert interval.high == pytest.approx(differences.mean() + reach, abs=0.0005)
-    assert p == pytest.approx(2 / 10_001)
+    assert p == pytest.approx(ttest_1samp(differences, 0.0).pvalue)
+
+
+def test_a_large_difference_survives_the_correction_of_a_large_table():
+    """Resamples alone cannot: 10,000 of them say at most that p is below 0.0002, and 75 rows have 2,775 pairs."""
+    differences = np.repeat([1.0, -1.0, 0.0], [300, 60, 2108])
+    assert paired_bootstrap(differences)[1] < LEVEL / 2775
+    assert paired_bootstrap(-differences)[1] < LEVEL / 2775
+    few = np.repeat([1.0, 0.0], [13, 2455])  # no resample is below zero, and the t-test less sure than that
+    assert paired_bootstrap(few)[1] == 2 / 10_001
+    assert ttest_1samp(few, 0.0).pvalue > 2 / 10_001
+    assert paired_bootstrap(np.ones(50))[1] == pytest.approx(2 / 10_001), "nothing for a t-test to divide by"
 
 
 @pytest.mark.parametrize(("differences", "p"), [([1.0, 0.0], 0.5), ([-1.0, 0.0], 0.5), ([-1.0, -1.0, 1.0], 14 / 27)])
