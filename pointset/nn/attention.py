@@ -22,13 +22,15 @@ from torch import Tensor, nn
 from pointset.configuration import RELEASED, AttentionOptions, Count
 from pointset.inputs import InputError, takes
 from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
+from pointset.nn.fast.additive import additive, additive_absorbed
 from pointset.nn.fast.folded import folded
 from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.fast.parts import HiddenLayer
 from pointset.nn.fast.plan import Case, Way, known, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
 from pointset.nn.rows import check_callable, check_heads, check_rows, check_sets
-from pointset.nn.scores import DotScore, Score, make_score
+from pointset.nn.scores import AdditiveScore, DotScore, Score, make_score
 from pointset.nn.weights import Weights
 
 
@@ -128,7 +130,7 @@ class Multihead(nn.Module):
         if plan(self.case(X, Y, mask, query_mask, projected=False)) is Way.FOLDED:
             assert not isinstance(mask, Packed)
             return folded(self, X, zero_padding(Y, mask), mask)
-        return self.output(self.attend(self.query(X), Y, mask, query_mask))
+        return self.output(self.attend(self.query(X), Y, mask, query_mask, X))
 
     def attend(
         self,
@@ -136,12 +138,17 @@ class Multihead(nn.Module):
         Y: Float[Tensor, "*rows dim_key"],
         mask: Layout | None = None,
         query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
+        X: Float[Tensor, "*queries dim_query"] | None = None,
     ) -> Float[Tensor, "*_ d"]:
-        """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty."""
+        """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty.
+
+        X, where given, are the rows that Q is a projection of: a score that maps the queries once more takes these.
+        """
         way = plan(self.case(Q, Y, mask, query_mask))
         if way is Way.RUNS:
             return self._run_by_run(Q, Y, mask, query_mask)
-        attended = WAYS[way](self, Q, zero_padding(Y, mask), mask)  # a weight of 0 does not silence a NaN
+        Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
+        attended = ADDITIVE_WAYS[way](self, Q, Y, mask, X) if way in ADDITIVE_WAYS else WAYS[way](self, Q, Y, mask)
         return attended if mask is None else attended * non_empty(mask, Y.device)
 
     def case(
@@ -174,6 +181,7 @@ class Multihead(nn.Module):
             softmax=softmax,
             recorded=self.record is not None,
             tiles=softmax and self.record is None and may_tile(self, X, Y),
+            additive=isinstance(self.score, AdditiveScore) and not len(self.score.hidden) and may_tile(self, X, Y),
             cpu=Y.device.type == "cpu",
             rounded=_rounds(Y),
             output=isinstance(self.output, nn.Linear) and not projected,
@@ -197,6 +205,11 @@ class Multihead(nn.Module):
         """Keys whose plain products with the queries are the logits of a linear score."""
         assert isinstance(self.score, DotScore)
         return self.score.keys(self.split(self.key(Y)))
+
+    def hidden_layer(self) -> HiddenLayer:
+        """The layers of an additive score with one hidden layer."""
+        assert isinstance(self.score, AdditiveScore)
+        return self.score.hidden_layer()
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
         """The weights, handed to `record`."""
@@ -255,4 +268,9 @@ WAYS: dict[Way, Callable[..., Tensor]] = {
     Way.EXPLICIT: explicit,
     Way.FUSED: fused,
 }
+ADDITIVE_WAYS: dict[Way, Callable[..., Tensor]] = {
+    Way.ADDITIVE: additive,
+    Way.ADDITIVE_ABSORBED: additive_absorbed,
+}
+"""The same, with the rows X that Q is a projection of, or None."""
 """way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d], where no set is empty and padded rows of Y are 0."""

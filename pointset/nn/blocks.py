@@ -122,8 +122,9 @@ class MAB(nn.Module):
         Y = self.norm_key(Y, mask)
         if self.form == "paper":
             return self.complete(X, self.multihead(self.norm_query(X, query_mask), Y, mask, query_mask), query_mask)
-        Q = self.multihead.query(self.norm_query(X, query_mask))
-        return self.complete(Q, self.multihead.attend(Q, Y, mask, query_mask), query_mask)
+        X = self.norm_query(X, query_mask)
+        Q = self.multihead.query(X)
+        return self.complete(Q, self.multihead.attend(Q, Y, mask, query_mask, X), query_mask)
 
     def complete(
         self,

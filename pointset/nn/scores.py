@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from pointset.configuration import AttentionOptions
+from pointset.nn.fast.parts import HiddenLayer
 
 LARGEST = 2**22
 """Numbers of the hidden layer of an additive score that are held at once: 16 MB of float32."""
@@ -125,8 +126,16 @@ class AdditiveScore(Score):
         hidden = torch.relu(first + second)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))
-        out = self.scaled(self.out[None, :, :, None])  # [1, h, c, 1]
-        return torch.matmul(hidden, out.unsqueeze(2)).squeeze(-1)
+        return torch.matmul(hidden, self.last_layer()[:, None, :, None]).squeeze(-1)
+
+    def last_layer(self) -> Float[Tensor, "h c"]:
+        """w, and with it the factor of the logits."""
+        return self.scaled(self.out[None, :, None])[0, :, 0]
+
+    def hidden_layer(self) -> HiddenLayer:
+        """All layers, where there is one hidden one."""
+        assert not len(self.hidden)
+        return HiddenLayer(self.of_query, self.of_key, self.last_layer())
 
 
 def uniform(*shape: int, inputs: int) -> Tensor:

@@ -103,6 +103,15 @@ PLANNED = {
     "few keys, then W^O, dropped weights": (FEW._replace(output=True, sum_to_one=False, softmax=False), Way.FOLDED),
     "few keys of shared queries, then W^O": (FEW._replace(output=True, queries=1), Way.EXPLICIT),
     "few keys of an additive score, then W^O": (FEW._replace(output=True, linear=False, softmax=False), Way.EXPLICIT),
+    "few keys of an additive score in tiles": (FEW._replace(additive=True, linear=False, softmax=False), Way.ADDITIVE),
+    "few queries of an additive score in tiles": (
+        FEW_QUERIES._replace(additive=True, linear=False, softmax=False),
+        Way.ADDITIVE_ABSORBED,
+    ),
+    "few queries of an additive score, dropped weights": (
+        FEW_QUERIES._replace(additive=True, linear=False, softmax=False, sum_to_one=False),
+        Way.ADDITIVE,
+    ),
     "many keys, then W^O": (CASE._replace(output=True), Way.FUSED),
     "few queries": (FEW_QUERIES._replace(tiles=True), Way.ABSORBED_IN_TILES),
     "few queries, no tiles": (FEW_QUERIES, Way.ABSORBED),

@@ -1,9 +1,18 @@
 """What a way needs of the attention that it computes."""
 
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
+
+
+class HiddenLayer(NamedTuple):
+    """An additive score of one hidden layer: out_j^T relu(of_query_j^T q + of_key_j^T k)."""
+
+    of_query: Float[Tensor, "h c c"]
+    of_key: Float[Tensor, "h c c"]
+    out: Float[Tensor, "h c"]
+    """The factor of the logits included."""
 
 
 @runtime_checkable
@@ -24,6 +33,9 @@ class Parts(Protocol):
 
     def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B h m c"]:
         """Keys whose plain products with the queries are the logits of a linear score."""
+
+    def hidden_layer(self) -> HiddenLayer:
+        """The layers of an additive score."""
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
         """The weights, handed to `record` where there is one."""

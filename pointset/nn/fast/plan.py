@@ -26,6 +26,10 @@ class Way(Enum):
     """W^K and W^V moved to few queries, tile by tile (`fast.absorbed`)."""
     ABSORBED = auto()
     """W^K and W^V moved to few queries, with explicit weights."""
+    ADDITIVE = auto()
+    """An additive score with one hidden layer, in tiles (`fast.additive`)."""
+    ADDITIVE_ABSORBED = auto()
+    """The same, with W^V moved to few queries."""
     EXPLICIT = auto()
     """The formula as it stands, `attend`."""
     FUSED = auto()
@@ -59,6 +63,8 @@ class Case(NamedTuple):
     """Somebody wants to see the weights."""
     tiles: bool = False
     """The tiled ways may be taken; see `may_tile`."""
+    additive: bool = False
+    """The score is additive with one hidden layer, which may be made in tiles; see `may_tile`."""
     cpu: bool = True
     rounded: bool = False
     """Products are in bfloat16."""
@@ -80,6 +86,8 @@ def plan(case: Case) -> Way:
     | padded | W^O follows, linear score, every set has its own queries, fewer products if folded  | FOLDED            |
     | padded | linear score, rows sum to 1, fewer products if absorbed; tiles, and shared queries  | ABSORBED_IN_TILES |
     | padded | linear score, rows sum to 1, fewer products if absorbed                             | ABSORBED          |
+    | padded | additive score in tiles, rows sum to 1, fewer products if only values are absorbed | ADDITIVE_ABSORBED |
+    | padded | additive score in tiles                                                             | ADDITIVE          |
     | padded | on a CPU at most FEW_KEYS keys (in bfloat16 FEW_ROUNDED_KEYS), or the weights are   | EXPLICIT          |
     |        | recorded or are not plain                                                           |                   |
     | padded | none of these: softmax of a linear score                                            | FUSED             |
@@ -99,6 +107,9 @@ def plan(case: Case) -> Way:
         return Way.FOLDED
     if absorbs:
         return Way.ABSORBED_IN_TILES if in_tiles else Way.ABSORBED
+    if case.additive:
+        few_values = case.sum_to_one and absorbing_values_is_cheaper(case)
+        return Way.ADDITIVE_ABSORBED if few_values else Way.ADDITIVE
     few = few or (case.rounded and case.m is not None and case.m <= FEW_ROUNDED_KEYS)
     if (few and case.cpu) or case.recorded or not (case.linear and case.softmax):
         return Way.EXPLICIT
@@ -115,6 +126,14 @@ def absorbing_is_cheaper(case: Case) -> bool:
     projected = 2 * m * dim_key * dim + 2 * n * m * dim
     absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
     return absorbed < projected
+
+
+def absorbing_values_is_cheaper(case: Case) -> bool:
+    """Compare the multiply-adds of one set after its weights."""
+    heads, dim, dim_key, n, m = case.heads, case.dim, case.dim_key, case.n, case.m
+    if n is None or m is None:
+        return False
+    return n * dim_key * (heads * m + dim) < m * dim * (dim_key + n)
 
 
 def folding_is_cheaper(case: Case) -> bool:

@@ -1,0 +1,184 @@
+"""Attention of an additive score with one hidden layer, whose numbers for every pair are never held outside the cache.
+
+A query x and a key y add p = W x and r = V y to the c numbers of the layer, and
+
+    logit = w^T relu(p + r) = w^T max(p, -r) + w^T r
+
+takes two passes over a piece of the layer. The backward pass makes no layer at all, only where the ReLU was open,
+s = 1[p > -r]. Of a gradient g of the logits, with * number by number,
+
+    P = sum_r g s,   R = sum_p g s;      dL/dp = w * P,   dL/dr = w * R,   dL/dw = sum_p p * P + sum_r r * R
+
+As p and r are linear, dL/dw comes from W, V and their gradients, without another pass over the rows. The projections
+of attention and the maps of the score are one: rows are projected once.
+"""
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pointset.nn.fast.absorbed import absorbed_values
+from pointset.nn.fast.parts import Parts
+from pointset.nn.fast.tiles import Scratch, tile_size
+
+
+class Side(NamedTuple):
+    """Rows and the map of what they add to the hidden layer, heads side by side: X W^T."""
+
+    X: Float[Tensor, "_ n d_in"]
+    W: Float[Tensor, "d d_in"]
+
+
+def additive(
+    parts: Parts,
+    Q: Float[Tensor, "_ n d"],
+    Y: Float[Tensor, "B m dim_key"],
+    mask: Tensor | None,
+    X: Float[Tensor, "_ n dim_query"] | None = None,
+) -> Float[Tensor, "B n d"]:
+    """concat_j(A_j V_j), with explicit weights; X are the rows that Q is a projection of, where they are known."""
+    weights = parts.weigh(_logits_of(parts, Q, Y, X), mask)
+    return torch.matmul(weights, parts.split(parts.value(Y))).transpose(1, 2).flatten(2)
+
+
+def additive_absorbed(
+    parts: Parts,
+    Q: Float[Tensor, "_ n d"],
+    Y: Float[Tensor, "B m dim_key"],
+    mask: Tensor | None,
+    X: Float[Tensor, "_ n dim_query"] | None = None,
+) -> Float[Tensor, "B n d"]:
+    """The same by A_j (Y W^V_j) = (A_j Y) W^V_j, for weights whose rows sum to 1."""
+    weights = parts.weigh(_logits_of(parts, Q, Y, X), mask)
+    read = torch.matmul(weights.flatten(1, 2), Y)
+    return absorbed_values(parts, read.unflatten(1, (parts.heads, -1)))
+
+
+def _logits_of(parts: Parts, Q: Tensor, Y: Tensor, X: Tensor | None) -> Tensor:
+    layer, query, key = parts.hidden_layer(), parts.query, parts.key
+    of_query, of_key = (torch.block_diag(*W).mT for W in (layer.of_query, layer.of_key))
+    keys, b = Side(Y, of_key @ key.weight), of_key @ key.bias
+    if X is None:
+        return additive_logits(Side(Q, of_query), keys, b, layer.out)
+    return additive_logits(Side(X, of_query @ query.weight), keys, b + of_query @ query.bias, layer.out)
+
+
+def additive_logits(
+    queries: Side, keys: Side, b: Float[Tensor, " d"], w: Float[Tensor, "h c"]
+) -> Float[Tensor, "B h n m"]:
+    """w_j^T relu(p + r + b) of all queries and keys of a set; a batch of one serves all sets of the other side."""
+    if queries.X.shape[1] > keys.X.shape[1]:
+        return additive_logits(keys, queries, b, w).mT  # innermost loops run along the longer side
+    inputs = (*queries, *keys, b, w)
+    if torch.is_grad_enabled() and any(part.requires_grad for part in inputs):
+        logits: Tensor = _Additive.apply(*inputs)
+        return logits
+    return _additive(*_columns(*inputs), w)
+
+
+def additive_plainly(queries: Side, keys: Side, b: Float[Tensor, " d"], w: Float[Tensor, "h c"]) -> Tensor:
+    """The same at once, for torch to differentiate: what `additive_logits` means."""
+    p, r = ((X @ W.mT).unflatten(-1, w.shape).transpose(1, 2) for X, W in (queries, keys))
+    hidden = torch.relu(p.unsqueeze(3) + r.unsqueeze(2) + b.view(len(w), 1, 1, -1))
+    return torch.matmul(hidden, w[:, None, :, None]).squeeze(-1)
+
+
+def _columns(X: Tensor, W: Tensor, Y: Tensor, V: Tensor, b: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """What goes into the layer: p + b [i, c, n, 1] and -r [i, c, 1, m], with i the heads of all sets and n <= m."""
+    p = torch.baddbmm(b.unsqueeze(1), W.expand(len(X), -1, -1), X.mT)
+    r = torch.bmm((-V).expand(len(Y), -1, -1), Y.mT)
+    sets, (heads, width) = len(r) if len(p) == 1 else len(p), w.shape
+    p, r = (part.expand(sets, -1, -1).reshape(sets * heads, width, part.shape[2]) for part in (p, r))
+    return p.unsqueeze(3), r.unsqueeze(2)
+
+
+def _pieces(p: Tensor, r: Tensor, *parts: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Of p [i, c, n, 1], r [i, c, 1, m] and others, pieces whose pairs have a hidden layer as large as a tile."""
+    n, m, pairs = p.shape[2], r.shape[3], max(1, tile_size() // p.shape[1])
+    for item in _cut((p, r, *parts), 0, pairs // max(1, n * m)):
+        if n * m <= pairs:
+            yield item
+            continue
+        for rows in _cut(item, 2, pairs // m):
+            yield from _cut(rows, 3, pairs)
+
+
+def _cut(parts: tuple[Tensor, ...], axis: int, step: int) -> Iterator[tuple[Tensor, ...]]:
+    """Pieces along an axis; a part whose length there is 1 belongs to all of them."""
+    length = max(part.shape[axis] for part in parts)
+    cut = (part.split(max(1, step), axis) if part.shape[axis] == length else repeat(part) for part in parts)
+    return zip(*cut, strict=False)
+
+
+def _additive(p: Tensor, r: Tensor, w: Tensor) -> Tensor:
+    """The logits [B, h, n, m] of p [i, c, n, 1] and -r [i, c, 1, m]."""
+    out = w.repeat(len(p) // len(w), 1)  # [i, c]
+    logits = p.new_empty(len(p), 1, p.shape[2], r.shape[3])
+    hidden = Scratch(p)
+    for p_, r_, logits_, out_ in _pieces(p, r, logits, out[:, :, None, None]):
+        x = torch.maximum(p_, r_, out=hidden(*p_.shape[:3], r_.shape[3]))
+        logits_.copy_(torch.bmm(out_.squeeze(3).mT, x.flatten(2)).view(logits_.shape))
+    logits -= torch.bmm(out.unsqueeze(1), r.squeeze(2)).unsqueeze(2)
+    return logits.view(len(p) // len(w), len(w), *logits.shape[2:])
+
+
+class _Additive(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        X, W, Y, V, b, w = inputs
+        p, r = _columns(X, W, Y, V, b, w)
+        ctx.save_for_backward(*inputs, p, r)
+        return _additive(p, r, w)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        *inputs, p, r = ctx.saved_tensors
+        if torch.is_grad_enabled():  # for second derivatives
+            return _differentiable(ctx, gradients[0], inputs)
+        X, W, Y, V, b, w = inputs
+        P, R = _sums(gradients[0].contiguous(), p, r)
+        factor, gb = w.view(-1, 1), P.sum(dim=(0, 2))
+        gX, gW = _side_backward(P, X, factor * W, ctx.needs_input_grad[0])
+        gY, gV = _side_backward(R, Y, factor * V, ctx.needs_input_grad[2])
+        gw = (gW * W).sum(dim=1) + (gV * V).sum(dim=1) + gb * b
+        return gX, factor * gW, gY, factor * gV, w.flatten() * gb, gw.view(w.shape)
+
+
+def _differentiable(ctx: Any, gradient: Tensor, inputs: list[Tensor]) -> tuple[Tensor | None, ...]:
+    X, W, Y, V, b, w = inputs
+    logits, needs = additive_plainly(Side(X, W), Side(Y, V), b, w), ctx.needs_input_grad
+    wanted = [part for part, needed in zip(inputs, needs, strict=True) if needed]
+    found = iter(torch.autograd.grad(logits, wanted, gradient, create_graph=True))
+    return tuple(next(found) if needed else None for needed in needs)
+
+
+def _sums(g: Tensor, p: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+    """P [B, d, n] and R [B, d, m]."""
+    (_, width, n, _), m, (sets, heads) = p.shape, r.shape[3], g.shape[:2]
+    whole = width * n * m <= tile_size()  # then every piece has all pairs of its heads
+    P, R = (part.new_empty(part.shape) if whole else part.new_zeros(part.shape) for part in (p, r))
+    is_open = Scratch(g)
+    for p_, r_, g_, P_, R_ in _pieces(p, r, g.view(len(p), 1, n, m), P, R):
+        x = torch.gt(p_, r_, out=is_open(*p_.shape[:3], r_.shape[3])).mul_(g_)
+        if whole:
+            torch.sum(x, dim=3, keepdim=True, out=P_)
+            torch.sum(x, dim=2, keepdim=True, out=R_)
+        else:
+            P_ += x.sum(dim=3, keepdim=True)
+            R_ += x.sum(dim=2, keepdim=True)
+    return P.view(sets, heads * width, n), R.view(sets, heads * width, m)
+
+
+def _side_backward(S: Tensor, X: Tensor, W: Tensor, for_rows: bool) -> tuple[Tensor | None, Tensor]:
+    """Of the sums S [B, d, n]: the gradient of the rows, W being w * W, and that of W but for the factor w."""
+    if len(X) != len(S):
+        S = S.sum(dim=0, keepdim=True)
+    gX = torch.bmm(S.mT, W.expand(len(S), -1, -1)) if for_rows else None
+    gW = torch.zeros_like(W)
+    for s, x in zip(S.unbind(), X.unbind(), strict=True):  # all products at once would be B matrices to add
+        gW.addmm_(s, x)
+    return gX, gW
