@@ -89,7 +89,7 @@ class AdditiveScore(Score):
     """logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
 
     A hidden layer has c numbers for each pair of a query and a key: they are made for some queries at a time, and
-    again in the backward pass.
+    again in the backward pass. On a CPU attention makes a single hidden layer in tiles instead (`fast.additive`).
     """
 
     linear = False

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from pointset.nn.fast.absorbed import absorbed_values
 from pointset.nn.fast.parts import Parts
@@ -59,12 +59,20 @@ def additive_absorbed(
 
 
 def _logits_of(parts: Parts, Q: Tensor, Y: Tensor, X: Tensor | None) -> Tensor:
-    layer, query, key = parts.hidden_layer(), parts.query, parts.key
-    of_query, of_key = (torch.block_diag(*W).mT for W in (layer.of_query, layer.of_key))
-    keys, b = Side(Y, of_key @ key.weight), of_key @ key.bias
+    layer = parts.hidden_layer()
+    W, b = _followed(parts.key, layer.of_key)
     if X is None:
-        return additive_logits(Side(Q, of_query), keys, b, layer.out)
-    return additive_logits(Side(X, of_query @ query.weight), keys, b + of_query @ query.bias, layer.out)
+        queries = Side(Q, torch.block_diag(*layer.of_query).mT)
+    else:
+        W_query, b_query = _followed(parts.query, layer.of_query)
+        queries, b = Side(X, W_query), b + b_query
+    return additive_logits(queries, Side(Y, W), b, layer.out)
+
+
+def _followed(projection: nn.Linear, W: Float[Tensor, "h c c"]) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a projection followed by the map W of each head."""
+    weight, bias = (part.unflatten(0, W.shape[:2]) for part in (projection.weight, projection.bias))
+    return torch.matmul(W.mT, weight).flatten(0, 1), torch.matmul(W.mT, bias.unsqueeze(2)).flatten()
 
 
 def additive_logits(
@@ -116,13 +124,14 @@ def _cut(parts: tuple[Tensor, ...], axis: int, step: int) -> Iterator[tuple[Tens
 
 def _additive(p: Tensor, r: Tensor, w: Tensor) -> Tensor:
     """The logits [B, h, n, m] of p [i, c, n, 1] and -r [i, c, 1, m]."""
-    out = w.repeat(len(p) // len(w), 1)  # [i, c]
+    out = w.repeat(len(p) // len(w), 1).unsqueeze(1)  # [i, 1, c]
+    of_r = torch.bmm(out, r.squeeze(2)).unsqueeze(2)  # -w^T r, [i, 1, 1, m]
     logits = p.new_empty(len(p), 1, p.shape[2], r.shape[3])
     hidden = Scratch(p)
-    for p_, r_, logits_, out_ in _pieces(p, r, logits, out[:, :, None, None]):
+    for p_, r_, out_, of_r_, logits_ in _pieces(p, r, out.mT.unsqueeze(3), of_r, logits):
         x = torch.maximum(p_, r_, out=hidden(*p_.shape[:3], r_.shape[3]))
-        logits_.copy_(torch.bmm(out_.squeeze(3).mT, x.flatten(2)).view(logits_.shape))
-    logits -= torch.bmm(out.unsqueeze(1), r.squeeze(2)).unsqueeze(2)
+        product = torch.bmm(out_.squeeze(3).mT, x.flatten(2))
+        torch.sub(product.view(logits_.shape), of_r_, out=logits_)
     return logits.view(len(p) // len(w), len(w), *logits.shape[2:])
 
 
