@@ -2,6 +2,7 @@
 
 import json
 
+import choices
 import pytest
 import torch
 from blocks import Setting, app, check_equal, contest, markdown
@@ -98,3 +99,20 @@ def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
     assert [row["kind"] for row in kept["rows"]] == ["training step", "inference"]
     assert kept["machine"]["threads"] == 1
     assert set(kept) == {"rows", "versions", "machine", "commit", "command"}
+
+
+def test_every_choice_stands_beside_the_first(capsys):
+    sizes = "--dims 8 --points 9 --batch-size 2 --rounds 1"
+    choices.app(["isab4-pma", *sizes.split()], result_action="return_value")
+    head, _, *lines = capsys.readouterr().out.splitlines()
+    assert [cell.strip() for cell in head.split("|")[1:-1]][-4:] == [
+        "choice",
+        "ms",
+        "over the first",
+        "processor's time",
+    ]
+    found = [[cell.strip() for cell in line.split("|")[4:-1]] for line in lines]
+    assert [(kind, choice) for kind, choice, *_ in found] == [
+        (kind, choice) for kind in ("training step", "inference") for choice in choices.CHOICES
+    ]
+    assert [row[-2:] for row in found if row[1] == "dot, softmax"] == [["1.00", "1.00"]] * 2
