@@ -268,9 +268,9 @@ WAYS: dict[Way, Callable[..., Tensor]] = {
     Way.EXPLICIT: explicit,
     Way.FUSED: fused,
 }
+"""way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d], where no set is empty and padded rows of Y are 0."""
 ADDITIVE_WAYS: dict[Way, Callable[..., Tensor]] = {
     Way.ADDITIVE: additive,
     Way.ADDITIVE_ABSORBED: additive_absorbed,
 }
 """The same, with the rows X that Q is a projection of, or None."""
-"""way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d], where no set is empty and padded rows of Y are 0."""
