@@ -8,6 +8,7 @@ refused. The library's version is noted for people.
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -55,17 +56,17 @@ class Manifest:
     sampling: Sampling
     entries: tuple[Entry, ...]
 
-    @property
+    @cached_property  # asked for once a shape: found each time, it would take the square of their number
     def kept(self) -> list[Entry]:
         """The shapes that have points, in their order."""
         return [entry for entry in self.entries if not entry.skipped]
 
-    @property
+    @cached_property
     def skipped(self) -> list[Entry]:
         """The shapes that could not be used."""
         return [entry for entry in self.entries if entry.skipped]
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Points of each shape that has some."""
         return [self.sampling.points or entry.size or 0 for entry in self.kept]
