@@ -173,7 +173,8 @@ FLIPS = (
     Files("pool: manifest.json", POOLS, "data-*/manifest.json", load),
     Files("pool: SHA256SUMS", POOLS, "data-*/SHA256SUMS", load),
     Files("pool: points.npy (data verify)", POOLS, "data-*/points.npy", verify),
-    Files("pool in the making: a shape", POOLS, "half-*.partial/*.npz", finish),
+    Files("pool in the making: points", POOLS, "half-*.partial/points.f32", finish),
+    Files("pool in the making: finished.txt", POOLS, "half-*.partial/finished.txt", finish),
 )
 """Every kind of file that is read again."""
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import warnings
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, pla
 
 from pointset.data.pools import shapes as making
 from pointset.data.pools import store
+from pointset.data.pools.journal import LINES, Journal
 from pointset.data.pools.partial import partial_folder
 from pointset.data.pools.shapes import Result
 from pointset.data.pools.store import build_pool
@@ -95,20 +95,21 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     shutil.rmtree(home)
     partial = partial_folder(plan.folder)
     moments = random.Random(workers)
-    finished: dict[str, int] = {}
+    finished: list[int] = []
     children: list[psutil.Process] = []
     for minimum in (1, 30):
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while len(kept(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
+        while len(journal_lines(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.02))
         children.extend(psutil.Process(run.pid).children(recursive=True))
         run.send_signal(signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
-        now = kept(partial)
-        assert finished.items() <= now.items(), "what was finished is not done a second time"
-        finished = {name: time for name, time in now.items() if zipfile.is_zipfile(partial / name)}
+        now = [shape.row for shape in Journal(partial, plan.sampling.arrays).read()]
+        assert len(now) == len(set(now)), "what was finished is not done a second time"
+        assert now[: len(finished)] == finished
+        finished = now
         assert len(finished) >= minimum - 1
     last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     assert int(last.stdout) == len(plan.shapes) - len(finished)
@@ -117,9 +118,9 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     assert not workers_left
 
 
-def kept(partial: Path) -> dict[str, int]:
-    """The shapes' files, and when they were written."""
-    return {path.name: path.stat().st_mtime_ns for path in partial.glob("*.npz")}
+def journal_lines(partial: Path) -> list[bytes]:
+    path = partial / LINES
+    return path.read_bytes().splitlines(keepends=True) if path.exists() else []
 
 
 class Stopped(BaseException):
@@ -182,11 +183,12 @@ def test_shapes_that_did_not_reach_the_disk_are_made_again(home: Path, meshes: P
     with pytest.raises(UnreadableShapesError):
         build_pool(plan, Workers(1), progress=False)
     partial = partial_folder(plan.folder)
-    with (partial / "5.npz").open("r+b") as file:
-        file.seek(500)
+    lines = journal_lines(partial)
+    lines[5] = lines[5].replace(b'"row":', b'"row":1')
+    (partial / LINES).write_bytes(b"".join(lines)[:-30])
+    with (partial / "points.f32").open("r+b") as file:
+        file.seek(7 * 50 * 12 + 500)
         file.write(b"\1\2\3\4")
-    (partial / "7.npz").write_bytes((partial / "7.npz").read_bytes()[:-30])
-    (partial / "9.npz").write_bytes(b"")
     (meshes / "class1/train/shape1.off").write_text(TETRAHEDRON.format(size=99))
     (meshes / "class0/train/shape0.off").write_text(TETRAHEDRON.format(size=1))
     assert build_pool(plan, Workers(1), progress=False).sampled == 5  # three damaged, one changed, one mended

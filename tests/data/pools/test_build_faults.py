@@ -19,7 +19,7 @@ from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build
 from joblib import Parallel
 
 from pointset.data.dataset import load_dataset
-from pointset.data.pools import partial, shapes
+from pointset.data.pools import journal, partial, shapes
 from pointset.data.pools.plan import Sampling
 from pointset.data.pools.shapes import Result
 from pointset.data.unusable import UnreadableShapesError
@@ -125,7 +125,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
             usage = namedtuple("usage", "total used free")
             patch.setattr(partial.shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 99, 99))
         else:
-            patch.setattr(partial.np, "savez", almost_full(10))
+            patch.setattr(journal, "_append", almost_full(10))
         with pytest.raises(PointsetError, match=r"cannot write .*(No space left|MB needed).*POINTSET_HOME") as caught:
             build(meshes, workers=workers)
     assert "\n" not in str(caught.value)
@@ -134,12 +134,13 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
 
 def almost_full(room: int) -> Any:
     """What writes shapes, on a disk that has room for so many."""
-    savez, left = np.savez, iter(range(room, -1, -1))
+    append, lines = journal._append, iter(range(room, -1, -1))
 
-    def write(*arguments: Any, **arrays: Any) -> None:
-        if not next(left, 0):
+    def write(path: Path, content: bytes) -> int:
+        if path.name == journal.LINES and not next(lines, 0):
+            append(path, content[:40])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        savez(*arguments, **arrays)
+        return append(path, content)
 
     return write
 

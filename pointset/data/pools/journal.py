@@ -1,0 +1,134 @@
+"""Finished shapes in a few files that only grow, however many shapes there are.
+
+Each array has a file of points, in the order in which shapes are finished, and a journal has a line for each shape: the
+digest of the line, then what it says. A line is written after the points that it tells of, and holds their digests:
+what a kill, a power cut or a bad disk damaged fits no digest, and does not count.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.data.pools.sources import Source
+from pointset.errors import PointsetError
+
+LINES = "finished.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The points of one shape in the file of an array."""
+
+    start: int
+    """In bytes."""
+    rows: int
+    width: int
+    checksum: str
+
+    def read(self, file: BinaryIO) -> bytes:
+        """Its bytes; a PointsetError if they are not what was written."""
+        file.seek(self.start)
+        found = file.read(4 * self.rows * self.width)
+        if checksum(found) != self.checksum:
+            raise PointsetError(f"{file.name} is damaged at byte {self.start:,}: run again, that shape is made anew")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A shape whose points are there."""
+
+    row: int
+    """In the plan."""
+    source: Source
+    blocks: dict[str, Block]
+    """By array."""
+
+    def line(self) -> bytes:
+        """What the journal has of it."""
+        text = json.dumps(asdict(self), separators=(",", ":")).encode()
+        return f"{checksum(text)} ".encode() + text + b"\n"
+
+    @classmethod
+    def of(cls, line: bytes) -> Self | None:
+        """The shape of a line; None if the line is damaged."""
+        digest, _, text = line.rstrip(b"\n").partition(b" ")
+        if checksum(text).encode() != digest:
+            return None
+        said = json.loads(text)
+        return cls(said["row"], Source(**said["source"]), {name: Block(**one) for name, one in said["blocks"].items()})
+
+
+class Journal:
+    """The files of a folder; the caller owns it.
+
+    Args:
+        folder: with or without such files.
+        arrays: names of the arrays of a shape.
+    """
+
+    def __init__(self, folder: Path, arrays: Sequence[str]) -> None:
+        self._folder, self._arrays = folder, tuple(arrays)
+
+    def add(self, row: int, source: Source, arrays: Mapping[str, NDArray[np.float32]]) -> Finished:
+        """Write the arrays [n, width] of one shape."""
+        blocks = {name: self._append_block(name, arrays[name].astype("<f4")) for name in self._arrays}
+        shape = Finished(row, source, blocks)
+        _append(self._folder / LINES, shape.line())
+        return shape
+
+    def read(self) -> Iterator[Finished]:
+        """The shapes that are whole, in the order in which they were finished."""
+        path = self._folder / LINES
+        if not path.exists():
+            return
+        with path.open("rb") as lines, ExitStack() as opened:
+            files = {name: opened.enter_context(self._path(name).open("a+b")) for name in self._arrays}
+            last = b"\n"
+            for last in lines:
+                if (shape := Finished.of(last)) and _is_whole(shape, files):
+                    yield shape
+        if not last.endswith(b"\n"):  # of a run that was killed: the next line must not go on in it
+            _append(path, b"\n")
+
+    def blocks(self, name: str, shapes: Iterable[Finished]) -> Iterator[bytes]:
+        """An array of some shapes, one after the other; a PointsetError if one is damaged."""
+        with self._path(name).open("rb") as file:
+            for shape in shapes:
+                yield shape.blocks[name].read(file)
+
+    def _append_block(self, name: str, array: NDArray[np.float32]) -> Block:
+        content, (rows, width) = array.tobytes(), array.shape
+        return Block(_append(self._path(name), content), rows, width, checksum(content))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.f32"
+
+
+def _is_whole(shape: Finished, files: Mapping[str, BinaryIO]) -> bool:
+    try:
+        for name, file in files.items():
+            shape.blocks[name].read(file)
+    except (PointsetError, OSError):
+        return False
+    return True
+
+
+def _append(path: Path, content: bytes) -> int:
+    """Write behind what a file has; where that is."""
+    with path.open("ab") as file:
+        start = file.tell()
+        file.write(content)
+    return start
+
+
+def checksum(block: bytes) -> str:
+    """BLAKE2b, 32 hexadecimal digits."""
+    return hashlib.blake2b(block, digest_size=16).hexdigest()
