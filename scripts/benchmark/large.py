@@ -1,4 +1,4 @@
-"""A data set of many shapes: time, memory and files of everything from the meshes to the first epoch, and how they grow.
+"""A data set of many shapes: time, memory and files from the meshes to the first epoch, and how they grow.
 
     .venv/bin/python scripts/benchmark/large.py --sizes 1000 10000 100000 --folder path/with/room
 
@@ -214,7 +214,8 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     lines = []
     for title, (path, form) in LINES.items():
         values = [reduce(dict.__getitem__, path, row) for row in rows]
-        grown = [exponent(rows[-2]["shapes"], rows[-1]["shapes"], *values[-2:])] if len(rows) > 1 else []
+        sizes = [row["shapes"] for row in rows]
+        grown = [exponent(sizes[-2:], values[-2:])] if len(rows) > 1 else []
         lines.append([title, *(format(value, form) for value in values), *(f"{power:.2f}" for power in grown)])
     head = ["shapes", *(f"{row['shapes']:,}" for row in rows), *["exponent"] * (len(rows) > 1)]
     return tabulate(
@@ -222,8 +223,9 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def exponent(few: int, many: int, less: float, more: float) -> float:
-    """The slope on log axes: 1 is growth in proportion."""
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The slope between two points on log axes: 1 is growth in proportion."""
+    (few, many), (less, more) = sizes, values
     return math.log(more / less) / math.log(many / few)
 
 

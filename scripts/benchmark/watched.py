@@ -20,9 +20,9 @@ class Watched:
 
     seconds: float
     peak_bytes: int
-    """The most that was resident at once in the process and all that it started, pages that they share counted in each."""
+    """The most that was resident at once in the process and all that it started; what they share counts in each."""
     most_files: int
-    """The most files and folders that it had added to the disk at once; those of other work on the machine count, too."""
+    """The most files and folders that it had added to the disk at once; other work on the machine counts, too."""
     output: str
     errors: str
     status: int
