@@ -1,11 +1,11 @@
 """Which axis points up: what is usual for a kind of file, and turning points to where a model has learned it."""
 
 from collections.abc import Iterable
-from pathlib import PurePath
 from typing import Literal
 
 import numpy as np
 
+from pointset.data.files.file_kinds import suffix_of
 from pointset.errors import PointsetError, quoted
 
 Axis = Literal["y", "z"]
@@ -17,7 +17,7 @@ USUALLY_Y = frozenset({".obj", ".glb", ".gltf"})
 
 def usual_up(names: Iterable[str]) -> Axis | None:
     """The axis that usually points up in files of these names; None if nobody knows, or they differ."""
-    suffixes = {PurePath(name).suffix.lower() for name in names}
+    suffixes = {suffix_of(name) for name in names}
     return "y" if suffixes and suffixes <= USUALLY_Y else None
 
 

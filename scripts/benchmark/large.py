@@ -53,6 +53,8 @@ LINES: dict[str, tuple[tuple[str, ...], str]] = {
     "most files while building": (("build", "most_files"), ",d"),
 }
 """Of the table: where a row has the quantity, and how it is written."""
+SAID = 8
+"""Lines of what a process wrote to stderr that are kept."""
 MOST_RUNS = 3
 """Of a build that a killed worker ended."""
 
@@ -125,7 +127,7 @@ def watch_step(place: Path, home: Path, command: Sequence[str]) -> dict[str, Any
     done = watch(command, place, {"POINTSET_HOME": str(home)})
     if done.status:
         raise SystemExit(f"{' '.join(command)} ended with {done.status}: {done.errors}")
-    return {**_seen(done), **_told(done.output)}
+    return {**_seen(done), **_told(done.output), "said": done.errors.strip().splitlines()[-SAID:]}
 
 
 def _seen(done: Watched) -> dict[str, Any]:
@@ -165,13 +167,15 @@ def train(folder: Path, *, pool_points: int, points: int, dim: int) -> None:
     """Train one epoch in a folder of its own, evaluate the test set, and say how long each took."""
     import pointset
     from pointset.data.dataset import load_sets
+    from pointset.runs.threads import torch_threads
 
     train, test = load_sets(folder, pointset.DataOptions(points=points, pool_points=pool_points))
     model = pointset.create_model("rff-max", classes=len(train.classes), dim=dim)
-    started = time.perf_counter()
-    fitted = pointset.fit(model, train, pointset.Recipe(epochs=1), run=folder.with_name("run"), progress=False)
-    trained = time.perf_counter()
-    accuracy = pointset.evaluate(model, test).accuracy
+    with torch_threads(1):  # beside other work a second thread waits for a core at every product
+        started = time.perf_counter()
+        fitted = pointset.fit(model, train, pointset.Recipe(epochs=1), run=folder.with_name("run"), progress=False)
+        trained = time.perf_counter()
+        accuracy = pointset.evaluate(model, test).accuracy
     times = {"fitting": trained - started, "evaluation": time.perf_counter() - trained}
     print(json.dumps({"epoch": fitted.history[0]["seconds"], **times, "accuracy": accuracy}))
 
@@ -202,7 +206,7 @@ def cluster(shapes: Path, *, pool_points: int, kill_after: float) -> None:
             begun = time.perf_counter()
             done = subprocess.run(command, capture_output=True, text=True)
             said = done.stderr.strip().splitlines()
-            ends.append({"status": done.returncode, "seconds": time.perf_counter() - begun, "said": said[-8:]})
+            ends.append({"status": done.returncode, "seconds": time.perf_counter() - begun, "said": said[-SAID:]})
             if len(ends) == MOST_RUNS:
                 break
         killer.cancel()
@@ -223,7 +227,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+def exponent(sizes: Sequence[Any], values: Sequence[Any]) -> float:
     """The slope between two points on log axes: 1 is growth in proportion."""
     (few, many), (less, more) = sizes, values
     return math.log(more / less) / math.log(many / few)

@@ -6,13 +6,13 @@ what a kill, a power cut or a bad disk damaged fits no digest, and does not coun
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,17 +53,14 @@ class Finished:
 
     def line(self) -> bytes:
         """What the journal has of it."""
-        text = json.dumps(asdict(self), separators=(",", ":")).encode()
+        text = msgspec.json.encode(self)
         return f"{checksum(text)} ".encode() + text + b"\n"
 
     @classmethod
     def of(cls, line: bytes) -> Self | None:
         """The shape of a line; None if the line is damaged."""
         digest, _, text = line.rstrip(b"\n").partition(b" ")
-        if checksum(text).encode() != digest:
-            return None
-        said = json.loads(text)
-        return cls(said["row"], Source(**said["source"]), {name: Block(**one) for name, one in said["blocks"].items()})
+        return msgspec.json.decode(text, type=cls) if checksum(text).encode() == digest else None
 
 
 class Journal:

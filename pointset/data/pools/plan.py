@@ -5,6 +5,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -73,7 +74,7 @@ class Plan:
     @classmethod
     def of(cls, name: str, listing: Listing, sampling: Sampling) -> Self:
         """Put the shapes of one split in order."""
-        in_order = sorted(listing.shapes, key=lambda shape: (shape.label, PurePosixPath(shape.name).parts))
+        in_order = sorted(listing.shapes, key=lambda shape: (shape.label, shape.name.split("/")))
         return cls(name, tuple(in_order), tuple(listing.classes), sampling)
 
     @property
@@ -85,8 +86,11 @@ class Plan:
     @property
     def folder(self) -> Path:
         """Where the pool is, or will be; the name ends in a hash of the format and the identity."""
-        key = hashlib.sha256(json.dumps([FORMAT, self.identity], sort_keys=True).encode()).hexdigest()[:16]
-        return pools_home() / f"{self.name}-{key}"
+        return pools_home() / f"{self.name}-{self._key}"
+
+    @cached_property  # asked for several times, and all shapes are gone through for it
+    def _key(self) -> str:
+        return hashlib.sha256(json.dumps([FORMAT, self.identity], sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -202,7 +202,7 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
         manifest = read_manifest(folder)
         manifest.check(plan)
         manifest.check_arrays(folder)
-        current = _require_unchanged_files(manifest)
+        current = _require_unchanged_files(plan, manifest)
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in manifest.sampling.arrays}
     except (PointsetError, OSError, ValueError) as error:
         raise PointsetError(
@@ -226,14 +226,16 @@ def _note(folder: Path, manifest: Manifest) -> None:
         digests.write_text(folder / FILE, manifest.as_text())
 
 
-def _require_unchanged_files(manifest: Manifest) -> Manifest:
-    """The manifest with the files' present times."""
-    now = [recheck(Path(entry.file), entry.source) for entry in manifest.entries]
+def _require_unchanged_files(plan: Plan, manifest: Manifest) -> Manifest:
+    """The manifest, which is that of the plan, with the files' present times."""
+    pairs = zip(plan.shapes, manifest.entries, strict=True)
+    now = [recheck(shape.path, entry.source) for shape, entry in pairs]
     changed = [entry.file for entry, source in zip(manifest.entries, now, strict=True) if source is None]
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise PointsetError(f"{changed[0]}{more} has changed since the pool was made")
-    pairs = zip(manifest.entries, now, strict=True)
-    return dataclasses.replace(
-        manifest, entries=tuple(dataclasses.replace(entry, source=source) for entry, source in pairs if source)
-    )
+    if all(source is entry.source for entry, source in zip(manifest.entries, now, strict=True)):
+        return manifest
+    found = zip(manifest.entries, now, strict=True)
+    entries = tuple(dataclasses.replace(entry, source=source) for entry, source in found if source)
+    return dataclasses.replace(manifest, entries=entries)

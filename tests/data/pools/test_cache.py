@@ -59,6 +59,16 @@ def test_a_pool_is_made_once_and_then_mapped(home: Path, few: Path, sampled: lis
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
 
 
+def test_a_pool_is_opened_without_going_through_its_plan_again_and_again(
+    home: Path, few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool_of(few)
+    identity, calls = plan.identity, []
+    monkeypatch.setattr(plan, "identity", lambda *facts: calls.append(facts) or identity(*facts))
+    pool_of(few)
+    assert len(calls) == 2, "for the name of its folder, and to compare the manifest"
+
+
 def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home: Path, few: Path, tmp_path: Path) -> None:
     pool = pool_of(few)
     fewer = tmp_path / "fewer"
