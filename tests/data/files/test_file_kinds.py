@@ -1,16 +1,21 @@
 """Which files hold shapes by their names, and whether a folder's are meshes or clouds."""
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
-from pointset.data.files.file_kinds import Kind, has_faces, is_shape_file, kind_of_files
+from pointset.data.files.file_kinds import Kind, has_faces, is_shape_file, kind_of_files, suffix_of
 from pointset.errors import PointsetError
 
 MESH, CLOUD = (
     b"ply\nelement vertex 3\nelement face 1\nend_header\n",
     b"ply\nelement vertex 3\nelement face 0\nend_header\n",
 )
+
+
+@pytest.mark.parametrize("name", ["a.off", "A.OFF", "a.b.Ply", "a", "off", ".off", "chair/train/a.obj", "a b.xyz"])
+def test_a_suffix_is_that_of_pathlib(name: str) -> None:
+    assert suffix_of(name) == PurePath(name).suffix.lower()
 
 
 @pytest.mark.parametrize(
