@@ -1,5 +1,6 @@
 """The benchmark: rivals that are what they claim to be, times that take turns, figures that add up."""
 
+import copy
 import json
 
 import choices
@@ -7,6 +8,7 @@ import pytest
 import torch
 from blocks import Setting, app, check_equal, contest, markdown
 from rivals import fused, rewritten, split_along_batch
+from rivals_deepsets import plain
 from timing import interleaved
 from torch import nn
 
@@ -25,6 +27,22 @@ def test_rivals_with_our_weights_are_our_function(name, attend):
     torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["rff-max", "rffp-max", "none-dumlp5"])
+@pytest.mark.parametrize("train", [False, True])
+def test_plain_layers_with_our_weights_are_our_function(name, train):
+    ours = create_model(name, classes=3, dim=12, dropout=0.0).double().train(train)
+    points = torch.randn(4, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    theirs = plain(copy.deepcopy(ours)).train(train)
+    torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
+
+
+def test_models_of_rows_are_timed_against_plain_ones():
+    step, inference = contest(Setting(model="rff-max", **TINY))
+    assert set(step["ratios"]) == set(inference["ratios"]) == {"plain", "torch-geometric"}
+    assert set(contest(Setting(model="rffp-max", **TINY))[0]["ratios"]) == {"plain"}
+    assert "memory of theirs" in markdown([step])
+
+
 def test_another_function_is_found_out():
     ours = create_model("isab5-pma", classes=3, dim=12, heads=3).eval()
     other = create_model("isab5-pma", classes=3, dim=12, heads=3, seed=1).eval()
@@ -35,8 +53,8 @@ def test_another_function_is_found_out():
 def test_a_form_without_rivals_is_refused():
     with pytest.raises(TypeError, match="no plain form of LayerNorm"):
         rewritten(with_norm(), fused)
-    with pytest.raises(PointsetError, match="no rivals for rff-max: give isab16-pma"):
-        contest(Setting(model="rff-max"))
+    with pytest.raises(PointsetError, match="no rivals for rff-mean: give isab16-pma"):
+        contest(Setting(model="rff-mean"))
 
 
 def with_norm() -> nn.Module:

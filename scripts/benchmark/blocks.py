@@ -1,10 +1,11 @@
-"""Training steps and inference of our blocks against other formulations of the same architecture, on this machine.
+"""Training steps and inference of our models against other formulations of the same architecture, on this machine.
 
     .venv/bin/python scripts/benchmark/blocks.py isab16-pma --dims 128 256 --points 100 1000 5000 --threads 2
+    .venv/bin/python scripts/benchmark/blocks.py rff-max rffp-max none-dumlp32 --points 100 1000
 
 Columns "released" to "torch" are times over ours, medians of interleaved rounds in one process: the released
 formulation of the Set Transformer, the same with scaled_dot_product_attention, torch-geometric's blocks, and blocks of
-torch.nn.MultiheadAttention (see rivals.py).
+torch.nn.MultiheadAttention (see rivals.py); "plain" is a model of rows in plain torch modules (rivals_deepsets.py).
 """
 
 import copy
@@ -21,6 +22,7 @@ import cyclopts
 import torch
 import torch.nn.functional as F
 from rivals import fused, geometric_aggregation, geometric_model, rewritten, split_along_batch, torch_model
+from rivals_deepsets import deepsets_aggregation, plain
 from tabulate import tabulate
 from timing import interleaved
 from torch import Tensor, nn
@@ -39,6 +41,8 @@ SIDE = 2048
 """Of the square matrices whose product gives the machine's rate."""
 Kind = Literal["training step", "inference"]
 Contestants = dict[str, nn.Module]
+SAME = ("released", "sdpa", "plain")
+"""Rivals with our weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +67,7 @@ def contest(setting: Setting) -> list[dict[str, Any]]:
     memory over ours too.
 
     Raises:
-        PointsetError: the model is not isab<m>-pma or sab-pma.
+        PointsetError: the model has no rivals.
     """
     contestants = _contestants(setting)
     check_equal(contestants)
@@ -124,21 +128,29 @@ def _autocast(precision: Precision, device: torch.device) -> AbstractContextMana
 
 def _contestants(setting: Setting) -> Contestants:
     name, dim, heads = setting.model, setting.dim, setting.heads
-    if not (name.startswith(("isab", "sab-")) and name.endswith("-pma")):
-        raise PointsetError(f"the benchmark has no rivals for {name}: give isab16-pma, another isab<m>-pma, or sab-pma")
     ours = create_model(name, CLASSES, dim=dim, heads=heads)
     with torch.random.fork_rng():
         torch.manual_seed(0)
+        found = {"pointset": ours, **_rivals(name, ours, dim, heads)}
+    return {label: model.to(setting.device) for label, model in found.items()}
+
+
+def _rivals(name: str, ours: nn.Module, dim: int, heads: int) -> Contestants:
+    if name.startswith(("isab", "sab-")) and name.endswith("-pma"):
         found = {
-            "pointset": ours,
             "released": rewritten(copy.deepcopy(ours), split_along_batch),
             "sdpa": rewritten(copy.deepcopy(ours), fused),
             "torch-geometric": geometric_model(name, dim, heads, CLASSES),
             "torch": torch_model(name, dim, heads, CLASSES),
         }
-        if name == "sab-pma":
-            found["aggregation"] = geometric_aggregation(dim, heads, CLASSES)
-    return {label: model.to(setting.device) for label, model in found.items()}
+        return found | ({"aggregation": geometric_aggregation(dim, heads, CLASSES)} if name == "sab-pma" else {})
+    if name in ("rff-max", "rffp-max") or name.startswith("none-dumlp"):
+        found = {"plain": plain(copy.deepcopy(ours))}
+        return found | ({"torch-geometric": deepsets_aggregation(dim, CLASSES)} if name == "rff-max" else {})
+    raise PointsetError(
+        f"the benchmark has no rivals for {name}: give isab16-pma, another isab<m>-pma, sab-pma, rff-max, rffp-max, or "
+        f"none-dumlp<k>"
+    )
 
 
 def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
@@ -147,16 +159,17 @@ def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
     points = torch.randn(2, 100, 3, generator=torch.Generator().manual_seed(1)).to(device)
     with torch.inference_mode():
         logits = {}
-        for name in ("pointset", "released", "sdpa"):
-            with in_evaluation_mode(contestants[name]):
-                logits[name] = contestants[name](points)
-    for name in ("released", "sdpa"):
+        for name in ("pointset", *SAME):
+            if name in contestants:
+                with in_evaluation_mode(contestants[name]):
+                    logits[name] = contestants[name](points)
+    for name in [name for name in SAME if name in logits]:
         off = float((logits[name] - logits["pointset"]).abs().max())
         if not off < tolerance:
             raise PointsetError(f"the logits of {name} are off ours by {off:.1g}: it is not the same function")
 
 
-RIVALS = ("released", "sdpa", "torch-geometric", "torch", "aggregation")
+RIVALS = ("released", "sdpa", "plain", "torch-geometric", "torch", "aggregation")
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -167,7 +180,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 def _line(row: dict[str, Any], rivals: Sequence[str]) -> dict[str, str]:
     shown = {name: f"{row['ratios'][name]:.2f}" if name in row["ratios"] else "" for name in rivals}
-    memory = row.get("memory_ratios", {}).get("released")
+    memory = next((held for name, held in row.get("memory_ratios", {}).items() if name in SAME), None)
     return {
         "model": row["model"],
         "d": str(row["dim"]),
@@ -177,7 +190,7 @@ def _line(row: dict[str, Any], rivals: Sequence[str]) -> dict[str, str]:
         **shown,
         "GFLOP": f"{row['gflop']:.1f}",
         "share of product rate": f"{row['share']:.0%}",
-        "memory of released": "" if memory is None else f"{memory:.2f}",
+        "memory of theirs": "" if memory is None else f"{memory:.2f}",
     }
 
 
@@ -201,7 +214,7 @@ def bench(
     """Print a table, two rows per model, width and size of set.
 
     Args:
-        models: isab<m>-pma or sab-pma; isab16-pma when not given.
+        models: isab<m>-pma, sab-pma, rff-max, rffp-max or none-dumlp<k>; isab16-pma when not given.
         dims: widths.
         points: points per set.
         heads: attention heads.
