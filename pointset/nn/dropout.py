@@ -30,7 +30,7 @@ class Dropout(nn.Module):
         if X.device.type != "cpu" or torch.compiler.is_compiling():  # a compiler cannot follow four draws made of one
             return F.dropout(X, self.rate)
         dropped = round(self.rate * LEVELS)
-        if may_tile(self, X):
+        if X.numel() > TILE and may_tile(self, X):  # a single tile is sooner done as it stands below
             return _Drop.apply(X, dropped)
         keep = random_words(X.numel()) >= dropped - LEVELS // 2
         return X * keep.view(X.shape) * (LEVELS / (LEVELS - dropped))

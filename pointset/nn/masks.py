@@ -21,9 +21,15 @@ def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float
     if isinstance(mask, Packed):
         return mask.each_set(masked_max, X)
     if mask is None:
-        return X.amax(dim=1, keepdim=True)
-    largest = X.masked_fill(~mask.unsqueeze(-1), float("-inf")).amax(dim=1, keepdim=True)
-    return largest.masked_fill(~non_empty(mask), 0.0)
+        return _largest(X)
+    return _largest(X.masked_fill(~mask.unsqueeze(-1), float("-inf"))).masked_fill(~non_empty(mask), 0.0)
+
+
+def _largest(X: Float[Tensor, "B n d"]) -> Float[Tensor, "B 1 d"]:
+    """Largest value of each feature; of equal ones the gradient goes to one, as in the released networks."""
+    if torch.is_grad_enabled() and X.requires_grad:  # amax would look for equal values in a pass over all rows
+        return X.max(dim=1, keepdim=True).values
+    return X.amax(dim=1, keepdim=True)
 
 
 def masked_min(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
