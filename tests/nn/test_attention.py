@@ -87,6 +87,9 @@ CASE = Case(heads=4, dim=16, dim_query=16, dim_key=16, n=100, m=100, queries=3, 
 """A set that reads itself: nothing is cheaper than the formula."""
 FEW_QUERIES = CASE._replace(n=1, queries=1)
 FEW = CASE._replace(m=2)
+COORDINATES = CASE._replace(dim_query=3, dim_key=3, n=1024, m=1024, queries=1, sets=1)
+"""Keys of three numbers, as in a first layer: thin products if absorbed, and just MOST_WEIGHTS weights."""
+MORE = COORDINATES._replace(queries=2, sets=2)
 PLANNED = {
     "a block with few keys": (FEW._replace(block=True, tiles=True), Way.WRITTEN),
     "a block of packed queries": (FEW._replace(block=True, tiles=True, n=None, packed_queries=True), Way.WRITTEN),
@@ -119,6 +122,15 @@ PLANNED = {
     "few queries, sparse weights": (FEW_QUERIES._replace(softmax=False), Way.ABSORBED),
     "few queries, dropped weights": (FEW_QUERIES._replace(softmax=False, sum_to_one=False), Way.EXPLICIT),
     "few queries, recorded": (FEW_QUERIES._replace(recorded=True), Way.ABSORBED),
+    "coordinates, MOST_WEIGHTS weights": (COORDINATES, Way.ABSORBED),
+    "coordinates, more weights than that": (MORE, Way.FUSED),
+    "coordinates, more weights than that, recorded": (MORE._replace(recorded=True), Way.ABSORBED),
+    "coordinates, more weights than that, sparse": (MORE._replace(softmax=False), Way.ABSORBED),
+    "coordinates, more weights than that, rounded": (MORE._replace(rounded=True), Way.FUSED),
+    "coordinates, FEW_ROUNDED_KEYS": (
+        COORDINATES._replace(n=FEW_ROUNDED_KEYS, m=FEW_ROUNDED_KEYS, queries=8, sets=8, rounded=True),
+        Way.ABSORBED,
+    ),
     "FEW_KEYS keys": (CASE._replace(m=FEW_KEYS), Way.EXPLICIT),
     "FEW_KEYS keys on a GPU": (CASE._replace(m=FEW_KEYS, cpu=False), Way.FUSED),
     "FEW_ROUNDED_KEYS keys": (CASE._replace(m=FEW_ROUNDED_KEYS, rounded=True), Way.EXPLICIT),

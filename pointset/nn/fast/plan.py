@@ -12,6 +12,11 @@ FEW_ROUNDED_KEYS = 512
 """The same of products in bfloat16, for which torch's kernel is slow: a training step of sab-pma in mixed precision
 takes 0.4 to 0.7 of its time with 100 to 512 points. With 1,000 0.8 to 1.0, and all weights are kept."""
 
+MOST_WEIGHTS = 2**22
+"""Of all sets and heads together, 16 MB. Where there are more, softmax and products of the first layer of sab-pma go
+through memory: fused, a training step with 500 to 1,000 points takes as long, and without kept memory two thirds of the
+time; inference takes 0.5 to 0.9 of it."""
+
 
 class Way(Enum):
     """An order of operations; all give the same numbers to rounding."""
@@ -85,8 +90,9 @@ def plan(case: Case) -> Way:
     | packed | keys are packed                                                                     | RUNS              |
     | padded | W^O follows, linear score, every set has its own queries, fewer products if folded  | FOLDED            |
     | padded | linear score, rows sum to 1, fewer products if absorbed; tiles, and shared queries  | ABSORBED_IN_TILES |
-    | padded | linear score, rows sum to 1, fewer products if absorbed                             | ABSORBED          |
-    | padded | additive score in tiles, rows sum to 1, fewer products if only values are absorbed | ADDITIVE_ABSORBED |
+    | padded | linear score, rows sum to 1, fewer products if absorbed; not with more than         | ABSORBED          |
+    |        | MOST_WEIGHTS weights that torch's kernel need not make                              |                   |
+    | padded | additive score in tiles, rows sum to 1, fewer products if only values are absorbed  | ADDITIVE_ABSORBED |
     | padded | additive score in tiles                                                             | ADDITIVE          |
     | padded | on a CPU at most FEW_KEYS keys (in bfloat16 FEW_ROUNDED_KEYS), or the weights are   | EXPLICIT          |
     |        | recorded or are not plain                                                           |                   |
@@ -105,8 +111,10 @@ def plan(case: Case) -> Way:
         return Way.ABSORBED_IN_TILES if in_tiles else Way.RUNS
     if case.output and case.linear and own and folding_is_cheaper(case):
         return Way.FOLDED
-    if absorbs:
-        return Way.ABSORBED_IN_TILES if in_tiles else Way.ABSORBED
+    if in_tiles:
+        return Way.ABSORBED_IN_TILES
+    if absorbs and not fusing_saves_memory(case):
+        return Way.ABSORBED
     if case.additive:
         few_values = case.sum_to_one and absorbing_values_is_cheaper(case)
         return Way.ADDITIVE_ABSORBED if few_values else Way.ADDITIVE
@@ -126,6 +134,15 @@ def absorbing_is_cheaper(case: Case) -> bool:
     projected = 2 * m * dim_key * dim + 2 * n * m * dim
     absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
     return absorbed < projected
+
+
+def fusing_saves_memory(case: Case) -> bool:
+    """Whether explicit weights would go through memory, and torch's kernel, which makes none, may be taken."""
+    if case.recorded or not case.softmax or case.n is None or case.m is None or case.sets is None:
+        return False
+    if case.rounded and case.m <= FEW_ROUNDED_KEYS:
+        return False
+    return case.heads * case.n * case.m * case.sets > MOST_WEIGHTS
 
 
 def absorbing_values_is_cheaper(case: Case) -> bool:
