@@ -86,7 +86,7 @@ def test_a_finished_comparison_is_kept_by_one_command(reported, copy, tmp_path, 
     assert {row.seconds for row in read_all(copy / "results")["mine"].rows} == {3.5}
     (tmp_path / "timed.json").write_text(json.dumps({"runs": estimates[1:]}))
     assert page.app(["--save", str(finished), *options, *timed]) == 2
-    assert f"has no time of {kept.rows[0].label} at {kept.rows[0].points} points" in capsys.readouterr().err
+    assert f"{kept.rows[0].label} at {kept.rows[0].points} points was not timed in" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_comparison_is_refused(copy, capsys):

@@ -48,7 +48,12 @@ class Fitted:
     @property
     def work(self) -> float:
         """Seconds that compare between machines that do other work: of the processor, or of the clock on a GPU."""
-        return float(sum(row.get("processor_seconds", row["seconds"]) for row in self.history))
+        return float(sum(map(work_of, self.history)))
+
+
+def work_of(row: dict[str, Any]) -> float:
+    """`Fitted.work` of one row of a history."""
+    return float(row.get("processor_seconds", row["seconds"]))
 
 
 def fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:

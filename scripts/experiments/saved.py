@@ -138,7 +138,7 @@ def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
     def with_seconds(row: dict[str, Any]) -> dict[str, Any]:
         if (row["label"], row["points"]) not in seconds:
-            raise PointsetError(f"{file} has no time of {row['label']} at {row['points']} points: time all rows")
+            raise PointsetError(f"{row['label']} at {row['points']} points was not timed in {file}: time all rows")
         return {**row, "seconds": round(seconds[row["label"], row["points"]], 1)}
 
     return with_seconds

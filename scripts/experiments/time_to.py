@@ -20,6 +20,7 @@ from tabulate import tabulate
 
 from pointset.errors import PointsetError
 from pointset.runs import digests
+from pointset.training.history import work_of
 
 app = cyclopts.App(name="time_to.py", help=__doc__, result_action="return_value")
 
@@ -76,19 +77,15 @@ def seconds_to(runs: Sequence[History], share: float) -> str:
 def _seconds_to(history: History, share: float) -> float | None:
     so_far = 0.0
     for line in history:
-        so_far += _work(line)
+        so_far += work_of(line)
         if line["validation_accuracy"] >= share:
             return so_far
     return None
 
 
-def _work(line: dict[str, Any]) -> float:
-    return float(line.get("processor_seconds", line["seconds"]))
-
-
 def seconds_in_all(runs: Sequence[History]) -> str:
     """Mean over seeds."""
-    return f"{fmean(sum(map(_work, history)) for history in runs):,.0f}"
+    return f"{fmean(sum(map(work_of, history)) for history in runs):,.0f}"
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def test_it_learns(name, train, test):
     assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
 
 
-def test_waiting_is_no_work(train, classifiers, tmp_path):
+def test_waiting_does_not_count_as_work(train, classifiers, tmp_path):
     model = small(name="rff-max")
     model.register_forward_pre_hook(lambda *_: time.sleep(0.05))
     fitted = pointset.fit(model, train, replace(SHORT, batch_size=60))
