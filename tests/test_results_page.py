@@ -7,7 +7,8 @@ from pathlib import Path
 import page
 import pytest
 from frontiers import FIGURES, TIMED, left_out, short_label, written_digest
-from saved import FOLDER, KEPT, read_all, repeated, short
+from joining import PREDICTIONS, read_csv
+from saved import FOLDER, TABLES, read_all, repeated, short
 from sections import SECTIONS, grid
 
 from pointset.runs.atomic import write_json
@@ -55,7 +56,7 @@ def test_a_changed_figure_or_table_is_noticed(copy):
 
 @pytest.mark.slow
 def test_a_finished_comparison_is_kept_by_one_command(reported, copy, tmp_path, capsys):
-    finished = shutil.copytree(reported.folder, tmp_path / "finished", ignore=shutil.ignore_patterns("runs", "figures"))
+    finished = shutil.copytree(reported.folder, tmp_path / "finished", ignore=shutil.ignore_patterns("figures"))
     assert page.app(["--save", str(finished), "--folder", str(copy)]) == 2
     assert "4 runs that failed, too cold first" in capsys.readouterr().err
     found = json.loads((finished / "results.json").read_text())
@@ -63,7 +64,7 @@ def test_a_finished_comparison_is_kept_by_one_command(reported, copy, tmp_path, 
     options = ["--name", "mine", "--note", "It took an hour.", "--folder", str(copy)]
     assert page.app(["--save", str(finished), *options]) == 0
     kept = read_all(copy / "results")["mine"]
-    assert {file.name for file in kept.folder.iterdir()} == {"about.json", *KEPT}
+    assert {file.name for file in kept.folder.iterdir()} == {"about.json", PREDICTIONS, *TABLES}
     assert [(row.label, row.points, row.mean) for row in kept.rows] == [
         (row.model, row.points, row.metrics["accuracy"].mean) for row in reported.rows
     ]
@@ -87,6 +88,70 @@ def test_a_finished_comparison_is_kept_by_one_command(reported, copy, tmp_path, 
     (tmp_path / "timed.json").write_text(json.dumps({"runs": estimates[1:]}))
     assert page.app(["--save", str(finished), *options, *timed]) == 2
     assert f"{kept.rows[0].label} at {kept.rows[0].points} points was not timed in" in capsys.readouterr().err
+
+
+EXPERIMENT = """
+title = "Two <b>models</b>"
+data = "{data}"
+points = [24, 12]
+models = ["rff-max", {{ name = "isab4-pma", label = "ISAB & PMA <4>" }}]
+[model]
+dim = 16
+[recipe]
+epochs = 3
+batch_size = 16
+validation = 0.2
+[published.rff-max]
+24 = [0.5, 0.02, 5]
+"""
+
+
+@pytest.mark.slow
+def test_seeds_that_are_added_later_give_the_tables_of_all_at_once(reported, copy, tmp_path, capsys):
+    whole = shutil.copytree(reported.folder, tmp_path / "whole", ignore=shutil.ignore_patterns("figures"))
+    found = json.loads((whole / "results.json").read_text())
+    found["failures"] = []
+    found["configuration"]["models"] = [m for m in found["configuration"]["models"] if m["label"] != "too cold"]
+    write_json(whole / "results.json", found)
+    (copy / "mine.toml").write_text(EXPERIMENT.format(data=reported.experiment.task.data), encoding="utf-8")
+    options = ["--name", "mine", "--folder", str(copy)]
+
+    def keep(folder: Path, *further: str) -> int:
+        return page.app(["--save", str(folder), *options, *further])
+
+    def of_seed(seed: str) -> Path:
+        folder = shutil.copytree(whole, tmp_path / f"seed{seed}")
+        for name in ("results.csv", "robustness.csv"):
+            head, *lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+            own = [one for one in lines if one.split(",")[2] == seed]
+            (folder / name).write_text(head + "".join(own)) if own else (folder / name).unlink()
+        return folder
+
+    assert keep(whole) == 0
+    kept = copy / "results" / "mine"
+    before = {name: (kept / name).read_bytes() for name in TABLES} | {"rows": read_all(copy / "results")["mine"].rows}
+    first, second = of_seed("3"), of_seed("0")
+    assert keep(first) == 0
+    assert len(read_csv(kept / "results.csv")) == 4
+    # The other machine rounds otherwise.
+    second_found = json.loads((second / "results.json").read_text())
+    second_found["configuration"]["recipe"]["precision"] = "bfloat16"
+    write_json(second / "results.json", second_found)
+    assert keep(second, "--add") == 0
+    assert "; trained in float32 and bfloat16. Every run: " in (copy / "README.md").read_text(encoding="utf-8")
+    after = {name: (kept / name).read_bytes() for name in TABLES} | {"rows": read_all(copy / "results")["mine"].rows}
+    assert after == before
+    # Refused, and nothing is lost: the same seeds again, and another protocol.
+    assert keep(second, "--add") == 2
+    assert "a run of the comparison is kept already" in capsys.readouterr().err
+    found["configuration"]["recipe"]["epochs"] = 4
+    write_json(first / "results.json", found)
+    assert keep(first, "--add") == 2
+    assert "has another protocol than" in capsys.readouterr().err
+    assert {name: (kept / name).read_bytes() for name in TABLES} | {"rows": after["rows"]} == before
+    (kept / PREDICTIONS).unlink()
+    assert keep(first, "--add") == 2
+    assert "has no predictions.npz to add seeds to" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_comparison_is_refused(copy, capsys):

@@ -18,26 +18,38 @@ def save(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
     folder = comparison.folder
     for name, rows in {"results.csv": _results(comparison), **_further(comparison)}.items():
-        digests.write_text(folder / name, _as_csv(rows))
-    digests.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{comparison.caption()}\n")
+        digests.write_text(folder / name, as_csv(rows))
+    digests.write_text(folder / "table.md", table_file(comparison))
     digests.write_json(folder / "results.json", as_dict(comparison))
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
     """Everything there is to know about a comparison, as plain data."""
-    first = comparison.experiment.task.measured[0]
     return {
-        "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
+        **rows_and_pairs(comparison),
         "runs": [asdict(run) for run in comparison.runs],
         "failures": [asdict(failure) for failure in comparison.failures],
-        "pairs": {
-            size or "all": [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
-            for size, pairs in comparison.pairs.items()
-        },
         "configuration": comparison.experiment.as_dict(),
         "origins": origins(comparison),
         **origin(),
         "command": command(),
+    }
+
+
+def table_file(comparison: Comparison) -> str:
+    """The content of table.md."""
+    return f"{comparison.table('github')}\n\n{comparison.caption()}\n"
+
+
+def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
+    """What the runs say together, as plain data."""
+    first = comparison.experiment.task.measured[0]
+    return {
+        "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
+        "pairs": {
+            str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
+            for size, pairs in comparison.pairs.items()
+        },
     }
 
 
@@ -97,7 +109,8 @@ def _place(run: Any) -> dict[str, Any]:
     return {"model": run.model, **sets, "seed": run.seed}
 
 
-def _as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of the same columns, named in the first line."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()

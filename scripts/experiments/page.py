@@ -2,6 +2,7 @@
 
 python scripts/experiments/page.py                      # after something in results/ has changed
 python scripts/experiments/page.py --save runs/frontier # keep a finished comparison in results/frontier first
+python scripts/experiments/page.py --save runs/frontier --add   # further seeds, of another day or machine
 python scripts/experiments/page.py --check              # does the page stand as it would be written?
 """
 
@@ -15,6 +16,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 from frontiers import FIGURES, draw, front_table, written_digest
+from joining import PREDICTIONS
 from saved import FOLDER, Saved, read_all, save
 from sections import SECTIONS, grid, robustness
 
@@ -46,13 +48,14 @@ def page(
     timed: Annotated[
         Path | None, Parameter(help="What `compare ... --dry-run --json` printed, for its seconds.")
     ] = None,
+    add: Annotated[bool, Parameter(help="Keep the seeds that are kept already beside its own.", negative=())] = False,
     check: Annotated[bool, Parameter(help="Write nothing; exit code 1 if page or figures are not up to date.")] = False,
     folder: Annotated[Path, Parameter(help="Of the page, with results/ in it.")] = FOLDER,
 ) -> int:
     """Exit code 2, with one sentence, for a folder that cannot be kept."""
     try:
         if save_ is not None:
-            print(save(save_, name or save_.resolve().name, note, folder / "results", timed))
+            print(save(save_, name or save_.resolve().name, note, folder / "results", timed, add))
     except PointsetError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -122,9 +125,11 @@ def _open(name: str) -> list[str]:
 
 def _result(one: Saved, as_grid: bool = False) -> list[str]:
     about = one.about
-    kept = ", ".join(f"[`{file}`](results/{one.name}/{file})" for file in ("results.csv", "table.md"))
+    there = [file for file in ("results.csv", "table.md", PREDICTIONS) if (one.folder / file).exists()]
+    kept = ", ".join(f"[`{file}`](results/{one.name}/{file})" for file in there)
     threads = f"{about['threads']} thread{'s' * (about['threads'] > 1)} a run"
-    source = f"{about['date']}, commit {about['commit']}; {about['machine']}, {threads}. Every run: {kept}."
+    rounded = f"; trained in {about['precision']}" if " and " in about.get("precision", "") else ""
+    source = f"{about['date']}, commit {about['commit']}; {about['machine']}, {threads}{rounded}. Every run: {kept}."
     shown = list(grid(one)) if as_grid else [one.table]
     command = _commands([about["command"]])
     return [f"### {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]

@@ -1,30 +1,34 @@
 """Saved results of comparisons: what of a comparison's folder is kept in results/, and read again for the page.
 
 results/NAME has table.md and results.csv as the comparison wrote them, robustness.csv where there is one, about.json:
-where they come from, and for each row what the page needs; and reading.md where somebody wrote what the table says.
+where they come from, and for each row what the page needs; of classifiers predictions.npz, what each run took each test
+shape for (see `joining`); and reading.md where somebody wrote what the table says.
 """
 
 import json
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from joining import PREDICTIONS, Evidence, join, protocol_of
+
 from pointset.comparison.results import commit_of, machine_of
 from pointset.comparison.statistics import LEVEL
 from pointset.errors import PointsetError
-from pointset.runs.atomic import write_json
+from pointset.runs.atomic import write_json, write_text
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 PRIVATE = ("--out", "--workers")
 """Options of a command that change no result."""
-KEPT = ("table.md", "results.csv", "robustness.csv")
+TABLES = ("table.md", "results.csv", "robustness.csv")
+RESULTS_JSON = "results.json"
+CLASSIFICATION = "classification"
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,22 @@ def read_all(results: Path = RESULTS) -> dict[str, Saved]:
     """All saved results, by name."""
     found = {}
     for file in sorted(results.glob("*/about.json")):
-        about = json.loads(file.read_text(encoding="utf-8"))
-        found[file.parent.name] = Saved(file.parent.name, file.parent, about)
+        found[file.parent.name] = Saved(file.parent.name, file.parent, _about(file.parent))
     return found
 
 
+def _about(kept: Path) -> dict[str, Any]:
+    about: dict[str, Any] = json.loads((kept / "about.json").read_text(encoding="utf-8"))
+    return about
+
+
 def save(
-    comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS, timed: Path | None = None
+    comparison: Path,
+    name: str,
+    notes: tuple[str, ...] = (),
+    results: Path = RESULTS,
+    timed: Path | None = None,
+    add: bool = False,
 ) -> Path:
     """Keep what the page needs of a comparison's folder in results/NAME, and return that folder.
 
@@ -102,33 +115,48 @@ def save(
         comparison: the folder.
         name: what to keep it as.
         notes: sentences to stand under its table.
-        results: where results are kept.
+        results: where results are kept, beside the experiments' files.
         timed: what `pointset compare ... --dry-run --json` printed on a machine that did nothing else, for the seconds
             of a training in place of those of the runs.
+        add: keep the seeds that are kept already beside its own, and not in place of them.
 
     Raises:
-        PointsetError: there is no finished comparison in the folder, it has runs that failed, or one was not timed.
+        PointsetError: there is no finished comparison in the folder, it has runs that failed, one was not timed, or it
+            cannot be joined with what is kept.
     """
-    file = comparison / "results.json"
+    found, kept = _finished(comparison), results / name
+    tables = {one: (comparison / one).read_bytes().decode() for one in TABLES if (comparison / one).exists()}
+    evidence = Evidence.of(comparison, found) if found["configuration"]["task"] == CLASSIFICATION else None
+    origin = _origin(found)
+    if add:
+        joined = join(results.parent / f"{name}.toml", kept, comparison, found)
+        found, tables, evidence = joined.found, joined.tables, joined.evidence
+        origin = _both(_about(kept), origin)
+    rows = _rows(found)
+    date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
+    about = {**origin, "rows": [*map(_timed(timed), rows)] if timed else rows, "date": date, "notes": list(notes)}
+    kept.mkdir(parents=True, exist_ok=True)
+    for one in (*TABLES, PREDICTIONS):
+        (kept / one).unlink(missing_ok=True)
+    for one, text in tables.items():
+        write_text(kept / one, text)
+    if evidence is not None:
+        evidence.keep(kept)
+    write_json(kept / "about.json", about)
+    return kept
+
+
+def _finished(comparison: Path) -> dict[str, Any]:
+    """What the results.json of a finished comparison says."""
+    file = comparison / RESULTS_JSON
     if not file.exists():
-        raise PointsetError(f"{comparison} has no results.json: give the folder of a finished comparison")
-    found = json.loads(file.read_text(encoding="utf-8"))
+        raise PointsetError(f"{comparison} has no {RESULTS_JSON}: give the folder of a finished comparison")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if failed := found["failures"]:
         raise PointsetError(
             f"{comparison} has {len(failed)} runs that failed, {failed[0]['model']} first: start its command again"
         )
-    date = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
-    kept_about = {**about(found), "date": date, "notes": list(notes)}
-    if timed is not None:
-        kept_about["rows"] = [*map(_timed(timed), kept_about["rows"])]
-    kept = results / name
-    kept.mkdir(parents=True, exist_ok=True)
-    for one in KEPT:
-        (kept / one).unlink(missing_ok=True)
-        if (comparison / one).exists():
-            shutil.copyfile(comparison / one, kept / one)
-    write_json(kept / "about.json", kept_about)
-    return kept
+    return found
 
 
 def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -144,11 +172,9 @@ def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return with_seconds
 
 
-def about(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the results of a results.json come from, and its rows."""
+def _origin(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the results of a results.json come from."""
     configuration = found["configuration"]
-    names = {model["label"]: model["name"] for model in configuration["models"]}
-    classifies = configuration["task"] == "classification"
     return {
         "title": configuration["title"],
         "data": Path(configuration.get("data", "")).name,
@@ -156,8 +182,25 @@ def about(found: Mapping[str, Any]) -> dict[str, Any]:
         "commit": "; ".join(dict.fromkeys(map(commit_of, found["origins"]))),
         "machine": "; ".join(dict.fromkeys(map(machine_of, found["origins"]))),
         "threads": configuration["threads"],
-        "rows": [_row(row, names[row["model"]], found["pairs"]) for row in found["rows"]] if classifies else [],
+        "precision": configuration["recipe"]["precision"],
+        "protocol": protocol_of(configuration),
     }
+
+
+def _both(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Where joined results come from."""
+    each = {key: "; ".join(dict.fromkeys([before[key], now[key]])) for key in ("command", "commit", "machine")}
+    precisions = [*dict.fromkeys([*before["precision"].split(" and "), now["precision"]])]
+    return {**now, **each, "precision": " and ".join(precisions)}
+
+
+def _rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a results.json, as `SavedRow` has them; none of a task other than classification."""
+    configuration = found["configuration"]
+    if configuration["task"] != CLASSIFICATION:
+        return []
+    names = {model["label"]: model["name"] for model in configuration["models"]}
+    return [_row(row, names[row["model"]], found["pairs"]) for row in found["rows"]]
 
 
 def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[str, Any]:

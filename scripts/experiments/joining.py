@@ -1,0 +1,170 @@
+"""Seeds of one experiment that were run on several days or machines: joined to one saved comparison.
+
+results/NAME/predictions.npz has what joining takes beside results.csv: `predicted` [runs, shapes], the class that each
+run gave to each test shape, in the order of the lines of results.csv, and `labels` [shapes].
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int, UInt8
+from numpy import ndarray
+
+from pointset import read_experiment
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import Comparison
+from pointset.comparison.results import as_csv, rows_and_pairs, table_file
+from pointset.comparison.runs import Finished, of_run
+from pointset.comparison.statistics import compare_pairs
+from pointset.comparison.task import Size
+from pointset.errors import PointsetError
+from pointset.evaluation.costs import Cost
+from pointset.runs.atomic import write_atomically
+from pointset.tasks.classification.predictions import load_predictions
+
+PREDICTIONS = "predictions.npz"
+MAY_DIFFER = ("seeds", "robustness_seeds", "data", "title", "published")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Runs, and the class that each gave to each test shape."""
+
+    lines: list[dict[str, str]]
+    """Of results.csv."""
+    predicted: UInt8[ndarray, "runs shapes"]
+    labels: Int[ndarray, " shapes"]
+
+    @classmethod
+    def of(cls, comparison: Path, found: Mapping[str, Any]) -> "Evidence":
+        """Of the folder of a finished comparison, whose results.json says this."""
+        entries = {entry.label: entry for entry in map(Entry.of, found["configuration"]["models"])}
+        lines = read_csv(comparison / "results.csv")
+        names = [f"{entries[one['model']].slug}{of_run(int(one['points']), int(one['seed']))}" for one in lines]
+        runs = [load_predictions(comparison / "runs" / name) for name in names]
+        if any(not np.array_equal(run.labels, runs[0].labels) for run in runs):
+            raise PointsetError(f"the runs in {comparison} have different test shapes: start their command again")
+        return cls(lines, np.stack([run.predictions for run in runs]).astype(np.uint8), runs[0].labels)
+
+    @classmethod
+    def kept(cls, folder: Path) -> "Evidence":
+        """Of a folder of results/."""
+        if not (folder / PREDICTIONS).exists():
+            raise PointsetError(f"{folder} has no {PREDICTIONS} to add seeds to: leave --add out, which replaces it")
+        with np.load(folder / PREDICTIONS, allow_pickle=False) as file:
+            return cls(read_csv(folder / "results.csv"), file["predicted"], file["labels"])
+
+    def keep(self, folder: Path) -> None:
+        """Write predictions.npz into a folder of results/."""
+        stream = io.BytesIO()
+        np.savez_compressed(stream, predicted=self.predicted, labels=self.labels)
+        write_atomically(folder / PREDICTIONS, lambda temporary: temporary.write_bytes(stream.getvalue()))
+
+    def joined(self, other: "Evidence", experiment: Experiment) -> "Evidence":
+        """Both, in the order of the experiment's sizes, rows and seeds.
+
+        Raises:
+            PointsetError: both have the same run, or were tested on different shapes.
+        """
+        if not np.array_equal(self.labels, other.labels):
+            raise PointsetError("both were tested on different shapes: seeds of one test set can be joined")
+        lines = [*self.lines, *other.lines]
+        keys = [_place(line, experiment) for line in lines]
+        if len(set(keys)) < len(keys):
+            raise PointsetError("a run of the comparison is kept already: leave --add out, which replaces what is kept")
+        places = sorted(range(len(keys)), key=keys.__getitem__)
+        predicted = np.concatenate([self.predicted, other.predicted])
+        return Evidence([lines[place] for place in places], predicted[places], self.labels)
+
+    def runs(self, experiment: Experiment) -> list[Finished]:
+        """What came of each run."""
+        metrics = [metric.name for metric in experiment.task.measured]
+        return [
+            Finished(
+                line["model"],
+                int(line["points"]),
+                int(line["seed"]),
+                metrics={name: float(line[name]) for name in metrics},
+                parameters=int(line["parameters"]),
+                seconds=float(line["seconds"]),
+                length=int(line[experiment.task.unit]),
+                tested=int(line[experiment.task.sets_are]),
+            )
+            for line in self.lines
+        ]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A saved comparison with further seeds."""
+
+    found: dict[str, Any]
+    """As results.json has it."""
+    tables: dict[str, str]
+    """By file name."""
+    evidence: Evidence
+
+
+def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> Joined:
+    """The seeds that are kept and those of a finished comparison, as one.
+
+    Args:
+        file: of the experiment.
+        kept: its folder in results/.
+        comparison: the folder of the finished comparison, whose costs are taken.
+        found: what its results.json says.
+
+    Raises:
+        PointsetError: they are not of one experiment, or share a run.
+    """
+    before = Evidence.kept(kept)
+    about = json.loads((kept / "about.json").read_text(encoding="utf-8"))
+    if about["protocol"] != protocol_of(found["configuration"]):
+        raise PointsetError(f"{comparison} has another protocol than {kept}: leave --add out, which replaces it")
+    experiment = read_experiment(file)
+    evidence = before.joined(Evidence.of(comparison, found), experiment)
+    joined = _comparison(experiment, evidence, found, comparison)
+    tables = {"table.md": table_file(joined), "results.csv": as_csv(evidence.lines)}
+    if (comparison / "robustness.csv").exists() or (kept / "robustness.csv").exists():
+        lines = [line for folder in (kept, comparison) for line in read_csv(folder / "robustness.csv")]
+        tables["robustness.csv"] = as_csv(sorted(lines, key=lambda line: _place(line, experiment)))
+    return Joined({**found, **rows_and_pairs(joined)}, tables, evidence)
+
+
+def _comparison(experiment: Experiment, evidence: Evidence, found: Mapping[str, Any], folder: Path) -> Comparison:
+    runs = evidence.runs(experiment)
+    scores: dict[Size, dict[str, dict[int, ndarray]]] = {}
+    for run, predicted in zip(runs, evidence.predicted, strict=True):
+        scores.setdefault(run.points, {}).setdefault(run.model, {})[run.seed] = predicted == evidence.labels
+    costs: dict[Size, dict[str, Cost]] = {}
+    for row in found["rows"]:
+        costs.setdefault(row["points"], {})[row["model"]] = Cost(**row["cost"])
+    pairs = {size: compare_pairs(by_label, experiment.task.pooled) for size, by_label in scores.items()}
+    seeds = tuple(sorted({run.seed for run in runs}))
+    return Comparison(experiment.changed(seeds=seeds), runs, pairs, costs, [], folder)
+
+
+def protocol_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """What has to be the same where seeds are joined: all but seeds, names, and how products are rounded."""
+    kept = {key: value for key, value in configuration.items() if key not in MAY_DIFFER}
+    return {**kept, "recipe": {key: value for key, value in kept["recipe"].items() if key != "precision"}}
+
+
+def _place(line: Mapping[str, str], experiment: Experiment) -> tuple[int, int, int]:
+    """What lines are sorted by: size, row, seed."""
+    size, row = experiment.task.sizes.index(int(line["points"])), experiment.labels.index(line["model"])
+    return size, row, int(line["seed"])
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    """Its lines, by the names in its first one; none of a file that is not there."""
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as opened:
+        return list(csv.DictReader(opened))
