@@ -10,6 +10,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from pointset.training.contents import Weights, load_weights
 from pointset.training.muon import Muon
+from pointset.training.optimizers import SGD, Adam, AdamW
 from pointset.training.recipe import Recipe
 
 # These are trained as data, not as linear maps: there is no reason to pull them to zero.
@@ -23,12 +24,12 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     groups = _groups(model, recipe.decay)
     match recipe.optimizer:
         case "adamw":
-            return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+            return AdamW(groups, lr=recipe.learning_rate, fused=True)
         case "adam":
-            return torch.optim.Adam(groups, lr=recipe.learning_rate, fused=True)
+            return Adam(groups, lr=recipe.learning_rate, fused=True)
         case "sgd":
             momentum, nesterov = recipe.inertia, recipe.nesterov
-            return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=momentum, nesterov=nesterov, fused=True)
+            return SGD(groups, lr=recipe.learning_rate, momentum=momentum, nesterov=nesterov, fused=True)
         case "muon":
             return Muon(_with_hidden(groups), lr=recipe.learning_rate, precision=getattr(torch, recipe.precision))
 

@@ -1,0 +1,46 @@
+"""Optimizers without torch's compiler: the same numbers, and one slow import less in every process that trains."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from pointset.training import optimizers
+
+NAMES = ("Adam", "AdamW", "SGD")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_and_states_are_those_of_torch_to_the_last_bit(name):
+    model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    twin = copy.deepcopy(model)
+    own = getattr(optimizers, name)(model.parameters(), lr=0.1, weight_decay=0.01, fused=True)
+    torchs = getattr(torch.optim, name)(twin.parameters(), lr=0.1, weight_decay=0.01, fused=True)
+    X = torch.rand(5, 3, generator=torch.Generator().manual_seed(0))
+    for _ in range(4):
+        for network, optimizer in ((model, own), (twin, torchs)):
+            optimizer.zero_grad()
+            network(X).square().sum().backward()
+            optimizer.step()
+        states = copy.deepcopy((own.state_dict(), torchs.state_dict()))
+        torchs.load_state_dict(states[0])  # each goes on from the other's
+        own.load_state_dict(states[1])
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    assert isinstance(own, getattr(torch.optim, name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name.lower() for name in (*NAMES, "Muon")])
+def test_training_does_not_import_the_compiler(name):
+    program = (
+        "import sys, pointset\n"
+        "pairs = [[[0.0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]]]\n"
+        "sets = pointset.from_arrays(pairs * 4, [0, 1] * 4)\n"
+        "model = pointset.create_model('rff-max', classes=2, dim=16)\n"
+        f"pointset.fit(model, sets, pointset.Recipe(epochs=2, optimizer='{name}'), progress=False)\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
