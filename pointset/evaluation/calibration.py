@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
@@ -44,9 +45,7 @@ class Reliability:
 
 def probabilities(logits: Float[ndarray, "shapes classes"], temperature: float = 1.0) -> ndarray:
     """Softmax of logits / temperature, in double precision [shapes, classes]."""
-    from scipy.special import softmax
-
-    return softmax(logits.astype(np.float64) / temperature, axis=1)
+    return torch.from_numpy(logits.astype(np.float64) / temperature).softmax(dim=1).numpy()
 
 
 def brier_score(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"]) -> float:

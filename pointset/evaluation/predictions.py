@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.data.faults import first_fault
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.calibration import Edges, brier_score, probabilities, reliability
+from pointset.evaluation.calibration import Edges, brier_score, reliability
 from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import takes
 from pointset.nn.modes import in_evaluation_mode
@@ -58,11 +59,9 @@ class Evaluation:
     @property
     def per_class(self) -> dict[str, float]:
         """Recall of each class, the share of its shapes that are right; classes without a shape are left out."""
-        from sklearn.metrics import recall_score
-
-        present = np.unique(self.labels)
-        recalls = recall_score(self.labels, self.predictions, labels=present, average=None, zero_division=0.0)
-        return {self.classes[label]: float(recall) for label, recall in zip(present, recalls, strict=True)}
+        every = self.logits.shape[1]
+        shapes, right = np.bincount(self.labels, minlength=every), np.bincount(self.labels[self.right], minlength=every)
+        return {self.classes[label]: float(right[label] / shapes[label]) for label in shapes.nonzero()[0]}
 
     @property
     def mean_class_accuracy(self) -> float:
@@ -77,9 +76,8 @@ class Evaluation:
     @property
     def loss(self) -> float:
         """Cross entropy in nats."""
-        from sklearn.metrics import log_loss
-
-        return float(log_loss(self.labels, probabilities(self.logits), labels=np.arange(len(self.classes))))
+        logits, labels = (torch.from_numpy(part) for part in (self.logits.astype(np.float64), self.labels))
+        return cross_entropy(logits, labels.long()).item()
 
     @property
     def brier(self) -> float:

@@ -96,6 +96,8 @@ def test_scikit_learn_agrees(drawn):
     expected = metrics.log_loss(labels, probabilities(logits), labels=np.arange(CLASSES))
     assert Evaluation(logits, labels, classes).loss == pytest.approx(expected)
     assert log_loss(logits, labels) == pytest.approx(expected)
+    recalls = metrics.recall_score(labels, logits.argmax(1), labels=np.arange(CLASSES), average=None)
+    assert Evaluation(logits, labels, classes).per_class == pytest.approx(dict(zip(classes, recalls, strict=True)))
 
 
 @pytest.mark.slow
