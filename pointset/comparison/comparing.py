@@ -10,7 +10,6 @@ from pointset.comparison.execution import run_all
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import Comparison, gather
 from pointset.comparison.grid import check_folder, claim_folder, longest_first, make_runs, prepare_sets
-from pointset.comparison.report import write_report
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
 from pointset.comparison.watching import watched
@@ -106,5 +105,7 @@ def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool
 def _written(comparison: Comparison, report: bool) -> Comparison:
     save(comparison)
     if report:
+        from pointset.comparison.report.pages import write_report  # matplotlib, which the first run need not wait for
+
         write_report(comparison)
     return comparison

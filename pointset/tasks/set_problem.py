@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.report.charts import learning_curves
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
@@ -231,6 +230,8 @@ class SetProblem(Task):
 
     def sections(self, evidence: Evidence) -> Iterator[Section]:
         """The loss and the watched metrics over the steps."""
+        from pointset.comparison.report.charts import learning_curves  # matplotlib, which no training waits for
+
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
         recipe = evidence.comparison.experiment.recipe
 

@@ -57,6 +57,14 @@ def predictions_of(comparison: Comparison, label: str, seed: int, points: int | 
     return load_predictions(run.folder, sets["test_sets"]["classes"])
 
 
+def guessing(comparison: Comparison, points: int | None) -> dict[str, float]:
+    """The accuracy of guessing each class as often, and of always saying the most frequent class of the test set."""
+    first = next(run for run in comparison.runs if run.points == points)
+    run = predictions_of(comparison, first.model, first.seed, points)
+    counts = np.bincount(run.labels)
+    return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
+
+
 def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The accuracy of a run on each class, and how many shapes that has."""
     classes = read_description(folder / "run.json", "run")["data"]["classes"]

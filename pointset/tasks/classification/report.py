@@ -48,13 +48,6 @@ def _confusions(evidence: Evidence) -> Iterator[Section]:
         yield Section(title, CONFUSION_TEXT if place == 0 else "", figure, f"confusion-{place + 1}")
 
 
-def baselines(evidence: Evidence) -> dict[str, float]:
-    """The accuracy of guessing each class as often, and of always saying the most frequent class of the test set."""
-    run = charts.first_run(evidence, next(iter(evidence)))
-    counts = np.bincount(run.labels)
-    return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
-
-
 def _about_curves(evidence: Evidence) -> str:
     several = len(evidence.comparison.experiment.seeds) > 1
     return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"

@@ -33,12 +33,12 @@ from pointset.evaluation import evaluate
 from pointset.tasks.classification.predictions import (
     ROBUSTNESS,
     class_rows,
+    guessing,
     load_predictions,
     robustness_rows,
     save_predictions,
     write_robustness,
 )
-from pointset.tasks.classification.report import baselines, sections
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import require_sizes, sizes_in_words
@@ -261,11 +261,13 @@ class Classification(Task):
 
     def sections(self, evidence: Evidence) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
+        from pointset.tasks.classification.report import sections  # matplotlib and scipy, which no training waits for
+
         return sections(evidence, partial(self._sets, "test", evidence.points))
 
     def baselines(self, evidence: Evidence) -> Mapping[str, float]:
         """Chance, and the most frequent class."""
-        return baselines(evidence)
+        return guessing(evidence.comparison, evidence.points)
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """classes.csv, and robustness.csv where it is known."""
