@@ -12,6 +12,7 @@ from pointset.tasks import create_task
 from pointset.training.checkpoints import RunFolder, load_run
 from pointset.training.loop import Training, best_epoch
 from pointset.training.optimization import MovingAverage
+from pointset.training.optimizers import AdamW
 from pointset.training.recipe import Recipe
 
 AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)
@@ -35,13 +36,13 @@ class Followed:
 
     def __init__(self, monkeypatch):
         self.steps = []
-        original = torch.optim.AdamW.step
+        original = AdamW.step
 
         def step(optimizer, *arguments):
             original(optimizer, *arguments)
             self.steps.append(states(self.model))
 
-        monkeypatch.setattr(torch.optim.AdamW, "step", step)
+        monkeypatch.setattr(AdamW, "step", step)
 
     def fit(self, train, recipe, **options):
         self.model = small()
