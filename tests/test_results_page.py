@@ -11,7 +11,8 @@ from joining import PREDICTIONS, read_csv
 from saved import FOLDER, TABLES, read_all, repeated, short
 from sections import SECTIONS, grid
 
-from pointset.runs.atomic import write_json
+from pointset.comparison.results import as_csv
+from pointset.runs.atomic import write_json, write_text
 from pointset.viz.frontier import Dot
 
 
@@ -107,7 +108,7 @@ validation = 0.2
 
 
 @pytest.mark.slow
-def test_seeds_that_are_added_later_give_the_tables_of_all_at_once(reported, copy, tmp_path, capsys):
+def test_seeds_and_rows_that_are_added_later_give_the_tables_of_all_at_once(reported, copy, tmp_path, capsys):
     whole = shutil.copytree(reported.folder, tmp_path / "whole", ignore=shutil.ignore_patterns("figures"))
     found = json.loads((whole / "results.json").read_text())
     found["failures"] = []
@@ -119,18 +120,28 @@ def test_seeds_that_are_added_later_give_the_tables_of_all_at_once(reported, cop
     def keep(folder: Path, *further: str) -> int:
         return page.app(["--save", str(folder), *options, *further])
 
-    def of_seed(seed: str) -> Path:
-        folder = shutil.copytree(whole, tmp_path / f"seed{seed}")
+    def part(column: str, value: str) -> Path:
+        folder = shutil.copytree(whole, tmp_path / value)
         for name in ("results.csv", "robustness.csv"):
-            head, *lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
-            own = [one for one in lines if one.split(",")[2] == seed]
-            (folder / name).write_text(head + "".join(own)) if own else (folder / name).unlink()
+            own = [line for line in read_csv(folder / name) if line[column] == value]
+            write_text(folder / name, as_csv(own)) if own else (folder / name).unlink()
         return folder
+
+    def of_row(label: str) -> Path:
+        folder = part("model", label)
+        rows = [row for row in found["rows"] if row["model"] == label]
+        models = [model for model in found["configuration"]["models"] if model["label"] == label]
+        configuration = {**found["configuration"], "models": models}
+        write_json(folder / "results.json", {**found, "rows": rows, "configuration": configuration})
+        return folder
+
+    def as_kept() -> dict[str, object]:
+        return {name: (kept / name).read_bytes() for name in TABLES} | {"rows": read_all(copy / "results")["mine"].rows}
 
     assert keep(whole) == 0
     kept = copy / "results" / "mine"
-    before = {name: (kept / name).read_bytes() for name in TABLES} | {"rows": read_all(copy / "results")["mine"].rows}
-    first, second = of_seed("3"), of_seed("0")
+    before = as_kept()
+    first, second = part("seed", "3"), part("seed", "0")
     assert keep(first) == 0
     assert len(read_csv(kept / "results.csv")) == 4
     # The other machine rounds otherwise.
@@ -139,19 +150,26 @@ def test_seeds_that_are_added_later_give_the_tables_of_all_at_once(reported, cop
     write_json(second / "results.json", second_found)
     assert keep(second, "--add") == 0
     assert "; trained in float32 and bfloat16. Every run: " in (copy / "README.md").read_text(encoding="utf-8")
-    after = {name: (kept / name).read_bytes() for name in TABLES} | {"rows": read_all(copy / "results")["mine"].rows}
-    assert after == before
+    assert as_kept() == before
+    assert keep(of_row("ISAB & PMA <4>")) == 0
+    assert len(read_csv(kept / "results.csv")) == 4
+    assert keep(of_row("rff-max"), "--add") == 0
+    assert as_kept() == before
     # Refused, and nothing is lost: the same seeds again, and another protocol.
     assert keep(second, "--add") == 2
     assert "a run of the comparison is kept already" in capsys.readouterr().err
-    found["configuration"]["recipe"]["epochs"] = 4
-    write_json(first / "results.json", found)
-    assert keep(first, "--add") == 2
-    assert "has another protocol than" in capsys.readouterr().err
-    assert {name: (kept / name).read_bytes() for name in TABLES} | {"rows": after["rows"]} == before
+    configuration = found["configuration"]
+    for changed in (
+        {"recipe": {**configuration["recipe"], "epochs": 4}},
+        {"models": [{**model, "dim": 8} for model in configuration["models"]]},
+    ):
+        write_json(first / "results.json", {**found, "configuration": {**configuration, **changed}})
+        assert keep(first, "--add") == 2
+        assert "has another protocol than" in capsys.readouterr().err
+    assert as_kept() == before
     (kept / PREDICTIONS).unlink()
     assert keep(first, "--add") == 2
-    assert "has no predictions.npz to add seeds to" in capsys.readouterr().err
+    assert "has no predictions.npz to add runs to" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_comparison_is_refused(copy, capsys):

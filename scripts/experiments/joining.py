@@ -1,4 +1,4 @@
-"""Seeds of one experiment that were run on several days or machines: joined to one saved comparison.
+"""Seeds and rows of one experiment that were run on several days or machines: joined to one saved comparison.
 
 results/NAME/predictions.npz has what joining takes beside results.csv: `predicted` [runs, shapes], the class that each
 run gave to each test shape, in the order of the lines of results.csv, and `labels` [shapes].
@@ -7,8 +7,8 @@ run gave to each test shape, in the order of the lines of results.csv, and `labe
 import csv
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from pointset.runs.atomic import write_atomically
 from pointset.tasks.classification.predictions import load_predictions
 
 PREDICTIONS = "predictions.npz"
-MAY_DIFFER = ("seeds", "robustness_seeds", "data", "title", "published")
+COST = tuple(field.name for field in fields(Cost))
+MAY_DIFFER = ("seeds", "robustness_seeds", "data", "title", "published", "models")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Evidence:
     def kept(cls, folder: Path) -> "Evidence":
         """Of a folder of results/."""
         if not (folder / PREDICTIONS).exists():
-            raise PointsetError(f"{folder} has no {PREDICTIONS} to add seeds to: leave --add out, which replaces it")
+            raise PointsetError(f"{folder} has no {PREDICTIONS} to add runs to: leave --add out, which replaces it")
         with np.load(folder / PREDICTIONS, allow_pickle=False) as file:
             return cls(read_csv(folder / "results.csv"), file["predicted"], file["labels"])
 
@@ -73,7 +74,7 @@ class Evidence:
             PointsetError: both have the same run, or were tested on different shapes.
         """
         if not np.array_equal(self.labels, other.labels):
-            raise PointsetError("both were tested on different shapes: seeds of one test set can be joined")
+            raise PointsetError("both were tested on different shapes: runs on one test set can be joined")
         lines = [*self.lines, *other.lines]
         keys = [_place(line, experiment) for line in lines]
         if len(set(keys)) < len(keys):
@@ -102,7 +103,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Joined:
-    """A saved comparison with further seeds."""
+    """A saved comparison with further seeds or rows."""
 
     found: dict[str, Any]
     """As results.json has it."""
@@ -112,12 +113,12 @@ class Joined:
 
 
 def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> Joined:
-    """The seeds that are kept and those of a finished comparison, as one.
+    """The runs that are kept and those of a finished comparison, as one.
 
     Args:
         file: of the experiment.
         kept: its folder in results/.
-        comparison: the folder of the finished comparison, whose costs are taken.
+        comparison: the folder of the finished comparison, whose costs are taken for the rows that it has.
         found: what its results.json says.
 
     Raises:
@@ -125,33 +126,56 @@ def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> 
     """
     before = Evidence.kept(kept)
     about = json.loads((kept / "about.json").read_text(encoding="utf-8"))
-    if about["protocol"] != protocol_of(found["configuration"]):
-        raise PointsetError(f"{comparison} has another protocol than {kept}: leave --add out, which replaces it")
+    configuration = found["configuration"]
     experiment = read_experiment(file)
+    models = _models(about["models"], configuration["models"], experiment)
+    if models is None or about["protocol"] != protocol_of(configuration):
+        raise PointsetError(f"{comparison} has another protocol than {kept}: leave --add out, which replaces it")
     evidence = before.joined(Evidence.of(comparison, found), experiment)
-    joined = _comparison(experiment, evidence, found, comparison)
+    joined = _comparison(experiment, evidence, [*about["rows"], *map(_with_cost, found["rows"])], comparison)
     tables = {"table.md": table_file(joined), "results.csv": as_csv(evidence.lines)}
     if (comparison / "robustness.csv").exists() or (kept / "robustness.csv").exists():
         lines = [line for folder in (kept, comparison) for line in read_csv(folder / "robustness.csv")]
         tables["robustness.csv"] = as_csv(sorted(lines, key=lambda line: _place(line, experiment)))
-    return Joined({**found, **rows_and_pairs(joined)}, tables, evidence)
+    return Joined(
+        {**found, "configuration": {**configuration, "models": models}, **rows_and_pairs(joined)}, tables, evidence
+    )
 
 
-def _comparison(experiment: Experiment, evidence: Evidence, found: Mapping[str, Any], folder: Path) -> Comparison:
+def _models(
+    kept: list[dict[str, Any]], added: list[dict[str, Any]], experiment: Experiment
+) -> list[dict[str, Any]] | None:
+    """The rows of both in the experiment's order; None where one is not the experiment's or is built in two ways."""
+    by_label = {model["label"]: model for model in [*kept, *added]}
+    known = set(by_label) <= set(experiment.labels)
+    if not known or any(model != by_label[model["label"]] for model in kept):
+        return None
+    return [by_label[label] for label in experiment.labels if label in by_label]
+
+
+def _with_cost(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of results.json, as about.json has them."""
+    return {"label": row["model"], "points": row["points"], **row["cost"]}
+
+
+def _comparison(
+    experiment: Experiment, evidence: Evidence, rows: Sequence[Mapping[str, Any]], folder: Path
+) -> Comparison:
+    """What came of all runs, with the costs of these rows; the last of a row counts."""
     runs = evidence.runs(experiment)
     scores: dict[Size, dict[str, dict[int, ndarray]]] = {}
     for run, predicted in zip(runs, evidence.predicted, strict=True):
         scores.setdefault(run.points, {}).setdefault(run.model, {})[run.seed] = predicted == evidence.labels
     costs: dict[Size, dict[str, Cost]] = {}
-    for row in found["rows"]:
-        costs.setdefault(row["points"], {})[row["model"]] = Cost(**row["cost"])
+    for row in rows:
+        costs.setdefault(row["points"], {})[row["label"]] = Cost(**{name: row[name] for name in COST})
     pairs = {size: compare_pairs(by_label, experiment.task.pooled) for size, by_label in scores.items()}
     seeds = tuple(sorted({run.seed for run in runs}))
     return Comparison(experiment.changed(seeds=seeds), runs, pairs, costs, [], folder)
 
 
 def protocol_of(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """What has to be the same where seeds are joined: all but seeds, names, and how products are rounded."""
+    """What has to be the same where runs are joined: all but rows, seeds, names, and how products are rounded."""
     kept = {key: value for key, value in configuration.items() if key not in MAY_DIFFER}
     return {**kept, "recipe": {key: value for key, value in kept["recipe"].items() if key != "precision"}}
 

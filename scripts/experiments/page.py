@@ -2,7 +2,7 @@
 
 python scripts/experiments/page.py                      # after something in results/ has changed
 python scripts/experiments/page.py --save runs/frontier # keep a finished comparison in results/frontier first
-python scripts/experiments/page.py --save runs/frontier --add   # further seeds, of another day or machine
+python scripts/experiments/page.py --save runs/frontier --add   # further seeds or rows, of another day or machine
 python scripts/experiments/page.py --check              # does the page stand as it would be written?
 """
 
@@ -48,7 +48,7 @@ def page(
     timed: Annotated[
         Path | None, Parameter(help="What `compare ... --dry-run --json` printed, for its seconds.")
     ] = None,
-    add: Annotated[bool, Parameter(help="Keep the seeds that are kept already beside its own.", negative=())] = False,
+    add: Annotated[bool, Parameter(help="Keep the runs that are kept already beside its own.", negative=())] = False,
     check: Annotated[bool, Parameter(help="Write nothing; exit code 1 if page or figures are not up to date.")] = False,
     folder: Annotated[Path, Parameter(help="Of the page, with results/ in it.")] = FOLDER,
 ) -> int:

@@ -118,7 +118,7 @@ def save(
         results: where results are kept, beside the experiments' files.
         timed: what `pointset compare ... --dry-run --json` printed on a machine that did nothing else, for the seconds
             of a training in place of those of the runs.
-        add: keep the seeds that are kept already beside its own, and not in place of them.
+        add: keep the runs that are kept already beside its own, and not in place of them.
 
     Raises:
         PointsetError: there is no finished comparison in the folder, it has runs that failed, one was not timed, or it
@@ -131,7 +131,7 @@ def save(
     if add:
         joined = join(results.parent / f"{name}.toml", kept, comparison, found)
         found, tables, evidence = joined.found, joined.tables, joined.evidence
-        origin = _both(_about(kept), origin)
+        origin = {**_both(_about(kept), origin), "models": found["configuration"]["models"]}
     rows = _rows(found)
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
     about = {**origin, "rows": [*map(_timed(timed), rows)] if timed else rows, "date": date, "notes": list(notes)}
@@ -184,6 +184,7 @@ def _origin(found: Mapping[str, Any]) -> dict[str, Any]:
         "threads": configuration["threads"],
         "precision": configuration["recipe"]["precision"],
         "protocol": protocol_of(configuration),
+        "models": configuration["models"],
     }
 
 
