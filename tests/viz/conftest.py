@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from open_page import Seen
+
+from pointset.viz import make_page
 
 HEADS, ROWS, POINTS = 2, 3, 150
 SIDES = {"reads": "keys", "pools": "keys", "writes": "queries", "self": "both"}
@@ -63,3 +66,29 @@ def browser() -> Iterator[Any]:
         page.close()
         yield started
         started.close()
+
+
+@pytest.fixture
+def opened(
+    browser: Any, attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
+) -> Iterator[Callable[..., Seen]]:
+    """Open a page of three layers from a file, in a tab of its own."""
+    tabs = []
+
+    def open_page(layer: str = "encoder.0.reads", **view: Any) -> Seen:
+        maps = [attention("reads"), attention("writes"), attention("reads", "encoder.1", seed=5)]
+        classes = [("box", 0.91), ("<b>ball", 0.05), *[(f"other {i}", 0.01) for i in range(4)]]
+        page = make_page(maps, cloud, title="A box", prediction="predicted: box", classes=classes, layer=layer)
+        path = page.save(tmp_path / "page.html")
+        tab = browser.new_page(viewport={"width": 900, "height": 1100}, **view)
+        tabs.append(tab)
+        seen = Seen(tab)
+        tab.on("console", lambda message: seen.complaints.append(message.text))
+        tab.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        tab.on("request", lambda request: seen.requests.append(request.url))
+        tab.goto(path.as_uri())
+        return seen
+
+    yield open_page
+    for tab in tabs:
+        tab.close()

@@ -1,0 +1,76 @@
+"""A page of maps that is open in a browser: what it shows, complains of and asks for."""
+
+import io
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+
+@dataclass
+class Seen:
+    """An open page, and what it complained of or asked for."""
+
+    tab: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def panels(self) -> list[NDArray[np.int16]]:
+        """The pixels [height, width, 3] of every map."""
+        from PIL import Image
+
+        # Two frames: one in which the page draws, one in which that is shown.
+        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        picture = np.asarray(Image.open(io.BytesIO(self.tab.screenshot(full_page=True))).convert("RGB"), dtype=np.int16)
+        boxes = self.tab.evaluate(
+            """() => { const box = pointset.canvas.getBoundingClientRect(); return pointset.panels.map(
+                (p) => [box.left + scrollX + p.left, box.top + scrollY + p.top, p.width, p.height]); }"""
+        )
+        corners = [[round(x) for x in (left, top, left + w, top + h)] for left, top, w, h in boxes]
+        return [picture[top:bottom, left:right] for left, top, right, bottom in corners]
+
+    def until(self, condition: str) -> None:
+        """Wait until something holds in the page."""
+        until(lambda: self.tab.evaluate(condition))
+
+    def drag(self, right: int, down: int = 0, panel: int = 0) -> None:
+        """Press in the middle of a map, move, and let go."""
+        x, y = self.middle(panel)
+        self.tab.mouse.move(x, y)
+        self.tab.mouse.down()
+        self.tab.mouse.move(x + right, y + down, steps=4)
+        self.tab.mouse.up()
+        self.tab.mouse.move(2, 2)
+
+    def middle(self, panel: int) -> tuple[float, float]:
+        """Of a map, in the window."""
+        return tuple(
+            self.tab.evaluate(
+                """(i) => { const box = pointset.canvas.getBoundingClientRect(), panel = pointset.panels[i];
+                    return [box.left + panel.left + panel.width / 2, box.top + panel.top + panel.height / 2]; }""",
+                panel,
+            )
+        )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Ask again and again; playwright's own way evaluates text inside the page, which its policy forbids."""
+    for _ in range(500):
+        if holds():
+            return
+        time.sleep(0.02)
+    pytest.fail("it never held")
+
+
+def ink(panel: NDArray[np.int16]) -> int:
+    """How many pixels are not paper."""
+    return int((panel.min(axis=2) < 240).sum())
+
+
+def changed(before: list[NDArray[np.int16]], after: list[NDArray[np.int16]]) -> list[int]:
+    """How many pixels of each map differ clearly."""
+    return [int((np.abs(b - a).max(axis=2) > 40).sum()) for b, a in zip(before, after, strict=True)]

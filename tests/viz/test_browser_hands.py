@@ -1,0 +1,219 @@
+"""The page in a real Chromium, by mouse, fingers and keyboard: a drag turns all maps, the wheel is left to the page."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from open_page import Seen, changed, ink
+
+pytestmark = pytest.mark.slow
+
+
+def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    seen.drag(120, 30, panel=4)
+    after = seen.panels()
+    assert min(changed(before, after)) > 200
+    seen.tab.keyboard.press("0")
+    assert max(changed(before, seen.panels())) == 0
+    assert seen.complaints == []
+
+
+def test_a_slow_machine_thins_the_clouds_only_while_the_hand_turns(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    seen.tab.evaluate("pointset.slow = true")
+    seen.tab.mouse.move(*seen.middle(0))
+    seen.tab.mouse.down()
+    seen.tab.mouse.move(*seen.middle(1), steps=3)
+    held = seen.panels()
+    assert all(ink(thin) < 0.6 * ink(full) for thin, full in zip(held, before, strict=True))
+    seen.tab.mouse.move(*seen.middle(0), steps=3)
+    seen.tab.mouse.up()
+    seen.tab.mouse.move(2, 2)
+    assert max(changed(before, seen.panels())) == 0
+
+
+def test_a_drag_to_the_right_moves_near_points_to_the_right(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    nearest = """() => { const project = pointset.camera.projection();
+        const at = (i) => project([0, 1, 2].map((k) => pointset.positions[3 * i + k] / 32767));
+        const all = Array.from({ length: 150 }, (_, i) => i);
+        window.nearest ??= all.reduce((best, i) => at(i)[2] > at(best)[2] ? i : best, 0);
+        return at(window.nearest)[0]; }"""
+    before = seen.tab.evaluate(nearest)
+    seen.drag(20)
+    assert seen.tab.evaluate(nearest) > before
+
+
+def test_choosing_another_layer_changes_the_colours(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    before = seen.panels()
+    for name in ("encoder.0.writes", "encoder.1.reads"):
+        seen.tab.get_by_role("tab", name=name).click()
+        seen.tab.mouse.move(2, 2)
+        assert min(changed(before, seen.panels())) > 100
+    assert seen.tab.get_by_role("tab", selected=True).inner_text() == "encoder.1.reads reads"
+    seen.tab.get_by_role("tab", name="encoder.0.reads").click()
+    seen.tab.mouse.move(2, 2)
+    assert max(changed(before, seen.panels())) == 0
+
+
+def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    seen.tab.set_viewport_size({"width": 900, "height": 500})
+    before = seen.panels()
+    seen.tab.mouse.move(*seen.middle(0))
+    seen.tab.mouse.wheel(0, 200)
+    seen.until("scrollY > 100")
+    assert seen.tab.evaluate("pointset.camera.zoom") == 1
+    seen.tab.mouse.move(*seen.middle(0))
+    at = seen.tab.evaluate("scrollY")
+    seen.tab.keyboard.down("Control")
+    seen.tab.mouse.wheel(0, 400)
+    seen.tab.keyboard.up("Control")
+    seen.tab.mouse.move(2, 2)
+    after = seen.panels()
+    assert seen.tab.evaluate("scrollY") == at
+    boxes = [[np.ptp(np.nonzero(panel.min(axis=2) < 240)[0]) for panel in panels] for panels in (before, after)]
+    np.testing.assert_allclose(np.divide(boxes[1], boxes[0]), 2 ** (-400 / 500), rtol=0.12)
+
+
+def test_hovering_tells_weight_and_rank(
+    opened: Callable[..., Seen], attention: Callable, cloud: NDArray[np.float64]
+) -> None:
+    seen = opened()
+    weights = attention("reads").weights[1, 2]
+    point = int(weights.argmax())
+    place = seen.tab.evaluate("pointset.panels.findIndex((panel) => panel.index === 5)")
+    x, y = seen.tab.evaluate(
+        """([panel, i]) => { const box = pointset.canvas.getBoundingClientRect();
+            const [x, y] = pointset.placeOf(pointset.panels[panel], i); return [box.left + x, box.top + y]; }""",
+        [place, point],
+    )
+    before = seen.panels()
+    seen.tab.mouse.move(x, y)
+    text = seen.tab.inner_text("#tip")
+    assert f"point {point}: {weights[point] * len(cloud):.3g} times uniform" in text
+    assert f"weight {weights[point]:.3g}, rank 1 of {len(cloud)}" in text
+    assert min(changed(before, seen.panels())) > 5  # the point is ringed in all maps
+
+
+def test_fingers_turn_pinch_and_scroll_past_the_maps(opened: Callable[..., Seen]) -> None:
+    seen = opened(has_touch=True)
+    seen.tab.set_viewport_size({"width": 390, "height": 500})
+    seen.tab.evaluate("scrollTo(0, pointset.canvas.getBoundingClientRect().top - 100)")
+    x, y = seen.middle(0)
+    session = seen.tab.context.new_cdp_session(seen.tab)
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [{"x": px, "y": py, "id": i} for i, (px, py) in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (x, y))
+    for moved in (20, 40, 60):
+        touch("touchMove", (x + moved, y))
+    touch("touchEnd")
+    turned = seen.tab.evaluate("pointset.camera.azimuth")
+    assert turned == pytest.approx(-50 - 36, abs=12)
+    touch("touchStart", (x - 20, y), (x + 20, y))
+    touch("touchMove", (x - 40, y), (x + 40, y))
+    touch("touchEnd")
+    assert seen.tab.evaluate("pointset.camera.zoom") == pytest.approx(2, rel=0.05)
+    before, at = seen.tab.evaluate("[[pointset.camera.azimuth, pointset.camera.zoom], scrollY]")
+    touch("touchStart", (x, y))
+    for moved in range(20, 180, 20):
+        touch("touchMove", (x, y - moved))
+    touch("touchEnd")
+    seen.until(f"scrollY > {at} + 60")
+    assert seen.tab.evaluate("[pointset.camera.azimuth, pointset.camera.zoom]") == before
+    assert not seen.tab.evaluate("pointset.enlarged.open")
+
+
+def test_a_click_enlarges_a_map_and_escape_closes_it(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    seen.tab.set_viewport_size({"width": 900, "height": 600})
+    seen.tab.evaluate("scrollTo(0, 100)")
+    before = seen.panels()
+    seen.tab.mouse.click(*seen.middle(4))
+    dialog = seen.tab.get_by_role("dialog")
+    name = seen.tab.inner_text("#enlarged-name")
+    number = seen.tab.evaluate("pointset.arrangement.panels[4].index")
+    assert dialog.is_visible()
+    assert name == f"head {number // 3}, inducing point {number % 3}"
+    (large,) = seen.panels()
+    assert large.shape[0] > 450
+    assert large.shape[1] > 850
+    assert ink(large) > 2 * ink(before[4])
+    outline = "getComputedStyle(pointset.canvas).outlineStyle"
+    assert seen.tab.evaluate(outline) == "none"
+    seen.tab.keyboard.press("n")
+    assert seen.tab.evaluate(outline) == "solid"
+    assert seen.tab.inner_text("#enlarged-name") != name
+    seen.tab.keyboard.press("p")
+    assert seen.tab.inner_text("#enlarged-name") == name
+    seen.tab.keyboard.press("Escape")
+    assert dialog.count() == 0
+    assert seen.tab.evaluate("scrollY") == 100
+    assert seen.tab.evaluate("document.activeElement.value") == str(number)
+    assert sorted(changed(before, seen.panels()))[-2] == 0  # one has a ring, where the keyboard is
+    assert seen.complaints == []
+
+
+def test_all_can_be_done_by_keyboard(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    reached = []
+    for _ in range(8):
+        seen.tab.keyboard.press("Tab")
+        reached.append(
+            seen.tab.evaluate(
+                """() => { const one = document.activeElement;
+                    const label = one.getAttribute("aria-label") ?? one.closest("label")?.innerText ?? one.innerText;
+                    return [one.id || one.className, label, getComputedStyle(one).outlineStyle]; }"""
+            )
+        )
+    assert [name for name, _, _ in reached] == ["help-open", "", "", "", "order", "home", "canvas", "map"]
+    assert [label for _, label, _ in reached[1:4]] == ["encoder.0.reads reads", "head 0", "head 1"]
+    assert all(label and outline == "solid" for _, label, outline in reached)
+    seen.tab.keyboard.press("ArrowRight")
+    seen.tab.keyboard.press("Enter")
+    second = seen.tab.evaluate("pointset.arrangement.panels[1].index")
+    assert seen.tab.evaluate("pointset.enlarged.index") == second
+    before = seen.tab.evaluate("pointset.camera.azimuth")
+    seen.tab.keyboard.press("ArrowLeft")
+    assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8
+    seen.tab.keyboard.press("Escape")
+    assert seen.tab.evaluate("document.activeElement.value") == str(second)
+
+
+def test_help_opens_by_a_key_and_closes_by_another(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    for ask in (lambda: seen.tab.keyboard.press("?"), lambda: seen.tab.get_by_role("button", name="Help").click()):
+        ask()
+        assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
+        seen.tab.keyboard.press("Escape")
+        assert seen.tab.get_by_role("dialog").count() == 0
+
+
+def test_heads_order_and_uniform_maps_are_chosen(opened: Callable[..., Seen]) -> None:
+    def shown() -> list[int]:
+        return seen.tab.evaluate("pointset.panels.map((panel) => panel.index)")
+
+    seen = opened()
+    spread = seen.tab.evaluate("pointset.layer.spread")
+    assert shown() == sorted(range(6), key=lambda index: spread[index])
+    seen.tab.select_option("#order", "model")
+    assert shown() == list(range(6))
+    assert seen.tab.locator("#labels .head").count() == 2
+    seen.tab.get_by_role("button", name="head 0", exact=True).click()
+    assert shown() == [3, 4, 5]
+    assert seen.tab.is_disabled("#hide")
+    seen.tab.evaluate("pointset.layer.spread[4] = 0.99; pointset.controls.choose({})")
+    seen.tab.check("#hide")
+    assert shown() == [3, 5]
+    seen.tab.evaluate("pointset.layer.spread.fill(1); pointset.controls.choose({})")
+    assert seen.tab.locator("#none").is_visible()
+    seen.tab.get_by_role("tab", name="encoder.0.writes").click()
+    assert shown() == [3, 4, 5]
