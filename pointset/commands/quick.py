@@ -1,4 +1,7 @@
-"""The flags of `pointset train` and `pointset compare`: their defaults are those of the shipped quick.toml."""
+"""The flags of `pointset train` and `pointset compare`: their defaults are those of the shipped quick.toml.
+
+All but one: that trainings see a share of the points was chosen for the sets of that file, and holds for them alone.
+"""
 
 import dataclasses
 import tomllib
@@ -34,6 +37,7 @@ def _flags(options: type[Options], usual: dict[str, Any], first: tuple[str, ...]
 
 
 _quick = tomllib.loads(FILE.read_text(encoding="utf-8"))
+_share = _quick["recipe"].pop("points_share")
 _data = {"points": _quick["points"][0], **_quick.get("sets", {})}
 if TYPE_CHECKING:
     QuickData = DataOptions
@@ -47,10 +51,14 @@ DATA, MODEL, RECIPE = QuickData(), QuickModel(), QuickRecipe()
 """The defaults of these flags. `compare` finds by identity whether a flag was given."""
 
 
-def plain(data: DataOptions, model: ModelOptions, recipe: Recipe) -> tuple[DataOptions, ModelOptions, Recipe]:
-    """The same in the library's own classes, which other processes know."""
-    return (
-        DataOptions.from_dict(data.as_dict()),
-        ModelOptions.from_dict(model.as_dict()),
-        Recipe.from_dict(recipe.as_dict()),
-    )
+def plain(
+    data: str | None, sets: DataOptions, model: ModelOptions, recipe: Recipe
+) -> tuple[DataOptions, ModelOptions, Recipe]:
+    """The same in the library's own classes, which other processes know, on the data of this name; None is the file's.
+
+    What the file says of the sets of trainings is said too, if these are its data and the flags say nothing of it.
+    """
+    plain_recipe = Recipe.from_dict(recipe.as_dict())
+    if data in (None, _quick["data"]) and recipe.points is None and recipe.points_share is None:
+        plain_recipe = dataclasses.replace(plain_recipe, points_share=_share)
+    return DataOptions.from_dict(sets.as_dict()), ModelOptions.from_dict(model.as_dict()), plain_recipe

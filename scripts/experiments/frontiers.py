@@ -117,6 +117,8 @@ def front_table(figure: Figure, found: Mapping[str, Saved]) -> Iterator[str]:
     """The rows of each frontier, cheapest first."""
     for title, sizes in SIZES.items():
         front = frontier(figure.dots(found, sizes))
+        if not front:
+            continue
         lines = [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]
         align = ("left", "right", "right")
         yield f"At {title} no other row is as accurate for as little as these:"

@@ -118,7 +118,9 @@ def _experiments() -> Iterator[str]:
 
 def _open(name: str) -> list[str]:
     file = FOLDER / f"{name}.toml"
-    command = f"pointset compare {file.relative_to(FOLDER.parent.parent)} --data path/to/modelnet40_ply_hdf5"
+    meshes = file.exists() and tomllib.loads(file.read_text(encoding="utf-8"))["data"] == "modelnet40"
+    data = "path/to/ModelNet40" if meshes else "path/to/modelnet40_ply_hdf5"
+    command = f"pointset compare {file.relative_to(FOLDER.parent.parent)} --data {data}"
     lines = [command, f"python scripts/experiments/page.py --save runs/{name}"]
     return [f"### {name}", OPEN if file.exists() else f"{OPEN} `{name}.toml` is to be written.", _commands(lines)]
 

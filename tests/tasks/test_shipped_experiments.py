@@ -41,10 +41,25 @@ def test_the_flags_of_the_main_job_begin_where_its_file_is():
     assert quick.FILE == shipped_experiment("quick") == FOLDER / "quick.toml"
     assert quick.DATA.as_dict() == experiment.task.sets_of(128).as_dict()
     assert quick.MODEL.as_dict() == experiment.model.as_dict()
-    assert quick.RECIPE.as_dict() == experiment.recipe.as_dict()
+    assert quick.RECIPE.as_dict() == replace(experiment.recipe, points_share=None).as_dict()
     assert (quick.MODEL.dim, quick.RECIPE.epochs, experiment.task.points) == (64, 40, (128,))
-    plain = quick.plain(quick.DATA, quick.MODEL, quick.RECIPE)[2]
-    assert plain.points_share == experiment.recipe.points_share == 0.375, "as other processes get it"
+    for data in (None, "shapes10"):
+        assert quick.plain(data, quick.DATA, quick.MODEL, quick.RECIPE)[2].as_dict() == experiment.recipe.as_dict()
+
+
+@pytest.mark.parametrize(
+    ("data", "flags", "share"),
+    [
+        (None, {}, 0.375),
+        ("shapes10", {"epochs": 3}, 0.375),
+        ("shapes10", {"points_share": 1.0}, 1.0),
+        ("shapes10", {"points": (16, 32)}, None),
+        ("path/to/parts", {}, None),
+        ("path/to/parts", {"points_share": 0.375}, 0.375),
+    ],
+)
+def test_trainings_see_a_share_of_the_points_on_the_files_own_data_alone(data, flags, share):
+    assert quick.plain(data, quick.DATA, quick.MODEL, replace(quick.RECIPE, **flags))[2].points_share == share
 
 
 def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():
