@@ -6,7 +6,8 @@ An experiment is a TOML file: data, sizes of set, models, seeds, one recipe for 
     points = [100, 1000]
     seeds = [0, 1, 2]
     models = ["rff-max", "isab16-pma", { name = "isab16-pma", label = "pooled", seeds = "pooled" }]
-    robustness_seeds = [0]          # test these on corrupted and on smaller sets too
+    robustness_seeds = [0]          # test these on corrupted and on smaller sets too,
+    robustness_points = [100]       # at these of the sizes; at all when not given
     metrics = ["log loss", "ECE"]   # beside the accuracy in the table; results.csv has them all
 
     [model]                         # fields of ModelOptions

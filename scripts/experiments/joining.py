@@ -30,7 +30,7 @@ from pointset.tasks.classification.predictions import load_predictions
 
 PREDICTIONS = "predictions.npz"
 COST = tuple(field.name for field in fields(Cost))
-MAY_DIFFER = ("seeds", "robustness_seeds", "data", "title", "published", "models")
+MAY_DIFFER = ("seeds", "robustness_seeds", "robustness_points", "data", "title", "published", "models")
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,8 @@ def test_metrics_are_chosen_by_name(read):
 
 
 def test_one_number_stands_for_a_list_of_one(read):
-    found = read("points = 50\nseeds = 4\nrobustness_seeds = 4")
+    found = read("points = 50\nseeds = 4\nrobustness_seeds = 4\nrobustness_points = 50")
+    assert found.task.robustness_points == (50,)
     assert (found.task.points, found.seeds, found.task.robustness_seeds) == ((50,), (4,), (4,))
 
 
@@ -205,6 +206,7 @@ def test_it_is_saved_as_plain_data(read):
         ("seeds = [1, 2, 1]", ("seed", "1, 2, 1")),
         ("seeds = []", ("at least one model and one seed",)),
         ("seeds = [0]\nrobustness_seeds = [0, 1]", ("robustness_seeds", "[0]", "[1]")),
+        ("points = [9]\nrobustness_points = [9, 8]", ("robustness_points", "[9]", "[8]")),
         ("models = []", ("at least one model and one seed",)),
         ("models = 'rff-max'", ("models", "'rff-max'")),
         ("models = [3]", ("models", "got 3")),

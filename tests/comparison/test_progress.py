@@ -55,6 +55,14 @@ def everything(folder: Path) -> dict[Path, float]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
+@pytest.mark.parametrize(("asked", "tested"), [((), {24, 7}), ((24,), {24}), ((7, 24), {24, 7})])
+def test_robustness_is_asked_for_at_some_sizes_or_at_all(experiment, tmp_path, asked, tested):
+    changed = experiment.changed(robustness_points=asked)
+    runs = make_runs(changed, tmp_path)
+    waiting = {(run.size, run.seed) for run in runs if not changed.task.is_tested(run)}
+    assert waiting == {(size, 4) for size in tested}
+
+
 def test_before_the_start_all_is_waiting_and_nothing_is_written(experiment, tmp_path):
     found = status(experiment, tmp_path / "out")
     assert [(one.model, one.points, one.seed) for one in found] == [

@@ -75,6 +75,8 @@ class Classification(Task):
     """All but the size."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
+    robustness_points: tuple[int, ...] = ()
+    """Sizes at which they are; all when empty."""
     metrics: tuple[str, ...] = USUAL
     """What stands beside the accuracy in the table, of `FURTHER`; the other files have all of them."""
 
@@ -87,10 +89,13 @@ class Classification(Task):
         check("data", self.data, str)
         check("points", self.points, tuple[Points, ...])
         check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
+        check("robustness_points", self.robustness_points, tuple[Points, ...])
         if not self.points:
             raise PointsetError("points must be at least one size of set, got none")
         if len(set(self.points)) < len(self.points):
             raise PointsetError(f"a size is given twice: {', '.join(map(str, self.points))}")
+        if unknown := set(self.robustness_points) - set(self.points):
+            raise PointsetError(f"robustness_points must be of the points {list(self.points)}, got {sorted(unknown)}")
         for metric in self.metrics:
             if metric not in FURTHER:
                 near = difflib.get_close_matches(str(metric), FURTHER, n=1, cutoff=0.0)
@@ -106,7 +111,7 @@ class Classification(Task):
         check("sets", found.get("sets", {}), Table)
         if "points" in found.get("sets", {}):
             raise PointsetError("sets.points is given: sizes of set stand in points, beside models")
-        for name in {"points", "robustness_seeds", "metrics"} & found.keys():
+        for name in {"points", "robustness_seeds", "robustness_points", "metrics"} & found.keys():
             found[name] = as_tuple(found[name])
         if "sets" in found:
             found["sets"] = DataOptions.from_file(found["sets"])
@@ -143,7 +148,7 @@ class Classification(Task):
 
     def as_dict(self) -> dict[str, Any]:
         """All options."""
-        shown = {"robustness_seeds": list(self.robustness_seeds), "metrics": list(self.metrics)}
+        shown = {name: list(getattr(self, name)) for name in ("robustness_seeds", "robustness_points", "metrics")}
         return {"points": list(self.points), **shown, **self.options()}
 
     def recipe(self, **changes: Any) -> Recipe:
@@ -217,7 +222,8 @@ class Classification(Task):
 
     def is_tested(self, run: Run) -> bool:
         """Whether the robustness is known, where it is asked for."""
-        return run.seed not in self.robustness_seeds or (run.folder / ROBUSTNESS).exists()
+        asked = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
+        return not asked or (run.folder / ROBUSTNESS).exists()
 
     def test_further(self, run: Run, model: nn.Module) -> None:
         """Test on corrupted and on smaller sets."""
