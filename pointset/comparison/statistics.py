@@ -215,11 +215,10 @@ def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, res
 
 
 def _common_error(scores: Mapping[str, Mapping[int, ndarray]]) -> SeedError | None:
-    """From the seeds that all models have; None where these are fewer than two."""
-    shared = [seed for seed in next(iter(scores.values()), {}) if all(seed in runs for runs in scores.values())]
-    return (
-        seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in scores.values()])) if shared else None
-    )
+    """From the seeds that all models share which have several; None where these are fewer than two."""
+    several = [runs for runs in scores.values() if len(runs) > 1]
+    shared = [seed for seed in next(iter(several), {}) if all(seed in runs for runs in several)]
+    return seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in several])) if shared else None
 
 
 def _compare(

@@ -134,6 +134,20 @@ def test_pairs_share_seeds_and_are_counted_by_holm():
     assert pairs[0].distinguishable
 
 
+def test_a_model_of_one_seed_does_not_take_the_common_error_from_the_others():
+    draw = np.random.default_rng(0)
+    scores = {name: {seed: draw.random(500) < 0.8 for seed in range(3)} for name in ("a", "b", "c")}
+    alone = {"d": {0: draw.random(500) < 0.8}}
+    with_it, without = (
+        {(pair.first, pair.second): pair for pair in compare_pairs(given, pooled=True)}
+        for given in (scores | alone, scores)
+    )
+    assert {names: pair.p_seeds for names, pair in with_it.items() if "d" not in names} == {
+        names: pair.p_seeds for names, pair in without.items()
+    }
+    assert all(with_it[name, "d"].p_seeds is None for name in scores)
+
+
 def test_a_pair_is_compared_over_its_test_sets_and_can_be_turned_round():
     rng = np.random.default_rng(1)
     right = {name: {seed: rng.random(200) < rate for seed in (0, 1)} for name, rate in (("a", 0.6), ("b", 0.7))}
