@@ -3,7 +3,8 @@
 The names in `__init__.pyi` are loaded when they are first used. The function `batches` stays in the module of its name,
 which it would hide.
 
-Imports: `runs`. Imported by: `commands`, `evaluation`, `explain`, `streaming`, `tasks`, `training`, `viz`, `zoo`.
+Imports: `runs`. Imported by: `commands`, `evaluation`, `explain`, `export`, `streaming`, `tasks`, `training`, `viz`,
+`zoo`.
 """
 
 import lazy_loader

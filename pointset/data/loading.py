@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,7 @@ from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards
 from pointset.data.dataset import PointSets, load_split
 from pointset.data.files.clouds import Cloud, CloudError, extent_fault
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces, suffix_of
 from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.meshes import Mesh
 from pointset.data.files.scans import read_cloud
@@ -103,8 +104,9 @@ def load_shape_like(
         path: a mesh or cloud file; see `pointset.data.read_mesh` and `read_cloud`.
         points: n; None takes as many as the sets have. A cloud with more gives a random subset.
         seed: of the points.
-        up: the file's upward axis; "auto" or None takes what is usual for its kind, y for OBJ, GLB and glTF, and where
-            nothing is, that of the sets. A shape with another than the sets is turned.
+        up: the file's upward axis; "auto" or None takes that of the sets for a kind of file that they came in, else
+            what is usual for its kind, y for OBJ, GLB and glTF, and where nothing is, that of the sets. A shape with
+            another than the sets is turned.
 
     Warns:
         UserWarning: it is turned.
@@ -131,15 +133,25 @@ def load_shape_like(
             raise PointsetError(f"{path} is a mesh, and the model wants {lacking} of its points: give a point cloud")
         cloud = Cloud(*sample_points(mesh, wanted, seed=seed, sampler=options.sampler, normals=True))
     beside = [cloud.normals] * options.has_normals + [cloud.features] * bool(options.further)
-    normalised = normalize_points(torch.from_numpy(cloud.points)[None], options.normalize)[0]
+    normalised = normalize_points(torch.from_numpy(cloud.points)[None], normalization_elsewhere(description))[0]
     rows = torch.cat([normalised, *(torch.from_numpy(array) for array in beside)], dim=1)
     return Shape(rows, cloud.points, mesh)
+
+
+def normalization_elsewhere(description: Mapping[str, Any]) -> str:
+    """How a shape that is not of the data of this description is normalised: as those were, wherever it stands.
+
+    `standardize` leaves a centred cloud where it is, and moves another to where no centred one ever was.
+    """
+    how = str(description["normalize"])
+    return "center-standardize" if how == "standardize" and description.get("centred") else how
 
 
 def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = None) -> tuple[Axis, Axis]:
     """The upward axis of a file and that of the sets; a UserWarning where they differ. See `load_shape_like`."""
     check_up(up)
-    usual, wanted = usual_up([str(path)]), DataOptions.of(description).up or "z"
+    wanted = DataOptions.of(description).up or "z"
+    usual = wanted if suffix_of(str(path)) in description.get("kinds", ()) else usual_up([str(path)])
     said = None if up in (None, "auto") else up
     now = said or usual or wanted
     if now != wanted:

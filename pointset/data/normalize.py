@@ -20,6 +20,8 @@ from pointset.inputs import check_clouds, takes
 
 ROWS = 65_536
 """Points of a cloud in pieces that are normalised at a time."""
+STANDARDIZED = 1e-4
+"""How far `standardize` may move a point of a cloud that counts as standardised: rounding of float32."""
 
 Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
 
@@ -30,7 +32,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
 
     Args:
         points: [B, n, 3] floating.
-        how: one of `NORMALIZATIONS`: "unit-sphere", "standardize" or "none".
+        how: one of `NORMALIZATIONS`: "unit-sphere", "standardize", "center-standardize" or "none".
         mask: bool [B, n], True at real points; None when all are.
 
     Returns:
@@ -83,7 +85,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
 
     if how == "none":
         return points
-    frame = _frame(lambda: (block[:, :3] for block in points()), by_axis=how == "unit-sphere")
+    frame = _frame(lambda: (block[:, :3] for block in points()), how)
     if not features:
         return lambda: (frame.centred(block).div_(frame.spread) for block in points())
 
@@ -109,9 +111,24 @@ def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
     """One mean and one (population) standard deviation per cloud, over all its 3n numbers.
 
     As in the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825),
-    without their clipping of coordinates beyond 100 times the mean absolute one.
+    without their clipping of coordinates beyond 100 times the mean absolute one. One number moves a cloud along
+    (1, 1, 1) alone, so where it stands is still seen: a cloud that was centred before stays so, another does not.
     """
     return _normalized(points, mask, (1, 2), _deviation)
+
+
+def center_standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Mean of the points at the origin, and one (population) standard deviation per cloud, over all its 3n numbers.
+
+    `standardize` of a cloud that stands anywhere.
+    """
+    return _normalized(points, mask, (1,), _deviation)
+
+
+def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Bool [B]: clouds [B, n, 3] that `standardize` leaves as they are, to rounding."""
+    change = (standardize(points, mask) - _zero_padding(points, mask)).abs()
+    return change.amax((1, 2)) <= STANDARDIZED if points.numel() else torch.ones(len(points), dtype=torch.bool)
 
 
 def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -122,6 +139,7 @@ def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
 NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
     "unit-sphere": unit_sphere,
     "standardize": standardize,
+    "center-standardize": center_standardize,
     "none": unchanged,
 }
 
@@ -199,8 +217,9 @@ class _Frame:
         return (points - self.origin).sub_(self.shift)
 
 
-def _frame(points: Points, *, by_axis: bool) -> _Frame:
-    """Mean point and largest distance from it, or (not `by_axis`) mean and standard deviation of all numbers."""
+def _frame(points: Points, how: str) -> _Frame:
+    """The mean point, or the mean of all numbers, and the largest distance from it or the standard deviation."""
+    by_axis, farthest = how != "standardize", how == "unit-sphere"
     origin, total, count, reach = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0, 0.0
     for block in points():
         if not count:
@@ -214,5 +233,5 @@ def _frame(points: Points, *, by_axis: bool) -> _Frame:
     spread = torch.zeros((), dtype=torch.float64)
     for block in points():
         squares = frame.centred(block).div_(unit).square_()
-        spread = torch.maximum(spread, squares.sum(dim=1).amax()) if by_axis else spread + squares.sum() / (3 * count)
+        spread = torch.maximum(spread, squares.sum(dim=1).amax()) if farthest else spread + squares.sum() / (3 * count)
     return _Frame(origin, frame.shift, torch.where(spread > 0, spread.sqrt() * unit, 1.0))

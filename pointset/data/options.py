@@ -35,7 +35,7 @@ class DataOptions(Checked):
     """Points per set."""
     pool_points: Points = 2048
     """Points sampled once per mesh, from which sets are drawn."""
-    normalize: Literal["unit-sphere", "standardize", "none"] = "unit-sphere"
+    normalize: Literal["unit-sphere", "standardize", "center-standardize", "none"] = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""
     sampler: Sampler = "uniform"
     """How a mesh becomes a pool of points; see `pointset.data.sampling`."""

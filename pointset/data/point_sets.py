@@ -16,6 +16,7 @@ from pointset.configuration import Points, check
 from pointset.data.augment import Axis
 from pointset.data.cut import validation_rows
 from pointset.data.draws import fixed_places, random_places
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
 from pointset.data.options import DataOptions
@@ -279,6 +280,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "pool": int(self.source_pool.sizes.max(initial=0)),
             "sampler": self.source_pool.sampler,
             "up": self.up,
+            "kinds": sorted({suffix_of(name) for name in self.names} & (MESH_SUFFIXES | CLOUD_SUFFIXES)),
+            "centred": self.source_pool.is_centred(self.rows.numpy()),
             "fingerprint": self.fingerprint,
         }
 

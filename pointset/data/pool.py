@@ -15,6 +15,10 @@ from pointset.inputs import InputError, check_kind, described
 
 AS_RELEASED = "as released"
 """The sampler of clouds that came as clouds."""
+LOOKED_AT = 64
+"""Shapes that tell whether all are centred."""
+CENTRED = 0.05
+"""How far from the origin the mean of a centred shape may lie along an axis, in standard deviations of its points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,18 @@ class Pool:
         taken = source.view(np.ndarray).reshape(-1, source.shape[-1]).take(where, axis=0)
         _give_back(source)
         return taken
+
+    def is_centred(self, rows: NDArray[np.int64]) -> bool:
+        """Whether these shapes have their means at the origin, as all of some say that are looked at."""
+        some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
+        return len(some) > 0 and all(map(self._is_centred, some.tolist()))
+
+    def _is_centred(self, row: int) -> bool:
+        points = self.take(self.starts[row] + np.arange(self.sizes[row])).astype(np.float64)
+        if not len(points):
+            return True
+        mean = points.mean(axis=0)
+        return bool(np.abs(mean).max() <= CENTRED * (points - mean).std())
 
     def checksum(self, row: int) -> str:
         """BLAKE2b of the points of one shape."""

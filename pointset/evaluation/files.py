@@ -15,7 +15,7 @@ from pointset.data.catalogue.folders import LooseShape, list_shapes
 from pointset.data.files.clouds import extent_fault
 from pointset.data.files.file_kinds import MESH_SUFFIXES
 from pointset.data.files.scans import open_scan
-from pointset.data.loading import file_up, is_cloud_file, load_shape_like
+from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
 from pointset.data.ragged import pad_sets
 from pointset.errors import REPEATED, PointsetError, one_line
@@ -131,7 +131,7 @@ class FileClassifier:
         def pieces() -> Iterator[np.ndarray]:
             return (turned_up(piece, now, wanted, normals="normals" in features) for piece in scan())
 
-        chunks = normalize_chunks(pieces, self.data["normalize"], features=len(scan.columns) - 3)
+        chunks = normalize_chunks(pieces, normalization_elsewhere(self.data), features=len(scan.columns) - 3)
         return _Cloud(shape, chunks, scan.count)
 
     def _whole(self, cloud: _Cloud) -> Tensor:

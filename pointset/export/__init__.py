@@ -8,5 +8,5 @@ cannot, and say so. ONNX needs onnx, onnxruntime and onnxscript.
 
 `describe_plainly` gives a model as plain data, for pages that compute in the browser what it computes.
 
-Imports: `explain`, `nn`, `runs`, `training`, `zoo`. Imported by: `commands`, `tasks`.
+Imports: `data`, `explain`, `nn`, `runs`, `training`, `zoo`. Imported by: `commands`, `tasks`.
 """

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pointset.configuration import Positive
+from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.inputs import takes
@@ -107,7 +108,7 @@ def describe_plainly(
     tree = {
         "name": name,
         "inputs": model.inputs,
-        "normalize": data.get("normalize", model.normalize),
+        "normalize": normalization_elsewhere(data) if "normalize" in data else model.normalize,
         "up": data.get("up") or "z",
         "temperature": temperature,
         "classes": list(data.get("classes", model.classes or [])),

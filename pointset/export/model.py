@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.configuration import Count
+from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
@@ -36,6 +37,7 @@ ROUNDINGS = 16
 NORMALIZATIONS = {
     "unit-sphere": "subtract the mean of the set's points, then divide by the largest distance of a point from 0",
     "standardize": "subtract the mean of all numbers of the set (one scalar), then divide by their standard deviation",
+    "center-standardize": "subtract the mean of the set's points, then divide by the standard deviation of all numbers",
     "none": "nothing is done to the points",
 }
 
@@ -162,7 +164,8 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     if "classes" in data:
         text["classes"] = list(data["classes"])
     if data.get("normalize") in NORMALIZATIONS:
-        text["normalize"] = f"{data['normalize']}: {NORMALIZATIONS[data['normalize']]}, before the points are given"
+        how = normalization_elsewhere(data)
+        text["normalize"] = f"{how}: {NORMALIZATIONS[how]}, before the points are given"
     if data.get("features"):
         text["features"] = f"behind the coordinates of each point: {', '.join(data['features'])}; not normalised"
     if data.get("up"):

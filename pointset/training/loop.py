@@ -95,7 +95,8 @@ def fit(
     found = fit_objective(
         model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
     )
-    know_data(model, {"classes": train.classes, "normalize": train.options.normalize})
+    centred = train.source_pool.is_centred(train.rows.numpy())
+    know_data(model, {"classes": train.classes, "normalize": train.options.normalize, "centred": centred})
     return found
 
 

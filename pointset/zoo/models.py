@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from pointset.configuration import Count, check_seed
+from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.dropout import Dropout
@@ -118,7 +119,7 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
     """Let a zoo model's predictions treat clouds as its training did, which was on the data of this description."""
     if isinstance(model, Classifier):
-        model.normalize = data["normalize"]
+        model.normalize = normalization_elsewhere(data)
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
         model.classes = list(data["classes"]) if same else None
 

@@ -1,13 +1,13 @@
 """Predictions of a classifier on clouds as a user has them: one, a batch, or a list of clouds of any sizes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.data.normalize import normalization
+from pointset.data.normalize import center_standardize, is_standardized, normalization
 from pointset.inputs import InputError, as_mask, as_points, described
 from pointset.nn.fast.torch_private import has_hooks
 from pointset.nn.modes import in_evaluation_mode
@@ -43,10 +43,18 @@ def predicted_logits(
         for first, points, real in _batches(X, mask, model.inputs, batch_size):  # type: ignore[arg-type]
             _check(points, real, first)
             if normalize != "none":
-                points = torch.cat([change(points[..., :3], real), points[..., 3:]], dim=2)
+                points = torch.cat([_moved(change, points[..., :3], real), points[..., 3:]], dim=2)
             points, real = points.to(like), None if real is None else real.to(like.device)
             found.append(padded_logits(model, points, real).float())
     return torch.cat(found)
+
+
+def _moved(change: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
+    """Normalised clouds; those that `standardize` has normalised stay where it has put them."""
+    moved = change(points, mask)
+    if change is not center_standardize:
+        return moved
+    return torch.where(is_standardized(points, mask)[:, None, None], points, moved)
 
 
 def _batches(X: Clouds, mask: Any, inputs: int, size: int) -> Iterator[tuple[int, Tensor, Tensor | None]]:

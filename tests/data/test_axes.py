@@ -97,3 +97,15 @@ def test_a_file_of_the_models_own_kind_is_left_as_it_is(objs: Path, tmp_path: Pa
     with pytest.warns(UserWarning, match="said to have Z up"):
         turned = load_shape_like(model, tmp_path / "a.npy", up="z").raw
     np.testing.assert_allclose(turned, turned_up(raw, "z", "y"))
+
+
+def test_a_kind_of_file_stands_as_it_stood_in_training(objs: Path) -> None:
+    model = load(objs, up="z").describe()
+    assert (model["up"], model["kinds"]) == ("z", [".obj"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mesh = load_shape_like(model, objs / "class0" / "train" / "0.obj").mesh
+    assert mesh is not None
+    np.testing.assert_allclose(mesh.vertices, CORNERS)
+    with pytest.warns(UserWarning, match="said to have Y up"):
+        load_shape_like(model, objs / "class0" / "train" / "0.obj", up="y")

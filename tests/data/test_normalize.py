@@ -5,10 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from pointset.data.normalize import NORMALIZATIONS, normalize_chunks, normalize_points
+from pointset.data.normalize import NORMALIZATIONS, is_standardized, normalize_chunks, normalize_points
 from pointset.errors import PointsetError
 
 HOWS = sorted(NORMALIZATIONS)
+MOVING = [how for how in HOWS if how != "none"]
 
 
 def clouds(sets: int = 5, points: int = 7, seed: int = 0) -> Tensor:
@@ -30,6 +31,27 @@ def test_standardize_has_one_mean_and_one_deviation_per_cloud() -> None:
         np.testing.assert_allclose(result.numpy(), (cloud - np.mean(cloud)) / np.std(cloud), atol=1e-6)
 
 
+def test_centred_and_standardised_is_the_formula_and_knows_no_place() -> None:
+    points = clouds()
+    found = normalize_points(points, "center-standardize")
+    for cloud, result in zip(points.double().numpy(), found, strict=True):
+        centred = cloud - cloud.mean(axis=0)
+        np.testing.assert_allclose(result.numpy(), centred / centred.std(), atol=1e-6)
+    moved = points + torch.tensor([30.0, -7.0, 0.1])
+    torch.testing.assert_close(normalize_points(moved, "center-standardize"), found, rtol=1e-4, atol=1e-5)
+    assert (normalize_points(moved, "standardize") - normalize_points(points, "standardize")).abs().max() > 0.5
+
+
+def test_standardised_clouds_are_known_by_their_numbers() -> None:
+    points = clouds(sets=3)
+    points[1] = normalize_points(points, "standardize")[1]
+    mask = torch.ones(3, 7, dtype=torch.bool)
+    mask[2, 3:] = False
+    points[2] = normalize_points(points, "standardize", mask)[2]
+    assert is_standardized(points).tolist() == [False, True, False]
+    assert is_standardized(points, mask).tolist() == [False, True, True]
+
+
 def test_none_changes_nothing() -> None:
     points = clouds()
     torch.testing.assert_close(normalize_points(points, "none"), points, rtol=0, atol=0)
@@ -47,7 +69,7 @@ def test_padding_neither_counts_nor_survives(how: str) -> None:
         torch.testing.assert_close(result[row, mask[row]], alone, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("value", [0.1, -7.3, 1e11])
 def test_a_constant_cloud_gives_zeros(how: str, value: float) -> None:
     assert (normalize_points(torch.full((2, 5, 3), value), how) == 0).all()
@@ -62,7 +84,7 @@ def test_an_empty_set_gives_zeros(how: str) -> None:
     assert (result[1] == 0).all()
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 def test_place_and_size_do_not_matter(how: str) -> None:
     points = clouds()
     torch.testing.assert_close(
@@ -73,7 +95,7 @@ def test_place_and_size_do_not_matter(how: str) -> None:
 EXTREMES = [1e-38, 1e-25, 1e-12, 1e11, 1e19, 1e37]
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("scale", EXTREMES)
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, masked: bool) -> None:
@@ -87,7 +109,7 @@ def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, mask
     assert torch.equal(mixed[2:], usual[2:])
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("step", [-100, -40, 40, 61, 90, 120])
 def test_a_power_of_two_changes_no_bit(how: str, step: int) -> None:
     points = clouds()
@@ -95,7 +117,7 @@ def test_a_power_of_two_changes_no_bit(how: str, step: int) -> None:
     assert torch.equal(normalize_points(scaled, how), normalize_points(points, how))
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 def test_the_whole_range_of_float32_is_centred(how: str) -> None:
     """The extent, 6.6e38, is not a float32."""
     points = torch.tensor([[[3.3e38, 0.0, 0.0], [-3.3e38, 0.0, 0.0], [0.0, 3.3e38, 0.0], [0.0, -3.3e38, 0.0]]])
@@ -108,7 +130,7 @@ def test_a_line_far_thinner_than_its_distance_keeps_its_extent() -> None:
     torch.testing.assert_close(normalize_points(points, "unit-sphere"), expected)
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e160, 1e290])
 def test_pieces_in_double_precision_keep_their_shape_at_any_size(how: str, scale: float) -> None:
     cloud = clouds(sets=1, points=50)[0].double()
@@ -117,7 +139,7 @@ def test_pieces_in_double_precision_keep_their_shape_at_any_size(how: str, scale
     torch.testing.assert_close(normalize_points(cloud[None] * scale, how), normalize_points(cloud[None], how))
 
 
-@pytest.mark.parametrize("how", ["unit-sphere", "standardize"])
+@pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(how: str, value: float) -> None:
     points = clouds()
@@ -151,5 +173,5 @@ def test_wrong_points_and_masks_are_told_with_their_shapes(points: object, mask:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(PointsetError, match=r"unit-sphere, standardize, none.*'sphere'"):
+    with pytest.raises(PointsetError, match=r"unit-sphere, standardize, center-standardize, none.*'sphere'"):
         normalize_points(clouds(), "sphere")

@@ -135,3 +135,28 @@ def test_a_batch_stays_whole_where_its_parts_would_differ(why, monkeypatch):
     with torch.set_grad_enabled(why == "gradients"):
         predicting.padded_logits(model, torch.randn(5, 16, 3), None)
     assert asked == [5]
+
+
+@pytest.mark.parametrize("pretrained", [name for name in pointset.list_pretrained() if "modelnet40" in name])
+def test_a_trained_model_does_not_mind_where_a_shape_stands(pretrained):
+    name, _, data = pretrained.partition(".")
+    model = pointset.create_model(name, pretrained=data).eval()
+    cloud = np.random.default_rng(0).normal(size=(2, 300, 3)) * (1.0, 0.4, 2.0)
+    cloud -= cloud.mean(axis=1, keepdims=True)
+    usual = model.predict_proba(cloud)
+    np.testing.assert_allclose(usual, model.predict_proba((cloud - cloud.mean()) / cloud[:1].std()), atol=2e-3)
+    np.testing.assert_allclose(model.predict_proba(3 * cloud + (10.0, -2.0, 500.0)), usual, atol=1e-4)
+
+
+@pytest.mark.parametrize(("centred", "normalize"), [(True, "center-standardize"), (False, "standardize")])
+def test_clouds_that_were_centred_in_training_are_centred_for_a_prediction(centred, normalize):
+    place = 0.0 if centred else 0.5
+    X = np.random.default_rng(0).normal(size=(40, 64, 3))
+    X += place - X.mean(axis=1, keepdims=True)
+    sets = pointset.from_arrays(X, np.arange(40) % 2, points=16, normalize="standardize")
+    model = pointset.create_model("rff-max", classes=2, dim=8)
+    pointset.fit(model, sets, pointset.Recipe(epochs=1), progress=False)
+    assert (model.normalize, sets.describe()["centred"]) == (normalize, centred)
+    # Sets that are normalised already, as evaluation has them, stay as they are: a subset's mean is not the cloud's.
+    with torch.no_grad():
+        torch.testing.assert_close(model.predict_proba(sets.points), model.eval()(sets.points).softmax(1))
