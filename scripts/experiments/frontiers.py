@@ -114,9 +114,9 @@ def written_digest(file: Path) -> str:
 
 
 def front_table(figure: Figure, found: Mapping[str, Saved]) -> Iterator[str]:
-    """The rows of each frontier, cheapest first."""
+    """The rows of each frontier, cheapest first, of those that have learned."""
     for title, sizes in SIZES.items():
-        front = frontier(figure.dots(found, sizes))
+        front = frontier([dot for dot in figure.dots(found, sizes) if dot.mean >= FLOOR])
         if not front:
             continue
         lines = [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]
