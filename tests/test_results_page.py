@@ -222,7 +222,7 @@ def test_only_seconds_of_one_machine_are_in_one_figure():
     found = read_all()
     seconds, operations = FIGURES["figures/training-seconds.png"], FIGURES["figures/multiply-adds.png"]
     names = [dot.name for dot in seconds.dots(found, (100,))]
-    assert "dumlp16-max+dumlp16, width 64" in names
+    assert "dumlp16-max+dumlp16, width 64 (minutes_100)" in names
     assert len(names) == sum(row.points == 100 for name in TIMED if name in found for row in found[name].rows)
     assert len(names) < len(operations.dots(found, (100,)))
 
