@@ -32,6 +32,13 @@ def test_seconds_until_the_first_such_epoch_are_a_mean_over_seeds(comparison, ca
     assert cells(row) == ["toy: rff-max-n64", "42", "never", "66"]
 
 
+def test_a_training_taken_over_from_another_size_is_left_out(comparison):
+    twin = comparison / "runs" / "rff-max-n9-seed0"
+    twin.mkdir()
+    digests.write_text(twin / "history.jsonl", '{"seconds": 1}\n')
+    assert list(time_to.histories(comparison)) == ["rff-max-n64"]
+
+
 def test_a_comparison_without_held_out_shapes_is_refused(tmp_path, capsys):
     history = tmp_path / "runs" / "rff-max-n24-seed0" / "history.jsonl"
     history.parent.mkdir(parents=True)

@@ -52,18 +52,22 @@ History = list[dict[str, Any]]
 def histories(folder: Path) -> dict[str, list[History]]:
     """The histories of a comparison's runs, by row: those of all its seeds.
 
+    A training that was taken over from another size has no held-out accuracy at its own, and is left out.
+
     Raises:
         PointsetError: there are none, one is damaged, or nothing was held out.
     """
     found: dict[str, list[History]] = {}
-    for file in sorted(folder.glob("runs/*/history.jsonl")):
+    files = sorted(folder.glob("runs/*/history.jsonl"))
+    if not files:
+        raise PointsetError(f"{folder} has no runs: give the folder of a comparison")
+    for file in files:
         lines = digests.read_text(file, f"delete {file.parent} and start the same command again").splitlines()
         history = [json.loads(line) for line in lines]
-        if not all("validation_accuracy" in line for line in history):
-            raise PointsetError(f"{folder} held no shapes out: set validation in its recipe, such as 0.05")
-        found.setdefault(file.parent.name.rpartition("-seed")[0], []).append(history)
+        if all("validation_accuracy" in line for line in history):
+            found.setdefault(file.parent.name.rpartition("-seed")[0], []).append(history)
     if not found:
-        raise PointsetError(f"{folder} has no runs: give the folder of a comparison")
+        raise PointsetError(f"{folder} held no shapes out: set validation in its recipe, such as 0.05")
     return found
 
 
