@@ -49,10 +49,13 @@ MESHES = {
     + "".join(f"{x} {x * x} .5 1 1 1 1\r\n" for x in range(3))
     + "3 2 1 0 0.5 0.5 0.5",
     "homogeneous.off": "4OFF 3 1 0\n0 0 0 2\n2 0 0 2\n0 4 0 2\n3 0 1 2 17\n",
+    "arrow.off": "OFF 4 1 0\n2 -1 0\n.5 0 0\n2 1 0\n0 0 0\n4 0 1 2 3\n",
     "usual.obj": OBJ,
+    "arrow.obj": "v 0 -1 2\nv 0 0 .5\nv 0 1 2\nv 0 0 0\nf 1 2 3 4\nf 4 3 2 1\nf 2 3 4 1\n",
     "joined.obj": OBJ.replace("v 1 1 0", "v 1 \\\n 1\\\r\n 0").replace("# a box", "g C:\\") + "f 1 2 \\\n3",
     "colour.obj": OBJ.replace("v 1 1 0", "v 1 1 0 .1 nan 1"),
     "text.ply": PLY,
+    "arrow.ply": PLY.replace("0 0 0 9\n1 0 0", "0 0 0 9\n1 3 0"),
     "others.ply": PLY.replace("element face", "element mood 1\nproperty float best\nelement face").replace(
         "\n4 0", "\nnan\n4 0"
     ),
@@ -130,6 +133,18 @@ def test_meshes_are_those_that_python_reads(read: dict[str, Any], tmp_path: Path
     mesh, found = read_mesh(tmp_path / name), read[name]
     assert found["vertices"] == mesh.vertices.ravel().tolist()
     assert as_set(found["vertices"], np.reshape(found["triangles"], (-1, 3))) == as_set(mesh.vertices, mesh.faces)
+
+
+@pytest.mark.parametrize("place", range(9))
+def test_a_polygon_that_is_not_convex_is_covered_and_nothing_else(in_node: Callable[..., Any], place: int) -> None:
+    """A U of area 7, from each of its corners, with a ninth one on a straight edge."""
+    outline = np.roll([[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3], [0, 1]], -place, axis=0)
+    text = "".join(f"v {x} {y} {x + y}\n" for x, y in outline) + "f 1 2 3 4 5 6 7 8 9\n"
+    (found,) = in_node("readers", READ, [given("u.obj", text)])
+    a, b, c = outline[np.reshape(found["triangles"], (-1, 3))].transpose(1, 0, 2)
+    areas = ((b - a) * (c - a)[:, ::-1] @ [1, -1]) / 2
+    assert (areas >= 0).all()
+    assert areas.sum() == 7
 
 
 @pytest.mark.parametrize("name", CLOUDS)

@@ -67,8 +67,11 @@ def _read_usual(content: bytes) -> Mesh | None:
     faces = _usual_faces(b"".join(blocks[2]), np.cumsum(is_vertex)[is_face])
     if vertices is None or faces is None:
         return None
+    corners, sizes = faces
+    if corners.min() < 0 or corners.max() >= len(vertices):
+        return None
     try:
-        return Mesh(vertices, faces)
+        return Mesh(vertices, cut_polygons(vertices, corners, sizes))
     except MeshError:
         return None
 
@@ -81,12 +84,15 @@ def _usual_vertices(block: bytes, count: int) -> np.ndarray | None:
     return None if table is None or len(table) != count or table.shape[1] not in (3, 4, 6, 7) else table[:, :3]
 
 
-def _usual_faces(block: bytes, above: np.ndarray) -> np.ndarray | None:
+def _usual_faces(block: bytes, above: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Parse lines of three corners or more, on each line with as many slashes, or return None.
 
     Args:
         block: the lines.
         above: integers [lines], the vertices above each of them.
+
+    Returns:
+        Vertex indices from 0 of one polygon after another, which the file may lack, and numbers of corners [lines].
     """
     if not len(above) or block.count(b"f") != len(above) or block.translate(None, b"f0123456789-/ \t\r\n"):
         return None
@@ -110,5 +116,4 @@ def _usual_faces(block: bytes, above: np.ndarray) -> np.ndarray | None:
         of_first = slashes[np.cumsum(sizes) - sizes]
         if slashes.max() > 2 or (slashes != np.repeat(of_first, sizes)).any():
             return None
-    indices = np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1)
-    return cut_polygons(indices, sizes)
+    return np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1), sizes

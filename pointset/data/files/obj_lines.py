@@ -51,7 +51,7 @@ class ObjReader:
         corners, sizes = np.array(self._corners), np.array(self._sizes)
         self._require_vertices(corners, sizes)
         vertices = np.array(self._vertices, np.float64).reshape(-1, 3)
-        return Mesh(vertices, cut_polygons(corners, sizes))
+        return Mesh(vertices, cut_polygons(vertices, corners, sizes))
 
     def _read_vertex(self) -> None:
         try:

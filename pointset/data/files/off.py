@@ -7,7 +7,8 @@ OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex p
 - comments from `#` to the end of the line and blank lines anywhere, any line ends, none after the last line;
 - the prefixes ST, C, N and 4 in any order. The position comes first on a line; texture coordinates, colour
   and normal are read past. For 4 the position is homogeneous: x, y and z are divided by w;
-- polygons, cut into a fan of triangles from their first vertex, and 0, 1, 3 or 4 numbers of colour per face.
+- polygons, cut into a fan of triangles from their first vertex, or into ears where a fan would cover more than they
+  do (`pointset.data.files.polygons`), and 0, 1, 3 or 4 numbers of colour per face.
 
 Everything else is refused with its line, because a guess could silently give a wrong mesh: counts that do not match the
 lines, surplus or missing numbers, faces of one or two vertices (points and segments in OFF), binary and n-dimensional

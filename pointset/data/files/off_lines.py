@@ -5,11 +5,11 @@
 
 import math
 import re
-from itertools import pairwise
 
 import numpy as np
 
 from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.files.polygons import cut_fans
 from pointset.data.files.words import excerpt, numbers, whole_numbers
 
 _HEADER_WORD = re.compile(rb"((?:ST|C|N|4)*)(n?)OFF(.*)", re.DOTALL)
@@ -39,10 +39,10 @@ class LineReader:
         prefixes = self._read_header()
         vertex_count, face_count = self._read_counts()
         vertices = self._read_vertices(vertex_count, prefixes)
-        faces = self._read_faces(face_count, vertex_count)
+        corners, sizes = self._read_faces(face_count, vertex_count)
         if self._next < len(self._lines):
             raise self._error(f"expected the end of the file after {vertex_count} vertices and {face_count} faces")
-        return Mesh(vertices, faces)
+        return Mesh(vertices, cut_fans(vertices, corners, sizes))
 
     def _read_header(self) -> list[bytes]:
         """The prefixes of the word OFF; the rest of its line is left to be read."""
@@ -100,13 +100,15 @@ class LineReader:
             raise self._error("expected finite coordinates")
         return position
 
-    def _read_faces(self, count: int, vertex_count: int) -> np.ndarray:
-        triangles: list[int] = []
+    def _read_faces(self, count: int, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Vertex indices of one polygon after another, and their numbers of corners."""
+        corners: list[int] = []
+        sizes: list[int] = []
         for index in range(count):
-            first, *others = self._read_face(index, count, vertex_count)
-            for second, third in pairwise(others):
-                triangles += (first, second, third)
-        return np.array(triangles, dtype=np.int64).reshape(-1, 3)
+            polygon = self._read_face(index, count, vertex_count)
+            corners += polygon
+            sizes.append(len(polygon))
+        return np.array(corners, np.int64), np.array(sizes)
 
     def _read_face(self, index: int, count: int, vertex_count: int) -> list[int]:
         """One polygon's vertex indices; its colour is skipped."""

@@ -50,7 +50,7 @@ def parse_ply(content: bytes, path: Path) -> Mesh:
     except PointsetError as error:
         message = str(error)
         raise MeshError(f"{path}{',' if message.startswith(('line ', 'byte ')) else ':'} {message}") from error
-    return Mesh(vertices, cut_polygons(corners, sizes))
+    return Mesh(vertices, cut_polygons(vertices, corners, sizes))
 
 
 def _element(header: PlyHeader, name: str) -> PlyElement:

@@ -74,11 +74,6 @@ export function excerpt(text) {
   return `'${plain.length > LONGEST ? `${plain.slice(0, LONGEST)}…` : plain}'`;
 }
 
-/** Adds a polygon to triangles, as a fan from its first corner. */
-export function addPolygon(triangles, corners) {
-  for (let i = 2; i < corners.length; i++) triangles.push(corners[0], corners[i - 1], corners[i]);
-}
-
 /** A mesh of arrays of numbers, or an error where it has no triangles. */
 export function meshOf(vertices, triangles, name) {
   if (!triangles.length) throw new ReadError(`${name}: expected a mesh, found no triangles`);

@@ -1,5 +1,6 @@
 /* OBJ, the format of Wavefront: vertices and polygons; what has no area is passed over. */
-import { addPolygon, Lines, meshOf, ReadError } from "./lines.mjs";
+import { Lines, meshOf, ReadError } from "./lines.mjs";
+import { addPolygon } from "./polygons.mjs";
 
 const NAMES = "g o usemtl mtllib usemap maplib shadow_obj trace_obj".split(" ");
 const PASSED_OVER = new Set([
@@ -20,7 +21,7 @@ export function parseObj(text, name) {
     [lines.at, lines.found] = [at, []];
     const last = vertices.length / 3;
     if (Math.max(...corners) >= last) throw lines.error(`vertex indices up to ${last}, the vertices of the file`);
-    addPolygon(triangles, corners);
+    addPolygon(triangles, corners, vertices);
   }
   return meshOf(vertices, triangles, name);
 }

@@ -1,5 +1,6 @@
 /* OFF, the format of ModelNet: what `pointset.data.files.off` reads, and refuses. */
-import { addPolygon, Lines, meshOf } from "./lines.mjs";
+import { Lines, meshOf } from "./lines.mjs";
+import { addPolygon } from "./polygons.mjs";
 
 const SIZES = { ST: [2], C: [3, 4], N: [3], 4: [1] };
 const COLOURS = [0, 1, 3, 4];
@@ -17,7 +18,8 @@ export function parseOff(text, name) {
     sizes = [words.length];  // all like the first, or a lost coordinate could pass for a short colour
     vertices.push(...position(lines, words, prefixes.includes("4")));
   }
-  for (let i = 0; i < faceCount; i++) addPolygon(triangles, face(lines, `face ${i} of ${faceCount}`, vertexCount));
+  for (let i = 0; i < faceCount; i++)
+    addPolygon(triangles, face(lines, `face ${i} of ${faceCount}`, vertexCount), vertices);
   if (lines.next()) throw lines.error(`the end of the file after ${vertexCount} vertices and ${faceCount} faces`);
   return meshOf(vertices, triangles, name);
 }

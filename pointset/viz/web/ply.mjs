@@ -1,5 +1,6 @@
 /* PLY, text and binary (G. Turk, "The PLY Polygon File Format", 1994): a mesh, or a cloud where it has no faces. */
-import { addPolygon, excerpt, Lines, meshOf, ReadError, textOf } from "./lines.mjs";
+import { excerpt, Lines, meshOf, ReadError, textOf } from "./lines.mjs";
+import { addPolygon } from "./polygons.mjs";
 
 const TYPES = {
   char: "Int8", uchar: "Uint8", short: "Int16", ushort: "Uint16", int: "Int32", uint: "Uint32", float: "Float32",
@@ -23,7 +24,7 @@ export function parsePly(bytes, name) {
   });
   if (!polygons.length) return { vertices: Float64Array.from(vertices), triangles: null };
   const triangles = [];
-  for (const corners of polygons) addPolygon(triangles, corners);
+  for (const corners of polygons) addPolygon(triangles, corners, vertices);
   return meshOf(vertices, triangles, name);
 }
 

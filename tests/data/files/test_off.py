@@ -12,6 +12,7 @@ from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.off import parse_off, write_off
 from pointset.data.files.off_lines import LineReader
+from pointset.data.files.polygons import cut_fans
 
 coordinates = st.floats(-1e12, 1e12, allow_subnormal=False)
 polygon_meshes = st.integers(1, 9).flatmap(
@@ -57,8 +58,8 @@ def off_files(draw: st.DrawFn) -> tuple[bytes, np.ndarray, np.ndarray]:
     line_end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
     text = line_end.join(spelt) + draw(st.sampled_from(["", line_end]))
     mark = draw(st.sampled_from([b"", b"\xef\xbb\xbf"]))
-    fans = [(p[0], p[i], p[i + 1]) for p in polygons for i in range(1, len(p) - 1)]
-    return mark + text.encode(), np.array(vertices), np.array(fans)
+    faces = cut_fans(np.array(vertices), np.concatenate(polygons), np.array([len(polygon) for polygon in polygons]))
+    return mark + text.encode(), np.array(vertices), faces
 
 
 @pytest.mark.slow
