@@ -1,7 +1,7 @@
 """Where the points lie in a file of numbers, and how many there are: known before they are read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
@@ -35,6 +35,8 @@ class Binary:
     """Bytes of something else after the points."""
     padding: int = 0
     """Bytes of zeros that may follow at the file's end."""
+    colors: Mapping[str, np.dtype] = field(default_factory=dict)
+    """Columns that are colors in whole numbers, kept or not, with their types in the file: shares are made of them."""
 
     @property
     def end(self) -> int:
@@ -102,12 +104,6 @@ def place_of(column: str, names: Sequence[str], packed: str | None) -> int:
 def from_packed(numbers: np.ndarray, name: str) -> np.ndarray:
     """The shares of red, green or blue in numbers of 32 bits, of whatever type."""
     return numbers.view(np.uint8).reshape(-1, len(PACKED))[:, PACKED.index(name)] / 255
-
-
-def as_share(column: np.ndarray, name: str, kind: np.dtype) -> np.ndarray:
-    """A column; of a color in whole numbers, its shares of the largest number of the type."""
-    is_color = (name.startswith("colors") or any(name in group for group in COLORS)) and kind.kind in "iu"
-    return column / np.iinfo(kind).max if is_color else column
 
 
 def record_of(names: Sequence[str], types: Sequence[np.dtype], features: Sequence[str] = ()) -> np.dtype:

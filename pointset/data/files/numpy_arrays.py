@@ -17,12 +17,12 @@ from typing import BinaryIO
 
 import numpy as np
 
+from pointset.data.files.color_shares import full_color
 from pointset.data.files.layouts import (
     AXES,
     MORE_COLUMNS,
     NORMALS,
     Binary,
-    as_share,
     kept_columns,
     numbered,
     plain_columns,
@@ -68,7 +68,8 @@ def npz_points(path: Path, features: tuple[str, ...] = ()) -> np.ndarray:
             shapes = f"{list(array.shape)} beside {list(points.shape)}"
             raise PointsetError(f"expected as many {one_line(what, QUOTED)} as points, found {shapes}")
         names = (*names, *(NORMALS if what == "normals" else numbered(what, array.shape[1])))
-        parts.append(as_share(array, what, array.dtype))
+        is_color = what == "colors" and array.dtype.kind in "iu"
+        parts.append(array / full_color([array], array.dtype) if is_color else array)
     kept_columns(names, features)
     with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
         return records(np.hstack(parts), names)

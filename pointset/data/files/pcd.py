@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from pointset.data.files.color_shares import color_columns, full_color
 from pointset.data.files.headers import Header, read_header, whole_number
 from pointset.data.files.layouts import (
     AXES,
     COLORS,
     PADDING,
     Binary,
-    as_share,
     from_packed,
     kept_columns,
     place_of,
@@ -66,8 +66,9 @@ def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText
         case ["binary"]:
             pairs = zip(names, fields, strict=True)
             split = [one for name, field in pairs for one in ([np.dtype("u1")] * 4 if name == packed else [field])]
-            record = record_of(unpacked(names, packed), split, features)
-            return Binary(count, header.start_of_numbers, record, padding=PAGE - 1)
+            singles = unpacked(names, packed)
+            record, colors = record_of(singles, split, features), color_columns(singles, split)
+            return Binary(count, header.start_of_numbers, record, padding=PAGE - 1, colors=colors)
         case ["binary_compressed"]:
             return _decompressed(path, header.start_of_numbers, count, names, fields, features, packed)
     raise PointsetError(f"holds its points as {quoted(' '.join(said['DATA']))}: save them as ascii or binary")
@@ -177,12 +178,12 @@ def _decompressed(
     numbers = unpack_lzf(content, size)
     kept = kept_columns(unpacked(names, packed), features)
 
-    def column(name: str) -> np.ndarray:
-        place = place_of(name, names, packed)
-        found = np.frombuffer(numbers, types[place], count, starts[place])
-        if names[place] == packed:
-            return from_packed(found, name)
-        return as_share(found.astype(np.float64), name, types[place])
-
+    places = {name: place_of(name, names, packed) for name in kept}
+    found = {name: np.frombuffer(numbers, types[place], count, starts[place]) for name, place in places.items()}
     with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
-        return records(np.stack([column(name) for name in kept], axis=1), kept)
+        columns = {name: column.astype(np.float64) for name, column in found.items() if names[places[name]] != packed}
+    colors = {name: kind for name, kind in color_columns(names, types).items() if name in columns}
+    for name, kind in colors.items():
+        columns[name] /= full_color([found[one] for one in colors], kind)
+    shares = {name: from_packed(column, name) for name, column in found.items() if name not in columns}
+    return records(np.stack([(columns | shares)[name] for name in kept], axis=1), kept)

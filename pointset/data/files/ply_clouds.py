@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from pointset.data.files.color_shares import color_columns
 from pointset.data.files.layouts import AXES, Binary, kept_columns, record_of
 from pointset.data.files.ply_header import PlyElement, PlyHeader, read_ply_header
 from pointset.data.files.typed_text import TypedText
@@ -52,7 +53,8 @@ def _binary(
 ) -> Binary:
     above, below = (sum(_bytes(one, header.order) for one in some) for some in (before, after))
     record = record_of(vertex.names, vertex.types(header.order), features)
-    return Binary(vertex.count, header.offset + above, record, after=below)
+    colors = color_columns(vertex.names, vertex.types(header.order))
+    return Binary(vertex.count, header.offset + above, record, after=below, colors=colors)
 
 
 def _bytes(element: PlyElement, order: str) -> int:

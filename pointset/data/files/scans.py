@@ -3,6 +3,7 @@
 model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))
 """
 
+import functools
 import stat
 import tempfile
 import weakref
@@ -17,9 +18,10 @@ import numpy as np
 
 from pointset.configuration import Count
 from pointset.data.files.clouds import Cloud, CloudError, require_cloud, require_finite, unit_normals
+from pointset.data.files.color_shares import full_color, is_wide
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES
 from pointset.data.files.free_text import FreeText
-from pointset.data.files.layouts import AXES, NORMALS, Binary, as_share, feature_columns, records
+from pointset.data.files.layouts import AXES, NORMALS, Binary, feature_columns, records
 from pointset.data.files.numpy_arrays import npy_layout, npz_points
 from pointset.data.files.pcd import pcd_layout
 from pointset.data.files.ply_clouds import ply_layout
@@ -87,10 +89,9 @@ class Scan:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
         """Pieces of these columns [n_i, columns]."""
-        piece = max(1, min(self.piece, MOST_BYTES // self.layout.record.itemsize))
         with _named(self.path), self.open() as file:
-            for start in range(0, self.count, piece):
-                numbers = self._read(file, columns, start, min(piece, self.count - start))
+            for start, count in self._spans():
+                numbers = self._read(file, columns, start, count)
                 require_finite(numbers, start)
                 yield numbers
 
@@ -104,18 +105,41 @@ class Scan:
             start += len(piece)
         return table
 
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """The first point of each piece, and how many it has."""
+        piece = max(1, min(self.piece, MOST_BYTES // self.layout.record.itemsize))
+        return ((start, min(piece, self.count - start)) for start in range(0, self.count, piece))
+
+    @functools.cached_property
+    def _full_color(self) -> int:
+        """What a full color is in columns of wide types, of which the whole file is read: all pieces share it."""
+        kinds = {name: kind for name, kind in self.layout.colors.items() if is_wide(kind)}
+        wide = [name for name in kinds if name in (self.layout.record.names or ())]
+        with self.open() as file:
+            read = (self._columns(file, wide, start, count) for start, count in self._spans())
+            ends = [np.array([column.min(), column.max()]) for columns in read for column in columns]
+        return full_color(ends, kinds[wide[0]])
+
     def _read(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> np.ndarray:
-        layout, size = self.layout, self.layout.record.itemsize
-        if layout.by_column:
-            places = [layout.by_column.index(name) * layout.count + start for name in columns]
-            numbers = [self._numbers(file, layout.offset + place * size, count) for place in places]
-        else:
-            records = self._numbers(file, layout.offset + start * size, count)
-            numbers = [records[name] for name in columns]
-        found = [as_share(column, name, column.dtype) for column, name in zip(numbers, columns, strict=True)]
+        numbers = self._columns(file, columns, start, count)
+        found = [self._shares(column, name) for column, name in zip(numbers, columns, strict=True)]
         single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in found)
         with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
             return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
+
+    def _shares(self, column: np.ndarray, name: str) -> np.ndarray:
+        """A column; of a color in whole numbers, its shares of a full one."""
+        kind = self.layout.colors.get(name)
+        return column if kind is None else column / (self._full_color if is_wide(kind) else full_color([], kind))
+
+    def _columns(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> list[np.ndarray]:
+        """Numbers as they stand in the file."""
+        layout, size = self.layout, self.layout.record.itemsize
+        if layout.by_column:
+            places = [layout.by_column.index(name) * layout.count + start for name in columns]
+            return [self._numbers(file, layout.offset + place * size, count) for place in places]
+        records = self._numbers(file, layout.offset + start * size, count)
+        return [records[name] for name in columns]
 
     def _numbers(self, file: BinaryIO, offset: int, count: int) -> np.ndarray:
         record = self.layout.record
@@ -146,9 +170,9 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         path: the file.
         piece: points that are read at a time.
         features: more than coordinates of each point, in this order: "normals", made unit vectors; "colors", shares of
-            1 where they are whole numbers or packed in a PCD file's field rgb; "columns", those that files without
-            names have beyond the others; or the file's own name of a field, or of an array [n] or [n, f] of an `.npz`
-            file.
+            1 where they are whole numbers or packed in a PCD file's field rgb (in types of more than 16 bits, of 255 if
+            none of the file exceeds it, or else of 65535); "columns", those that files without names have beyond the
+            others; or the file's own name of a field, or of an array [n] or [n, f] of an `.npz` file.
 
     Returns:
         The file, which is read when it is called.
@@ -265,6 +289,7 @@ def _parsed(path: Path, layout: TypedText | FreeText, piece: int, features: tupl
     except BaseException:
         numbers.close()
         raise
-    scan = Scan(path, Binary(count, 0, record), lambda: nullcontext(numbers), piece, features)
+    colors = layout.colors if isinstance(layout, TypedText) else {}
+    scan = Scan(path, Binary(count, 0, record, colors=colors), lambda: nullcontext(numbers), piece, features)
     weakref.finalize(scan, numbers.close)
     return scan

@@ -6,7 +6,8 @@ from typing import BinaryIO, TypeVar
 
 import numpy as np
 
-from pointset.data.files.layouts import AXES, as_share, from_packed, kept_columns, place_of, unpacked
+from pointset.data.files.color_shares import color_columns
+from pointset.data.files.layouts import AXES, from_packed, kept_columns, place_of, unpacked
 from pointset.data.files.number_table import LETTERS, Form, parse_lines
 from pointset.data.files.ply_header import PlyElement
 from pointset.data.files.ply_lists import parse_lists
@@ -37,6 +38,11 @@ class TypedText:
     packed: str | None = None
     """Name of a word that is a color in one number of 32 bits."""
 
+    @property
+    def colors(self) -> dict[str, np.dtype]:
+        """Columns that are colors in whole numbers, with their types; `tables` makes no shares of them."""
+        return color_columns(self.names, [np.dtype(kind) for kind in self.types])
+
     def kept(self, width: int) -> tuple[str, ...]:
         """Names of the columns that are kept."""
         return kept_columns(unpacked(self.names, self.packed), self.features)
@@ -65,9 +71,9 @@ class TypedText:
         """A kept column, of the numbers of its words."""
         place = place_of(name, self.names, self.packed)
         kind = np.dtype(self.types[place])
-        if self.names[place] == self.packed:
-            return from_packed(numbers.astype(kind.newbyteorder("<")), name)
-        return as_share(numbers, name, kind)
+        return (
+            from_packed(numbers.astype(kind.newbyteorder("<")), name) if self.names[place] == self.packed else numbers
+        )
 
 
 def pass_over(lines: Lines, element: PlyElement, most: int) -> None:
