@@ -1,6 +1,7 @@
 """From arrays of points and labels, as other libraries have them, to point sets."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,6 +21,8 @@ from pointset.inputs import check_kind, described
 
 NAME = "arrays"
 """What a data set in memory is called."""
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+"""The name of a class that is a number: at most one of 64 bits."""
 
 
 def from_arrays(
@@ -43,8 +46,8 @@ def from_arrays(
             [n_i, d] of several sizes; d is 3, or more: what stands behind the coordinates is the feature "columns".
         y: N labels, whole numbers or names of classes.
         classes: names of the classes in the order of the labels, such as `train.classes` for test data. Whole numbers
-            in y are then places in this list, unless the classes are numbers themselves and are called by them. None
-            takes the values that are in y, sorted.
+            in y are then places in this list, unless all classes are whole numbers themselves, such as "-1" or 7, and
+            are called by them. None takes the values that are in y, sorted.
         features: more than coordinates of each point: [N, n, f] or [N, n], or a list as of X, called "columns"; or
             several such by their names, {"normals": ..., "intensity": ...}. Those called "normals", [N, n, 3], are made
             unit vectors, come first, and turn with the shape.
@@ -149,14 +152,16 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
     check_kind("classes", classes, Sequence[str | int])
     known = [str(name) for name in classes]
     _require_once("classes", known)
-    by_place = numbers and not all(name.isdecimal() for name in known)
-    places = {place if by_place else name: place for place, name in enumerate(known)}
-    wanted = [value if by_place or not numbers else str(value) for value in found]
-    odd = next((index for index, value in enumerate(wanted) if value not in places), None)
+    by_value = numbers and all(map(_WHOLE.fullmatch, known))
+    by_place = numbers and not by_value
+    keys: Sequence[Any] = range(len(known)) if by_place else [int(name) for name in known] if by_value else known
+    _require_once("classes", [str(key) for key in keys])
+    places = {key: place for place, key in enumerate(keys)}
+    odd = next((index for index, value in enumerate(found) if value not in places), None)
     if odd is not None:
         there = f"{len(known)} classes, counted from 0" if by_place else f"classes {quoted(', '.join(known))}"
         raise PointsetError(f"y has {quoted(found[odd])} for cloud {odd}, and there are {there}")
-    return [places[value] for value in wanted], known
+    return [places[value] for value in found], known
 
 
 def _names(given: Sequence[str] | None, count: int) -> list[str]:
