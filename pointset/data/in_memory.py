@@ -68,14 +68,20 @@ def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequen
 def ragged_pool(
     clouds: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...]
 ) -> Pool:
-    """A pool of clouds by name, one after the other."""
+    """A pool of clouds by name, one after the other; at least one.
+
+    Raises:
+        CloudError: some have another number of features than the first.
+    """
     found = list(clouds.values())
     normals = [cloud.normals for cloud in found if cloud.normals is not None]
     features = [cloud.features for cloud in found if cloud.features is not None]
-    odd = next((name for name, one in zip(clouds, features, strict=False) if one.shape[1] != features[0].shape[1]), "")
-    if odd:
-        first, other = (clouds[name].features.shape[1] for name in (next(iter(clouds)), odd))  # type: ignore[union-attr]
-        raise CloudError(f"the features of {quoted(odd)} have {other} columns, and those before have {first}")
+    widths = {name: 0 if cloud.features is None else cloud.features.shape[1] for name, cloud in clouds.items()}
+    first = next(iter(widths.values()))
+    odd = next((name for name, width in widths.items() if width != first), None)
+    if odd is not None:
+        told = f"the features of {quoted(odd)} have {widths[odd]} columns, and those before have {first}"
+        raise CloudError(f"{told}: give all as many")
     return Pool(
         np.concatenate([cloud.points for cloud in found]),
         list(clouds),
