@@ -174,6 +174,12 @@ def test_wrong_files_are_refused_at_their_line(read: dict[str, Any], tmp_path: P
         ("shape.step", b"", ".off, .obj"),
         ("constructor", b"", ".off, .obj"),
         ("empty.off", b"", "expected the word OFF"),
+        (
+            "header.txt",
+            b"x,y,z\n1,2,3\n",
+            "line 1: expected numbers, or # before a line that is no point, found 'x,y,z'",
+        ),
+        ("word.xyz", b"1 2 z\n", "line 1: expected finite numbers, found '1 2 z'"),
     ],
 )
 def test_other_files_are_refused_in_one_sentence(

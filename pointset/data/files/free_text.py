@@ -9,9 +9,10 @@ from typing import BinaryIO
 import numpy as np
 
 from pointset.data.files.layouts import plain_columns
-from pointset.data.files.number_table import Form, parse_lines
+from pointset.data.files.number_table import LEAVE_OUT, Form, parse_lines
+from pointset.data.files.number_words import is_number
 from pointset.data.files.text_lines import Lines
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 BLANKS = b" "
 STYLES = {
@@ -72,6 +73,7 @@ class _Split:
 
     def __call__(self, line: bytes) -> list[bytes]:
         style, words = _words(line)
+        _require_numbers(words)
         if len(words) > 1 and style != self.style:
             found = f"{STYLES[self.style]} between numbers as in the lines before, found {STYLES[style]}"
             raise ValueError(f"expected {found}")
@@ -87,7 +89,7 @@ class _Split:
     @property
     def form(self) -> Form:
         places = tuple(range(self.width))
-        return Form(("f8",) * self.width, places, places, self.mark or None, self)
+        return Form(("f8",) * self.width, places, places, self.mark or None, self, LEAVE_OUT)
 
     def is_usual(self, lines: Sequence[str], odd: set[int]) -> bool:
         """Whether numpy would split these lines alike, or refuse them."""
@@ -108,11 +110,19 @@ def _split_of(lines: Sequence[str], first: int, features: Sequence[str]) -> _Spl
             continue
         try:
             style, words = _words(content)
+            _require_numbers(words)
             plain_columns(len(words), features)
         except (ValueError, PointsetError) as error:
             raise PointsetError(f"line {number}: {error}") from error
         return _Split(style, len(words))
     return None
+
+
+def _require_numbers(words: Sequence[bytes]) -> None:
+    """Refuse a line none of whose words is a number: it may name the columns."""
+    if not any(map(is_number, words)):
+        found = quoted(words[0].decode(errors="replace"), 40)
+        raise ValueError(f"expected a number, found {found}: put # before a line that is no point, or delete it")
 
 
 def _words(line: bytes) -> tuple[bytes, list[bytes]]:

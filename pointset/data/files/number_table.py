@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from pointset.data.files.number_words import number_of
+from pointset.data.files.number_words import NotFiniteError, number_of
 from pointset.errors import PointsetError
 
 LIMITS = {"f4": 3.4e38, "f8": np.inf}
 """Numbers from here on are looked at one by one: 3.4e38 is just below the greatest of float32."""
 LETTERS = {*b"nanNANinfINFinityINITY"}
 """Of nan and infinity."""
+LEAVE_OUT = "leave the point out"
+"""What to do with a point that has one."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Form:
     """What stands between the numbers; blanks if None."""
     split: Callable[[bytes], list[bytes]] = bytes.split
     """Splits a line into words; raises a ValueError if it is not separated as it should be."""
+    if_not_finite: str = ""
+    """What to do with a line of which a number is not finite and must be; for errors."""
 
 
 def parse_lines(lines: Sequence[str], first: int, form: Form, *, usual: bool) -> np.ndarray:
@@ -96,6 +100,7 @@ def _read_words(lines: Sequence[str], first: int, form: Form) -> np.ndarray:
                 for place, (word, kind) in enumerate(zip(words, form.types, strict=True))
             ]
         except ValueError as error:
-            raise PointsetError(f"line {number}: {error}") from error
+            advice = f": {form.if_not_finite}" if form.if_not_finite and isinstance(error, NotFiniteError) else ""
+            raise PointsetError(f"line {number}: {error}{advice}") from error
         rows.append([row[place] for place in form.kept])
     return np.array(rows, np.float64).reshape(len(rows), len(form.kept))

@@ -16,6 +16,10 @@ _MOST_DIGITS = 20
 """Of a whole number of 64 bits."""
 
 
+class NotFiniteError(ValueError):
+    """A word is nan, inf, or a number beyond float64, and must not be."""
+
+
 def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
     """The number that a word is.
 
@@ -28,18 +32,20 @@ def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
         The number as float64: of a whole number beyond 2^53 the nearest.
 
     Raises:
+        NotFiniteError: it is not finite, and must be.
         ValueError: it is something else; the message says what was expected and found.
     """
     if kind[0] != "f":
         return _whole_number(word, kind)
     if not _NUMBER.fullmatch(word):
-        if finite or not _NOT_FINITE.fullmatch(word):
-            expected = "a finite number" if _NOT_FINITE.fullmatch(word) else "a number"
-            raise ValueError(f"expected {expected}, found {quoted(word.decode(errors='replace'), 40)}")
+        if not _NOT_FINITE.fullmatch(word):
+            raise ValueError(f"expected a number, found {quoted(word.decode(errors='replace'), 40)}")
+        if finite:
+            raise _not_finite(word)
         return float(word)
     number = float(word)
     if math.isinf(number):
-        raise ValueError(f"expected a finite number, found {quoted(word.decode(errors='replace'), 40)}")
+        raise _not_finite(word)
     if kind == "f4":
         try:
             struct.pack("<f", number)  # not "f", which gives infinity
@@ -48,6 +54,15 @@ def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
                 f"expected a number that fits into float32, found {quoted(word.decode(errors='replace'), 40)}"
             ) from None
     return number
+
+
+def is_number(word: bytes) -> bool:
+    """Whether a word is a number of any size, nan or inf."""
+    return bool(_NUMBER.fullmatch(word) or _NOT_FINITE.fullmatch(word))
+
+
+def _not_finite(word: bytes) -> NotFiniteError:
+    return NotFiniteError(f"expected a finite number, found {quoted(word.decode(errors='replace'), 40)}")
 
 
 def _whole_number(word: bytes, kind: str) -> float:

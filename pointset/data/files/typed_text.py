@@ -8,7 +8,7 @@ import numpy as np
 
 from pointset.data.files.color_shares import color_columns
 from pointset.data.files.layouts import AXES, from_packed, kept_columns, place_of, unpacked
-from pointset.data.files.number_table import LETTERS, Form, parse_lines
+from pointset.data.files.number_table import LEAVE_OUT, LETTERS, Form, parse_lines
 from pointset.data.files.ply_header import PlyElement
 from pointset.data.files.ply_lists import parse_lists
 from pointset.data.files.text_lines import Lines
@@ -60,7 +60,7 @@ class TypedText:
         names = self.kept(len(self.names))
         kept = tuple(place_of(name, self.names, self.packed) for name in names)
         colors = {place for place in kept if self.names[place] == self.packed}  # the bits of a nan are not a color
-        form = Form(self.types, kept, (*kept[: len(AXES)], *colors))
+        form = Form(self.types, kept, (*kept[: len(AXES)], *colors), if_not_finite=LEAVE_OUT)
         for table in number_entries(lines, form, self.count, "points", most):
             yield np.stack([self._column(name, numbers) for name, numbers in zip(names, table.T, strict=True)], axis=1)
         for element in self.after:

@@ -181,6 +181,15 @@ def test_packed_colors_are_three_shares(tmp_path: Path, field: str, kind: str, a
         open_scan(tmp_path / "a.pcd", features=(field,))
 
 
+def test_a_text_and_numbers_that_are_not_finite_are_refused_with_the_same_advice(tmp_path: Path) -> None:
+    head = COLORED.format("curvature", "F", "ascii")
+    (tmp_path / "a.pcd").write_text(head + "0 1 0 2\n3 nan 4 5\n")
+    with pytest.raises(
+        CloudError, match=r"a\.pcd, line 10: expected a finite number, found 'nan': leave the point out"
+    ):
+        read_cloud(tmp_path / "a.pcd")
+
+
 def test_colors_that_a_text_calls_nan_are_refused(tmp_path: Path) -> None:
     """So does the Point Cloud Library write opaque ones of which the bits are not a number."""
     (tmp_path / "a.pcd").write_text(COLORED.format("rgb", "F", "ascii") + "0 1 0 2\n3 4 nan 5\n")

@@ -229,7 +229,7 @@ BAD_FILES: list[tuple[str, Any, str]] = [
     ("a.txt", b"# x\n\n0,0,0\n1,1,1,0,0,1\n", "a.txt, line 4: expected 3 numbers as in the lines before, found 6"),
     ("a.txt", b"0 0 0\n" * 65 + b"0 nan 0\n", "a.txt, line 66: expected a finite number, found 'nan'"),
     ("a.txt", b"0 0 0\n1 1e999 1\n", "a.txt, line 2: expected a finite number, found '1e999'"),
-    ("a.txt", b"x y z\n0 0 0\n", "a.txt, line 1: expected a number, found 'x'"),
+    ("a.txt", b"x y z\n0 0 0\n", "a.txt, line 1: expected a number, found 'x': put # before"),
     ("a.txt", b"0 0 0 255\n", "a.txt, line 1: expected 3 or 6 numbers, found 4"),
     ("a.txt", b"", "found no point"),
     ("a.xyz", b"# none\n\n", "found no point"),
