@@ -39,15 +39,18 @@ def cut_concave(points: np.ndarray) -> np.ndarray | None:
     """Cut a polygon into triangles, seen along its normal.
 
     Args:
-        points: floats [n, 3], its corners, not all on a line.
+        points: floats [n, 3], its corners, not all at one place.
 
     Returns:
         int64 [n - 2, 3], rows of `points`, turning as the polygon does. Corners on a straight edge may be left out, and
-        triangles without area then make up the number. None if the triangles do not have the polygon's area: it
-        crosses itself.
+        triangles without area then make up the number. None if the polygon has no normal, or if the triangles do not
+        have its area: it crosses itself.
     """
-    flat = _flattened(points)
+    with np.errstate(all="ignore"):  # corners on a line have no normal
+        flat = _flattened(points)
     area = _doubled_areas(flat[None])[0]
+    if not np.isfinite(area):
+        return None
     cut = mapbox_earcut.triangulate_float64(flat, np.array([len(flat)], np.uint32)).astype(np.int64).reshape(-1, 3)
     areas = _doubled_areas(flat[cut])
     cut[areas < 0] = cut[areas < 0, ::-1]

@@ -1,5 +1,6 @@
 """OBJ (Alias, Advanced Visualizer manual, appendix B1): its vertices and polygons."""
 
+from fuzzing.oracles.polygons import cut
 from fuzzing.oracles.words import Illegal, finite, lines_of, number, require, whole, without_mark
 
 NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
@@ -12,7 +13,7 @@ MOST = 10**18
 def read(content: bytes) -> tuple[list, list]:
     """Vertices and triangles."""
     vertices: list[tuple[float, ...]] = []
-    faces = []
+    polygons = []
     widths = set()
     for words in statements(content):
         if words[0] == b"v":
@@ -24,12 +25,12 @@ def read(content: bytes) -> tuple[list, list]:
             corners = [corner(word, len(vertices)) for word in words[1:]]
             require(len(corners) >= 3, "corners of a face")
             require(len({word.count(b"/") for word in words[1:]}) == 1, "corners of several forms")
-            faces += [(corners[0], corners[i], corners[i + 1]) for i in range(1, len(corners) - 1)]
+            polygons.append(corners)
         else:
             require(words[0] in PASSED, f"unknown keyword {words[0][:20]!r}")
-    require(bool(faces), "no faces")
-    require(max(map(max, faces)) < len(vertices), "a vertex that is not there")
-    return vertices, faces
+    require(bool(polygons), "no faces")
+    require(max(map(max, polygons)) < len(vertices), "a vertex that is not there")
+    return vertices, cut(vertices, polygons)
 
 
 def corner(word: bytes, before: int) -> int:

@@ -2,6 +2,7 @@
 
 import re
 
+from fuzzing.oracles.polygons import cut
 from fuzzing.oracles.words import Illegal, finite, lines_of, number, require, whole, without_mark
 
 HEADER = re.compile(rb"((?:ST|C|N|4)*)OFF(.*)", re.DOTALL)
@@ -28,14 +29,14 @@ def read(content: bytes) -> tuple[list, list]:
     require(vertex_count > 0 and face_count > 0, "a count of zero")
     require(len(lines) == body + vertex_count + face_count, "another number of lines")
     vertices = read_vertices(lines[body : body + vertex_count], prefixes)
-    faces = []
+    polygons = []
     for line in lines[body + vertex_count :]:
         size = whole(line[0], 3, MOST)
         require(len(line) - 1 - size in (0, 1, 3, 4), "words of a face")
         corners = [whole(word, 0, vertex_count - 1) for word in line[1 : 1 + size]]
         [number(word) for word in line[1 + size :]]
-        faces += [(corners[0], corners[i], corners[i + 1]) for i in range(1, size - 1)]
-    return vertices, faces
+        polygons.append(corners)
+    return vertices, cut(vertices, polygons)
 
 
 def read_vertices(lines: list[list[bytes]], prefixes: list[bytes]) -> list[tuple[float, ...]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fuzzing.oracles.polygons import cut
 from fuzzing.oracles.words import Illegal, lines_of, ranged, require, whole
 
 NAMES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"}
@@ -42,14 +43,14 @@ def read_mesh(content: bytes) -> tuple[np.ndarray, list]:
     columns = axes(vertex, [b"x", b"y", b"z"])
     read_entries(elements, order, content[start:])
     vertices = coordinates(vertex, columns)
-    faces = []
+    polygons = []
     for entry in face.entries:
         corners = entry[lists[0]]
         require(len(corners) >= 3, "corners of a face")
         require(all(0 <= corner < len(vertices) for corner in corners), "a vertex that is not there")
-        faces += [(corners[0], corners[i], corners[i + 1]) for i in range(1, len(corners) - 1)]
-    require(bool(faces), "no faces")
-    return vertices, faces
+        polygons.append(corners)
+    require(bool(polygons), "no faces")
+    return vertices, cut(vertices, polygons)
 
 
 def read_cloud(content: bytes) -> tuple[np.ndarray, np.ndarray | None]:
