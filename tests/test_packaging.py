@@ -91,6 +91,7 @@ DISTRIBUTIONS = {
     "IPython": "ipython",
     "PIL": "pillow",
     "lazy_loader": "lazy-loader",
+    "mapbox_earcut": "mapbox-earcut",
     "sklearn": "scikit-learn",
     "torch_geometric": "torch-geometric",
 }
