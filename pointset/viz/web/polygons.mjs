@@ -5,7 +5,7 @@ const TOLERANCE = 1e-6;  // how far a corner may be moved, as a share of the siz
 const minus = (a, b) => a.map((number, i) => number - b[i]);
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
-const length = (a) => Math.hypot(...a);
+const unit = (a) => a.map((number) => number / Math.hypot(...a));
 
 /** Adds a polygon of corners, which are places among the vertices x, y, z, x, y, z, ... */
 export function addPolygon(triangles, corners, vertices) {
@@ -16,14 +16,14 @@ export function addPolygon(triangles, corners, vertices) {
 
 /** The places of the corners of triangles; null where a fan will do, or where the polygon crosses itself. */
 function earsOf(corners) {
-  const points = corners.map((point) => minus(point, corners[0])), left = points.map((_, i) => i), ears = [];
-  const normal = points.reduce((sum, point, i) => minus(sum, cross(points[(i + 1) % points.length], point)), [0, 0, 0]);
+  const [x, y] = flattened(corners), left = corners.map((_, i) => i), ears = [];
   /** Twice the area of a triangle, positive where it turns as the polygon does. */
-  const turn = (a, b, c) => dot(cross(minus(points[b], points[a]), minus(points[c], points[a])), normal) / length(normal);
-  if (!isFolded(points, turn)) return null;
-  const isAt = (a, b) => points[a].every((number, i) => number === points[b][i]);
-  const isEar = (a, b, c) => turn(a, b, c) > 0 && !left.some((p) =>
-    ![a, b, c].some((one) => isAt(p, one)) && turn(a, b, p) >= 0 && turn(b, c, p) >= 0 && turn(c, a, p) >= 0);
+  const turn = (a, b, c) => (x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]);
+  if (!isFolded(x.map((number, i) => Math.hypot(number, y[i])), turn)) return null;
+  const isAt = (a, b) => x[a] === x[b] && y[a] === y[b];
+  const isIn = (p, a, b, c) => turn(a, b, p) >= 0 && turn(b, c, p) >= 0 && turn(c, a, p) >= 0;
+  const isEar = (a, b, c) =>
+    turn(a, b, c) > 0 && !left.some((p) => isIn(p, a, b, c) && !isAt(p, a) && !isAt(p, b) && !isAt(p, c));
   const around = (i) => [left.at(i - 1), left[i], left[(i + 1) % left.length]];
   while (left.length > 3) {
     const found = left.findIndex((_, i) => isEar(...around(i)));
@@ -34,8 +34,17 @@ function earsOf(corners) {
   return [...ears, ...left];
 }
 
+/** Coordinates x and y of corners from the first, along Newell's normal, around which they turn to the left. */
+function flattened(corners) {
+  const points = corners.map((point) => minus(point, corners[0]));
+  const sum = points.reduce((all, point, i) => minus(all, cross(points[(i + 1) % points.length], point)), [0, 0, 0]);
+  const normal = unit(sum), sizes = normal.map(Math.abs), least = sizes.indexOf(Math.min(...sizes));
+  const across = unit(cross(normal, [0, 1, 2].map((axis) => Number(axis === least)))), upwards = cross(normal, across);
+  return [across, upwards].map((direction) => points.map((point) => dot(point, direction)));
+}
+
 /** Whether a triangle of the fan turns against the polygon: it lies outside. */
-function isFolded(points, turn) {
-  const lengths = points.map(length), size = Math.max(...lengths);
-  return points.some((_, i) => i > 1 && turn(0, i - 1, i) < -TOLERANCE * size * (lengths[i - 1] + lengths[i]));
+function isFolded(lengths, turn) {
+  const size = Math.max(...lengths);
+  return lengths.some((_, i) => i > 1 && turn(0, i - 1, i) < -TOLERANCE * size * (lengths[i - 1] + lengths[i]));
 }
