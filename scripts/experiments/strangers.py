@@ -21,7 +21,7 @@ from pointset.commands.printing import print_rows
 from pointset.data.arrays import from_arrays
 from pointset.data.axes import Axis, UsualUp, turned_up
 from pointset.data.dataset import PointSets, load_dataset, load_split
-from pointset.data.loading import load_like
+from pointset.data.loading import load_like, normalization_elsewhere
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.strangers import Measured, measure_strangers, save_means
@@ -107,29 +107,30 @@ def card(
 
 def _without(sets: PointSets, missing: list[str]) -> PointSets:
     """The shapes of the other classes, with labels of these."""
-    return _kept(sets, lambda name: name not in missing, sets.up)
+    return _kept(sets, lambda name: name not in missing, sets.up, sets.options.normalize)
 
 
 def _strangers(given: list[str], split: str, up: UsualUp | None, own: PointSets) -> Iterator[tuple[str, PointSets]]:
-    """Shapes of classes that the model does not know, turned to where its own shapes have their up axis."""
+    """Shapes of classes that the model does not know, turned and moved to where its own shapes are."""
     known = {name.casefold() for name in own.classes}
     for name in given:
         sets = load_split(name, split, dataclasses.replace(DataOptions.of(own.describe()), up=up))
         if known.issuperset(map(str.casefold, sets.classes)):
             raise PointsetError(f"{name} has no class that the model does not know")
-        strange = _kept(sets, lambda name: name.casefold() not in known, own.up)
+        normalize = normalization_elsewhere(own.describe())
+        strange = _kept(sets, lambda name: name.casefold() not in known, own.up, normalize)
         print(f"{sets.name}: {len(strange)} shapes of {', '.join(strange.classes)}")
         yield sets.name, strange
 
 
-def _kept(sets: PointSets, is_kept: Callable[[str], bool], up: Axis) -> PointSets:
-    """The shapes of some classes, with labels of these, turned to an up axis."""
+def _kept(sets: PointSets, is_kept: Callable[[str], bool], up: Axis, normalize: str) -> PointSets:
+    """The shapes of some classes, with labels of these, turned to an up axis and normalised so."""
     rows = [index for index, label in enumerate(sets.labels.tolist()) if is_kept(sets.classes[label])]
     return from_arrays(
         turned_up(sets.pool[sets.rows[rows].numpy()], sets.up, up),
         [sets.classes[label] for label in sets.labels[rows].tolist()],
         points=sets.size,
-        normalize=sets.options.normalize,
+        normalize=normalize,
         names=[sets.names[index] for index in rows],
         split=sets.split,
         up=up,
