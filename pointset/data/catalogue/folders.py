@@ -1,17 +1,14 @@
 """Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file."""
 
 import hashlib
-import os
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, is_shape_file, kind_of_files
+from pointset.data.catalogue.branches import Branch, read_branch
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, kind_of_files
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
-DEPTH = 2
-"""Levels of folders below a data set's own."""
 TEST_SHARE = 0.2
 """Of a folder without a split of its own."""
 
@@ -59,26 +56,6 @@ class Listing:
     """How shapes come to their splits, in words."""
 
 
-@dataclass
-class _Branch:
-    """A folder's shape files and folders, each by name in Unicode's composed form (NFC), sorted."""
-
-    path: Path
-    inside: str
-    """Where it is in the data set's folder, such as "chair/train"; empty for that folder itself."""
-    files: dict[str, Path] = field(default_factory=dict)
-    folders: list["_Branch"] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.inside.rpartition("/")[2]
-
-    def walk(self) -> Iterator["_Branch"]:
-        yield self
-        for folder in self.folders:
-            yield from folder.walk()
-
-
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 
@@ -93,7 +70,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
         PointsetError: the layout is none of the three, or mixed, meshes and clouds are mixed, two names are one, or
             the split has no shape; the message says what was found.
     """
-    tree = _read_branch(folder)
+    tree = read_branch(folder)
     _require_folders(tree)
     kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
     if _splits_come_first(tree):
@@ -128,9 +105,9 @@ def list_shapes(folder: Path) -> list[LooseShape]:
     Raises:
         PointsetError: there is no such file, or a name cannot be used.
     """
-    tree = _read_branch(folder)
+    tree = read_branch(folder)
     if not any(branch.files for branch in tree.walk() if branch is not tree):
-        tree = _read_branch(folder, loose=True)
+        tree = read_branch(folder, loose=True)
     found = [
         LooseShape(path, f"{branch.inside}/{name}" if branch.inside else name, _class_in(branch.inside))
         for branch in tree.walk()
@@ -156,19 +133,19 @@ def _by_split(shapes: list[ShapeFile]) -> dict[str, frozenset[int]]:
     return {split: frozenset(label for one, label in pairs if one == split) for split in {one for one, _ in pairs}}
 
 
-def _require_folders(tree: _Branch) -> None:
+def _require_folders(tree: Branch) -> None:
     loose, folders = len(tree.files), len(tree.folders)
     if not folders or loose:
         found = f"{loose} mesh or cloud files beside {folders} folders" if loose else "no folder in it"
         raise PointsetError(f"{tree.path} is not a data set of shapes: found {found}; {LAYOUTS}")
 
 
-def _splits_come_first(tree: _Branch) -> bool:
+def _splits_come_first(tree: Branch) -> bool:
     inner = {inner.name.casefold() for branch in tree.folders for inner in branch.folders}
     return {branch.name.casefold() for branch in tree.folders} <= SPLITS and not (inner and inner <= SPLITS)
 
 
-def _require_shapes_inside(folder: Path, splits: list[_Branch]) -> None:
+def _require_shapes_inside(folder: Path, splits: list[Branch]) -> None:
     for branch in splits:
         if branch.files:
             raise PointsetError(f"{folder} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
@@ -177,7 +154,7 @@ def _require_shapes_inside(folder: Path, splits: list[_Branch]) -> None:
             raise PointsetError(f"class {quoted(name)} of {folder} holds no mesh and no point cloud; {LAYOUTS}")
 
 
-def _has_splits(tree: _Branch) -> bool:
+def _has_splits(tree: Branch) -> bool:
     """Whether the class folders hold split folders; an error when they do not agree or hold nothing."""
     with_files = [branch for branch in tree.folders if branch.files]
     with_folders = [branch for branch in tree.folders if any(inner.files for inner in branch.folders)]
@@ -192,7 +169,7 @@ def _has_splits(tree: _Branch) -> bool:
     return bool(with_folders)
 
 
-def _by_folder(places: Iterable[tuple[str, str, _Branch]]) -> tuple[list[ShapeFile], list[str]]:
+def _by_folder(places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
     """Shapes by class, from (class, split, folder), and the classes that have some."""
     filled = [place for place in places if place[2].files]
     classes = sorted({class_name for class_name, _, _ in filled})
@@ -205,71 +182,8 @@ def _by_folder(places: Iterable[tuple[str, str, _Branch]]) -> tuple[list[ShapeFi
     return shapes, classes
 
 
-def _by_rule(branch: _Branch, label: int, seed: int) -> list[ShapeFile]:
+def _by_rule(branch: Branch, label: int, seed: int) -> list[ShapeFile]:
     names = {f"{branch.inside}/{name}": path for name, path in branch.files.items()}
     by_hash = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
     test = set(by_hash[: max(1, round(TEST_SHARE * len(names)))]) if len(names) > 1 else set()
     return [ShapeFile(path, name, label, "test" if name in test else "train") for name, path in names.items()]
-
-
-def _read_branch(
-    folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = (), loose: bool = False
-) -> _Branch:
-    """A data set's folder, or one inside it.
-
-    Links back to a folder above, pipes and devices are skipped. A link that leads nowhere counts as a file if it has
-    the name of one: it cannot be read, and that is said. `loose` also takes text and arrays at the top for shapes.
-    """
-    branch = _Branch(folder, inside)
-    here = folder.stat()
-    above = (*above, (here.st_dev, here.st_ino))
-    at_top = not inside and not loose
-    for name, entry in _entries(folder):
-        place = f"{inside}/{name}" if inside else name
-        try:
-            if entry.is_dir():
-                found = entry.stat()
-                if len(above) <= DEPTH and (found.st_dev, found.st_ino) not in above:
-                    _require_utf8(entry)
-                    branch.folders.append(_read_branch(Path(entry.path), place, above))
-            elif is_shape_file(name, at_top=at_top) and (entry.is_file() or _leads_nowhere(entry)):
-                _require_utf8(entry)
-                branch.files[name] = Path(entry.path)
-        except PermissionError as error:
-            raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
-        except OSError:  # a link that leads in a circle
-            if is_shape_file(name, at_top=at_top):
-                branch.files[name] = Path(entry.path)
-    return branch
-
-
-def _leads_nowhere(entry: "os.DirEntry[str]") -> bool:
-    return entry.is_symlink() and not Path(entry.path).exists()
-
-
-def _require_utf8(entry: "os.DirEntry[str]") -> None:
-    """Refuse a name that no file of results could hold."""
-    try:
-        entry.name.encode()
-    except UnicodeEncodeError as error:
-        name = quoted(os.fsencode(entry.name))
-        raise PointsetError(f"{Path(entry.path).parent} holds {name}, a name that is not UTF-8: rename it") from error
-
-
-def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
-    """The visible entries by composed name, sorted."""
-    try:
-        with os.scandir(folder) as found:
-            visible = [entry for entry in found if not entry.name.startswith((".", "__MACOSX"))]
-    except PermissionError as error:
-        raise PointsetError(f"{folder} cannot be read: {error.strerror}") from error
-    named: dict[str, os.DirEntry[str]] = {}
-    for entry in visible:
-        name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
-        if name in named:
-            raise PointsetError(
-                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename one, or make them "
-                "one"
-            )
-        named[name] = entry
-    return sorted(named.items())
