@@ -1,5 +1,6 @@
 """Which files of a folder hold meshes, and which hold point clouds."""
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -10,14 +11,14 @@ Kind = Literal["meshes", "clouds"]
 
 MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf"})
 CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
-NOTES = ("readme", "license", "licence", "copying")
-"""Beginnings of the names of text files that do not hold clouds."""
+NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
+"""Names, in small letters, of text files that do not hold clouds: nothing is called readme, but license_plate is."""
 
 
 def is_shape_file(name: str, *, at_top: bool) -> bool:
     """Whether a file may hold a shape, by its name; text and arrays beside the class folders do not."""
     suffix = suffix_of(name)
-    if suffix == ".txt" and name.lower().startswith(NOTES):
+    if suffix == ".txt" and NOTES.fullmatch(name.lower()):
         return False
     if at_top and suffix in (".txt", ".npy", ".npz"):
         return False
