@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pointset.data.catalogue.branches import Branch, read_branch
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, kind_of_files
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, has_faces, kind_of_files
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
@@ -123,8 +123,12 @@ def _class_in(inside: str) -> str:
 
 
 def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
-    meshes = any(path.suffix.lower() in MESH_SUFFIXES for path in files.values())
-    return {name: path for name, path in files.items() if not (meshes and path.suffix.lower() == ".txt")}
+    """The files without the text among them, if there is a mesh; a .ply file without faces is none."""
+    others = {name: path for name, path in files.items() if path.suffix.lower() != ".txt"}
+    if len(others) == len(files):  # nothing has to be opened
+        return files
+    meshes = (path for path in others.values() if path.suffix.lower() in MESH_SUFFIXES)
+    return others if any(path.suffix.lower() != ".ply" or has_faces(path) for path in meshes) else files
 
 
 def _by_split(shapes: list[ShapeFile]) -> dict[str, frozenset[int]]:

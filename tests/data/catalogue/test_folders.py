@@ -263,3 +263,12 @@ def test_any_folder_gives_its_shapes_with_the_classes_that_it_says(tmp_path: Pat
     touch(tmp_path / "d", "x.doc")
     with pytest.raises(PointsetError, match="d holds no mesh and no point cloud"):
         list_shapes(tmp_path / "d")
+
+
+@pytest.mark.parametrize(("faces", "expected"), [("", ["a.ply", "b.txt"]), ("element face 1\n", ["a.ply"])])
+def test_text_is_a_note_beside_a_mesh_and_a_cloud_beside_a_cloud(
+    tmp_path: Path, faces: str, expected: list[str]
+) -> None:
+    (tmp_path / "a.ply").write_text(PLY.format(faces))
+    (tmp_path / "b.txt").write_text("0 0 0\n1 0 0\n")
+    assert [shape.name for shape in list_shapes(tmp_path)] == expected
