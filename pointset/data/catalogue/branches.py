@@ -22,6 +22,10 @@ class Branch:
     """Where it is in the data set's folder, such as "chair/train"; empty for that folder itself."""
     files: dict[str, Path] = field(default_factory=dict)
     folders: list["Branch"] = field(default_factory=list)
+    deeper: list[Path] = field(default_factory=list)
+    """Folders in it that are not looked into, being too deep."""
+    beside: list[Path] = field(default_factory=list)
+    """Text and arrays that are not taken for shapes, lying at the top."""
 
     @property
     def name(self) -> str:
@@ -50,12 +54,18 @@ def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ..
         try:
             if entry.is_dir():
                 found = entry.stat()
-                if len(above) <= DEPTH and (found.st_dev, found.st_ino) not in above:
-                    _require_utf8(entry)
-                    branch.folders.append(read_branch(Path(entry.path), place, above))
+                if (found.st_dev, found.st_ino) in above:
+                    continue
+                if len(above) > DEPTH:
+                    branch.deeper.append(Path(entry.path))
+                    continue
+                _require_utf8(entry)
+                branch.folders.append(read_branch(Path(entry.path), place, above))
             elif is_shape_file(name, at_top=at_top) and (entry.is_file() or _leads_nowhere(entry)):
                 _require_utf8(entry)
                 branch.files[name] = Path(entry.path)
+            elif at_top and is_shape_file(name, at_top=False) and entry.is_file():
+                branch.beside.append(Path(entry.path))
         except PermissionError as error:
             raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
         except OSError:  # a link that leads in a circle

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pointset.data.catalogue.branches import Branch, read_branch
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, has_faces, kind_of_files
+from pointset.data.catalogue.passed_over import clouds_in_text, deep_files, warn_of_passed_over
+from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, has_faces, kind_of_files, mixed
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
@@ -59,12 +60,15 @@ class Listing:
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 
-    Hidden files, and files that are neither meshes nor clouds, are skipped. Names are compared, sorted and given in
-    Unicode's composed form (NFC).
+    Hidden files, files that are neither meshes nor clouds, and text beside meshes, being notes, are skipped. Names are
+    compared, sorted and given in Unicode's composed form (NFC).
 
     A class/file folder is split by a rule: within each class the files are ordered by a hash of (`seed`, name), and the
     first fifth of them, rounded, but at least one, is "test"; the others are "train". The shape of a class of one is
     "train". So the split is the same on any machine, and a new file changes it for few others.
+
+    Warns:
+        UserWarning: shapes lie deeper than the layouts have them, or clouds beside the folders; they are not taken.
 
     Raises:
         PointsetError: the layout is none of the three, or mixed, meshes and clouds are mixed, two names are one, or
@@ -74,7 +78,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     _require_folders(tree)
     kind = kind_of_files(folder, [branch.files for branch in tree.walk()])
     if _splits_come_first(tree):
-        _require_shapes_inside(folder, tree.folders)
+        _require_shapes_inside(tree)
         places = [(inner.name, branch.name, inner) for branch in tree.folders for inner in branch.folders]
         rule, (shapes, classes) = "folders split/class/file", _by_folder(places)
     elif _has_splits(tree):
@@ -93,6 +97,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     for other in sorted(present):
         if other != split and other.casefold() == split.casefold():
             raise PointsetError(f"{folder} has the splits {quoted(split)} and {quoted(other)}: give both one name")
+    warn_of_passed_over(tree)
     return Listing(chosen, classes, kind, present, rule)
 
 
@@ -101,6 +106,9 @@ def list_shapes(folder: Path) -> list[LooseShape]:
 
     The class is the first folder on the way to the file that does not have the name of a split. Other than for a data
     set, meshes may lie beside clouds; text beside meshes is taken for notes.
+
+    Warns:
+        UserWarning: shapes lie more than two folders deep, or clouds beside folders of shapes; they are not taken.
 
     Raises:
         PointsetError: there is no such file, or a name cannot be used.
@@ -114,7 +122,8 @@ def list_shapes(folder: Path) -> list[LooseShape]:
         for name, path in _without_notes(branch.files).items()
     ]
     if not found:
-        raise PointsetError(f"{folder} holds no mesh and no point cloud; expected {TYPES}")
+        raise PointsetError(f"{folder} {_nothing_in([tree])}; expected {TYPES}")
+    warn_of_passed_over(tree)
     return sorted(found, key=lambda shape: shape.name)
 
 
@@ -149,13 +158,32 @@ def _splits_come_first(tree: Branch) -> bool:
     return {branch.name.casefold() for branch in tree.folders} <= SPLITS and not (inner and inner <= SPLITS)
 
 
-def _require_shapes_inside(folder: Path, splits: list[Branch]) -> None:
-    for branch in splits:
+def _require_shapes_inside(tree: Branch) -> None:
+    for branch in tree.folders:
         if branch.files:
-            raise PointsetError(f"{folder} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
-    for name in sorted({inner.name for branch in splits for inner in branch.folders}):
-        if not any(inner.files for branch in splits for inner in branch.folders if inner.name == name):
-            raise PointsetError(f"class {quoted(name)} of {folder} holds no mesh and no point cloud; {LAYOUTS}")
+            raise PointsetError(f"{tree.path} looks like split/class/file, but has {branch.name}/file; {LAYOUTS}")
+    classes = [inner for branch in tree.folders for inner in branch.folders]
+    for name in sorted({inner.name for inner in classes}):
+        same = [inner for inner in classes if inner.name == name]
+        if not any(inner.files for inner in same):
+            _refuse_mixed(tree, same)
+            raise PointsetError(f"class {quoted(name)} of {tree.path} {_nothing_in(same)}; {LAYOUTS}")
+
+
+def _refuse_mixed(tree: Branch, empty: list[Branch]) -> None:
+    """Refuse clouds in text beside meshes, where a class has nothing else: it was taken for notes."""
+    meshes = (path for branch in tree.walk() for path in branch.files.values())
+    mesh, text = next(meshes, None), next(clouds_in_text(inner for one in empty for inner in one.walk()), None)
+    if mesh and text:
+        raise mixed(tree.path, mesh, text)
+
+
+def _nothing_in(branches: list[Branch]) -> str:
+    """What is said of folders in which no file is taken for a shape."""
+    first = next(deep_files(inner for branch in branches for inner in branch.walk()), None)
+    if first is None:
+        return "holds no mesh and no point cloud"
+    return f"holds shapes in too many folders inside each other, the first is {quoted(first)}: move them up"
 
 
 def _has_splits(tree: Branch) -> bool:
@@ -166,7 +194,8 @@ def _has_splits(tree: Branch) -> bool:
         if branch in with_files and branch in with_folders:
             raise PointsetError(f"{branch.path} holds both files of shapes and folders of them; {LAYOUTS}")
         if branch not in with_files and branch not in with_folders:
-            raise PointsetError(f"{branch.path} holds no mesh and no point cloud; {LAYOUTS}")
+            _refuse_mixed(tree, [branch])
+            raise PointsetError(f"{branch.path} {_nothing_in([branch])}; {LAYOUTS}")
     if with_files and with_folders:
         found = f"{with_files[0].name}/file beside {with_folders[0].name}/split/file"
         raise PointsetError(f"{tree.path} mixes two layouts: found {found}; {LAYOUTS}")

@@ -48,16 +48,19 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
     if not meshes and ".ply" in first and has_faces(first[".ply"]):
         meshes = [first[".ply"]]
     if meshes and clouds:
-        raise PointsetError(
-            f"{folder} mixes meshes and point clouds: found {_inside(meshes[0], folder)} beside "
-            f"{_inside(clouds[0], folder)}; keep them in two folders"
-        )
+        raise mixed(folder, meshes[0], clouds[0])
     if not meshes:
         return "clouds" if first else "meshes"
     for files in listings:
         for name in [name for name in files if name.lower().endswith(".txt")]:
             del files[name]
     return "meshes"
+
+
+def mixed(folder: Path, mesh: Path, cloud: Path) -> PointsetError:
+    """The error for a data set that has both."""
+    found = f"{mesh.relative_to(folder).as_posix()} beside {cloud.relative_to(folder).as_posix()}"
+    return PointsetError(f"{folder} mixes meshes and point clouds: found {found}; keep them in two folders")
 
 
 def has_faces(path: Path) -> bool:
@@ -77,7 +80,3 @@ def _first_of_each_suffix(listings: Iterable[Mapping[str, Path]]) -> dict[str, P
         for name, path in files.items():
             first.setdefault(suffix_of(name), path)
     return first
-
-
-def _inside(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix()
