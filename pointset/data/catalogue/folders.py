@@ -15,6 +15,8 @@ TEST_SHARE = 0.2
 
 SPLITS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
 """Names of folders, in any case of letters, that tell split/class/file from class/split/file."""
+ALIASES = {"training": "train", "testing": "test"}
+"""Such names that are another's."""
 
 TYPES = f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
 LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYPES}"
@@ -61,7 +63,8 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 
     Hidden files, files that are neither meshes nor clouds, and text beside meshes, being notes, are skipped. Names are
-    compared, sorted and given in Unicode's composed form (NFC).
+    compared, sorted and given in Unicode's composed form (NFC). The splits train and test may be called so in any case
+    of letters, or training and testing.
 
     A class/file folder is split by a rule: within each class the files are ordered by a hash of (`seed`, name), and the
     first fifth of them, rounded, but at least one, is "test"; the others are "train". The shape of a class of one is
@@ -80,25 +83,29 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     if _splits_come_first(tree):
         _require_shapes_inside(tree)
         places = [(inner.name, branch.name, inner) for branch in tree.folders for inner in branch.folders]
-        rule, (shapes, classes) = "folders split/class/file", _by_folder(places)
+        rule, (shapes, classes) = "folders split/class/file", _by_folder(folder, places)
     elif _has_splits(tree):
         places = [(branch.name, inner.name, inner) for branch in tree.folders for inner in branch.folders]
-        rule, (shapes, classes) = "folders class/split/file", _by_folder(places)
+        rule, (shapes, classes) = "folders class/split/file", _by_folder(folder, places)
     else:
         rule = f"a fifth of each class is test, by a hash of its names and seed {seed}"
         classes = [branch.name for branch in tree.folders]
         shapes = [shape for label, branch in enumerate(tree.folders) for shape in _by_rule(branch, label, seed)]
+    split = split_called(split)
     chosen = [shape for shape in shapes if shape.split == split]
     present = _by_split(shapes)
     if not chosen:
         raise PointsetError(
             f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
         )
-    for other in sorted(present):
-        if other != split and other.casefold() == split.casefold():
-            raise PointsetError(f"{folder} has the splits {quoted(split)} and {quoted(other)}: give both one name")
     warn_of_passed_over(tree)
     return Listing(chosen, classes, kind, present, rule)
+
+
+def split_called(name: str) -> str:
+    """The split that a folder's name says: train for Train, TRAIN and Training, another name as it stands."""
+    folded = name.casefold()
+    return ALIASES.get(folded, folded) if folded in SPLITS else name
 
 
 def list_shapes(folder: Path) -> list[LooseShape]:
@@ -202,17 +209,27 @@ def _has_splits(tree: Branch) -> bool:
     return bool(with_folders)
 
 
-def _by_folder(places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
+def _by_folder(folder: Path, places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
     """Shapes by class, from (class, split, folder), and the classes that have some."""
     filled = [place for place in places if place[2].files]
+    _require_one_name_each(folder, {split for _, split, _ in filled})
     classes = sorted({class_name for class_name, _, _ in filled})
     label_of = {name: label for label, name in enumerate(classes)}
     shapes = [
-        ShapeFile(path, f"{branch.inside}/{name}", label_of[class_name], split)
+        ShapeFile(path, f"{branch.inside}/{name}", label_of[class_name], split_called(split))
         for class_name, split, branch in sorted(filled, key=lambda place: place[:2])
         for name, path in branch.files.items()
     ]
     return shapes, classes
+
+
+def _require_one_name_each(folder: Path, splits: set[str]) -> None:
+    """Refuse train beside Train: somebody may have meant them to differ."""
+    names: dict[str, str] = {}
+    for name in sorted(splits, reverse=True):
+        other = names.setdefault(split_called(name), name)
+        if other != name:
+            raise PointsetError(f"{folder} has the splits {quoted(other)} and {quoted(name)}: give both one name")
 
 
 def _by_rule(branch: Branch, label: int, seed: int) -> list[ShapeFile]:

@@ -217,10 +217,23 @@ def test_a_note_may_have_any_name(tmp_path: Path) -> None:
     assert len(list_folder(tmp_path, "train").shapes) == 1
 
 
-def test_a_split_under_two_names_is_refused(tmp_path: Path) -> None:
-    touch(tmp_path, "bed/train/1.off", "bed/Train/2.off", "bed/test/3.off")
-    with pytest.raises(PointsetError, match=r"has the splits 'train' and 'Train'"):
-        list_folder(tmp_path, "train")
+@pytest.mark.parametrize("other", ["Train", "TRAIN", "Training"])
+def test_a_split_under_two_names_is_refused(other: str, tmp_path: Path) -> None:
+    touch(tmp_path, "bed/train/1.off", f"bed/{other}/2.off", "bed/test/3.off")
+    for split in ("train", "test"):
+        with pytest.raises(PointsetError, match=f"{tmp_path} has the splits 'train' and '{other}': give both one name"):
+            list_folder(tmp_path, split)
+
+
+@pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("TRAIN", "TEST"), ("training", "Testing")])
+@pytest.mark.parametrize("layout", ["{split}/chair/{file}", "chair/{split}/{file}"])
+def test_splits_may_be_called_train_and_test_in_other_ways(layout: str, train: str, test: str, tmp_path: Path) -> None:
+    touch(tmp_path, layout.format(split=train, file="1.off"), layout.format(split=test, file="2.off"))
+    for asked, other, file in (("train", train, "1.off"), ("test", test, "2.off")):
+        for split in (asked, other):
+            (shape,) = list_folder(tmp_path, split).shapes
+            assert (shape.path.name, shape.split) == (file, asked)
+    assert set(list_folder(tmp_path, "train").present) == {"train", "test"}
 
 
 def test_classes_and_files_may_differ_by_their_case_alone_and_have_ends_of_lines(tmp_path: Path) -> None:
