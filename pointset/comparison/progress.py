@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.grid import check_folder, make_runs
+from pointset.comparison.grid import check_folder, make_runs, prepare_sets
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Size
 from pointset.runs.threads import torch_threads
@@ -75,7 +75,12 @@ class Estimate:
 
 
 def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
-    """Measure a few training steps of every model at every size, on this machine as it is now; see `status`."""
+    """Measure a few training steps of every model at every size, on this machine as it is now.
+
+    Raises:
+        PointsetError: the folder holds another comparison, or the data lacks what the comparison would need, such as a
+            test split.
+    """
     check_folder(experiment, Path(out))
     groups: dict[tuple[Size, str], list[Run]] = {
         (size, label): [] for size in experiment.task.sizes for label in experiment.labels
@@ -83,6 +88,8 @@ def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
     for run in make_runs(experiment, Path(out)):
         if not run.finished:
             groups[run.size, run.label].append(run)
+    if any(groups.values()):
+        prepare_sets(experiment, progress=False)  # a step alone needs no test split
     with torch_threads(experiment.threads):
         return [_estimate(runs) for runs in groups.values() if runs]
 

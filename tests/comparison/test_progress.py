@@ -6,6 +6,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -201,3 +202,12 @@ def test_a_step_is_measured_on_this_machine_and_leaves_it_as_it_was(experiment, 
 def test_an_estimate_finds_data_that_is_not_there(experiment, tmp_path):
     with pytest.raises(PointsetError, match="65 is more than the 64"):
         estimate(experiment.changed(points=(24, 65)), tmp_path)
+
+
+def test_an_estimate_finds_that_there_is_no_test_split(experiment, tmp_path):
+    for split in ("train", "val"):
+        (tmp_path / "data" / split / "bed").mkdir(parents=True)
+        np.save(tmp_path / "data" / split / "bed" / "1.npy", np.random.default_rng(0).normal(size=(30, 3)))
+    with pytest.raises(PointsetError, match="data has no shape in split 'test': found train, val"):
+        estimate(experiment.changed(data=str(tmp_path / "data")), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
