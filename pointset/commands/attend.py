@@ -96,10 +96,12 @@ def attend(
     if live and output.suffix.lower() != ".html":
         raise PointsetError(f"{output}: the name of a living page must end in .html")
     draw = _writer(output)  # before the imports, which take seconds
+    from pointset.data.files.paths import require_shape_file
     from pointset.data.loading import load_shape_like
     from pointset.explain.maps import attention_maps
     from pointset.viz import Camera
 
+    require_shape_file(shape)
     enough = MOST_TO_ASK if live else ENOUGH_TO_SEE
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]

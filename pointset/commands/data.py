@@ -70,7 +70,7 @@ def show(
     from pointset.data.catalogue.cards import list_cards, load_card
     from pointset.data.pools.plan import Sampling
 
-    if name not in list_cards() and Path(name).is_dir():
+    if name not in list_cards():
         told = _look(name, Sampling(DataOptions.pool_points), output, up, split_seed)
         print_json(told) if as_json else _print_overview(told)
         return

@@ -71,6 +71,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
+    except IsADirectoryError:
+        raise PointsetError(f"{path} is a folder: give a TOML file") from None
     except RecursionError:
         raise PointsetError(f"{path} is not a TOML file that can be read: it is nested too deeply") from None
     except (OSError, ValueError) as error:  # of bytes, of syntax, of numbers with thousands of digits

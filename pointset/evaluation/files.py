@@ -14,6 +14,7 @@ from pointset.data.batches import Batch
 from pointset.data.catalogue.folders import LooseShape, list_shapes
 from pointset.data.files.clouds import extent_fault
 from pointset.data.files.file_kinds import MESH_SUFFIXES
+from pointset.data.files.paths import require_shape_file
 from pointset.data.files.scans import open_scan
 from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
@@ -97,6 +98,7 @@ class FileClassifier:
         for shape in shapes:
             ready: list[Guess | Failure] = []
             try:
+                require_shape_file(shape.path)
                 cloud = self._open(shape)
                 if cloud.points <= SMALL or self.reason:
                     whole = self._whole(cloud)

@@ -138,6 +138,9 @@ def test_help_is_success(arguments, capsys):
         (["evaluate", "--model", "no/such/run"], "no/such/run is not a run"),
         (["compare", "--models", "rff-max", "rff"], "did you mean rff-"),
         (["data", "show", "modelnet50"], "modelnet40"),
+        (["data", "show", "no/such"], "'no/such' is neither a folder nor the name of a data set"),
+        (["data", "show", __file__], "is a file: give the folder of a data set"),
+        (["data", "build", __file__], "is a file: give the folder of a data set"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

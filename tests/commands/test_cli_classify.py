@@ -198,10 +198,11 @@ def test_a_test_has_the_same_table(runs, tmp_path, capsys) -> None:
 def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
     assert "files" in fail(capsys, "classify", "--model", runs / "isab4-pma").lower()
     assert "is not a run" in fail(capsys, "classify", tmp_path / "scan.npy", "--model", tmp_path)
-    assert "gone.npy: cannot be read: No such file" in fail(
+    assert "gone.npy: there is no such file or folder" in fail(
         capsys, "classify", tmp_path / "gone.npy", "--model", runs / "isab4-pma"
     )
-    assert "ends in one of .npy" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
+    (tmp_path / "notes.doc").touch()
+    assert "in one of .npy, .npz" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
     broken = CLOUD.copy()
     broken[500] = np.nan
     np.save(tmp_path / "broken.npy", broken)

@@ -240,6 +240,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path):
     with pytest.raises(PointsetError, match=r"there is no experiment .*none\.toml: give a TOML file"):
         read_experiment(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path / "binary.toml", tmp_path):
-        with pytest.raises(PointsetError, match=f"{path.name} is not a TOML file"):
-            read_experiment(path)
+    with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):
+        read_experiment(tmp_path / "binary.toml")
+    with pytest.raises(PointsetError, match=f"{tmp_path.name} is a folder: give a TOML file"):
+        read_experiment(tmp_path)

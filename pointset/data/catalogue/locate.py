@@ -22,6 +22,8 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
     folder = Path(name_or_folder).expanduser()
     if folder.is_dir():
         return None, folder.resolve()
+    if folder.is_file():
+        raise PointsetError(f"{quoted(name)} is a file: give the folder of a data set, or the name of one")
     near = ", ".join(nearest_cards(name))
     raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a data set: did you mean {near}?")
 

@@ -8,6 +8,7 @@ from pointset.data.files.gltf import parse_gltf
 from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.files.obj import parse_obj
 from pointset.data.files.off import parse_off
+from pointset.data.files.paths import path_fault
 from pointset.data.files.ply_meshes import parse_ply
 from pointset.data.files.stl import parse_stl
 from pointset.inputs import takes
@@ -40,6 +41,8 @@ def read_mesh(path: str | Path) -> Mesh:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in MESH_SUFFIXES:
+        if fault := path_fault(path):
+            raise MeshError(f"{path}: {fault}")
         known = ", ".join(sorted(MESH_SUFFIXES))
         raise MeshError(f"{path}: a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     try:

@@ -23,6 +23,7 @@ from pointset.data.files.file_kinds import CLOUD_SUFFIXES
 from pointset.data.files.free_text import FreeText
 from pointset.data.files.layouts import AXES, NORMALS, Binary, feature_columns, records
 from pointset.data.files.numpy_arrays import npy_layout, npz_points
+from pointset.data.files.paths import path_fault
 from pointset.data.files.pcd import pcd_layout
 from pointset.data.files.ply_clouds import ply_layout
 from pointset.data.files.typed_text import TypedText
@@ -188,6 +189,8 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
     """
     path = Path(path)
     if path.suffix.lower() not in CLOUD_SUFFIXES:
+        if fault := path_fault(path):
+            raise CloudError(f"{path}: {fault}")
         known = ", ".join(sorted(CLOUD_SUFFIXES))
         raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     with _named(path):
