@@ -11,6 +11,7 @@ from pointset.commands.living import write_live_page
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json
+from pointset.configuration import Points, check
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import check_place
@@ -93,8 +94,10 @@ def attend(
         live: write a page in which the model runs, beside others that come with the package and know its classes.
         as_json: print JSON.
     """
-    if live and output.suffix.lower() != ".html":
-        raise PointsetError(f"{output}: the name of a living page must end in .html")
+    if points is not None:
+        check("points", points, Points)
+    if live:
+        _check_live(output, {"--layer": layer, "--head": head, "--query": query})
     draw = _writer(output)  # before the imports, which take seconds
     from pointset.data.files.paths import require_shape_file
     from pointset.data.loading import load_shape_like
@@ -105,7 +108,8 @@ def attend(
     enough = MOST_TO_ASK if live else ENOUGH_TO_SEE
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
-    loaded = load_shape_like(data, shape, points=points or max(data["points"], enough), seed=seed, up=up)
+    points = max(data["points"], enough) if points is None else points
+    loaded = load_shape_like(data, shape, points=points, seed=seed, up=up)
     classes, unlike = _predict(trained, loaded)
     name, confidence = classes[0]
     prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
@@ -132,6 +136,17 @@ def attend(
         say_usual(model)
         print(escaped(f"{shape.name}: {prediction}"))
         print(f"saved in {output}")
+
+
+def _check_live(output: Path, choices: dict[str, str | int | None]) -> None:
+    """Refuse another file than a page, and flags that change nothing in a living one."""
+    if output.suffix.lower() != ".html":
+        raise PointsetError(f"{output}: the name of a living page must end in .html")
+    if given := [flag for flag, value in choices.items() if value is not None]:
+        raise PointsetError(
+            f"{' and '.join(given)} cannot be used with --live: a living page chooses by itself what it opens on; "
+            "leave out either"
+        )
 
 
 def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:

@@ -53,7 +53,7 @@ def load_model(model: str | None) -> Trained:
     if model is None and USUAL not in list_pretrained():
         others = f"or one of {', '.join(list_pretrained())}" if list_pretrained() else "none comes with this package"
         raise PointsetError(f"{USUAL} is not there: give --model and a folder that `pointset train` wrote, {others}")
-    name = model or USUAL
+    name = USUAL if model is None else model
     network, description = load_run(name)
     folder = find_run(name)
     card = pretrained_card(folder.name) if folder.parent == FOLDER else None

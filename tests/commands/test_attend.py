@@ -91,12 +91,20 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
         (["-o", "no/such/folder/box.png"], "the folder no/such/folder does not exist"),
         (["-o", "box.png", "--layer", "encoder.7"], "no attention has layer 'encoder.7': there are encoder.0.reads"),
         (["-o", "box.png", "--head", "2"], "has no head 2: give one from 0 to 1"),
+        (["-o", "box.png", "--points", "0"], "points must be a whole number from 1 to 10,000,000, got 0"),
+        (["-o", "box.html", "--live", "--head", "0"], "--head cannot be used with --live"),
+        (["-o", "box.html", "--live", "--query", "0"], "--query cannot be used with --live"),
+        (
+            ["-o", "box.html", "--live", "--layer", "no", "--head", "99"],
+            "--layer and --head cannot be used with --live",
+        ),
         (["-o", "box.ply", "--query", "9"], "has no inducing point 9: give one from 0 to 3"),
     ],
 )
 def test_mistakes_are_one_line_and_write_nothing(arguments, words, run, shape, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert words in fail(capsys, "attend", shape, "--model", run, "--points", "60", *arguments)
+    few = [] if "--points" in arguments else ["--points", "60"]
+    assert words in fail(capsys, "attend", shape, "--model", run, *few, *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["box.off"]
 
 
@@ -131,3 +139,4 @@ def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, cloud
     pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
     assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--model", tmp_path / "plain")
     assert "is not a run" in fail(capsys, "attend", shape, "--model", tmp_path)
+    assert "is not a run" in fail(capsys, "attend", shape, "--model", "")
