@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import inspect
 import numbers
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -141,7 +142,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
         sets, seed = self._sets(X, labels, classes), self._seed()
-        with _value_errors():
+        with _value_errors(ModelOptions):
             options = self._fields(ModelOptions)
             model = create_model(self.model, classes=len(classes), inputs=sets.inputs, seed=seed, **options)
         return self._train(model, sets, classes, seed)
@@ -155,7 +156,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         before: Sequence[dict[str, Any]] = (),
     ) -> Self:
         """Train a model further; what came of it is kept where nothing was wrong."""
-        with _value_errors():
+        with _value_errors(Recipe):
             fitted = fit(model, sets, Recipe.from_dict(self._fields(Recipe)), seed=seed, progress=self.progress)
         rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
         self.model_, self.classes_, self.history_ = fitted.model, classes, [*before, *rows]
@@ -262,11 +263,20 @@ def _places(count: int, points: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def _value_errors() -> Iterator[None]:
-    """Let our errors be ValueErrors too, as scikit-learn's tools expect."""
+def _value_errors(kind: type | None = None) -> Iterator[None]:
+    """Let our errors be ValueErrors too, as scikit-learn's tools expect, and name fields of `kind` as they are here."""
     try:
         yield
     except PointsetError as error:
-        if isinstance(error, ValueError):
+        said = _in_names_of_here(str(error), kind)
+        if isinstance(error, ValueError) and said == str(error):
             raise
-        raise InputError(str(error)) from error
+        raise InputError(said) from error
+
+
+def _in_names_of_here(message: str, kind: type | None) -> str:
+    """An error about a field of a configuration, with the name that the field has as a parameter."""
+    for (owner, field), called in CALLED.items():
+        if owner is kind:
+            message = re.sub(rf"^{field}(?=[ =])|(?<=: set ){field}(?=,)", called, message)
+    return message

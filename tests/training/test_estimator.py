@@ -224,6 +224,11 @@ def test_before_a_fit_it_says_so(method, X, y):
         ({"normalize": "unit"}, lambda X: X, lambda y: y, "normalize must be"),
         ({"points": 99}, lambda X: X, lambda y: y, "points=99 is more than the 16"),
         ({"random_state": -1}, lambda X: X, lambda y: y, "seed must be"),
+        ({"train_points": 10}, lambda X: X, lambda y: y, "^train_points must be two numbers.* got 10"),
+        ({"train_points": (9, 99)}, lambda X: X, lambda y: y, r"^train_points=\[9, 99\] .*--train-points ... 16"),
+        ({"last_points": (8, 9)}, lambda X: X, lambda y: y, r"^last_points=\[8, 9\] .*: set train_points, such"),
+        ({"attention_score": "x"}, lambda X: X, lambda y: y, "^attention_score must be one of 'dot'"),
+        ({"points": 0}, lambda X: X, lambda y: y, "^points must be a whole number"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, labels, words, X, y):
