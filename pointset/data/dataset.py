@@ -16,7 +16,7 @@ from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import check_against_card, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.geometric import geometric_pool
-from pointset.data.options import DataOptions
+from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.pools.build import SPLITS
@@ -149,8 +149,7 @@ def _folder_pool(
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
-            f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or sample more "
-            "(--pool-points, in Python pool_points)"
+            f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or {MORE_POINTS}"
         )
     sampling = Sampling(options.pool_points, options.sampler, options.data_seed, normals)
     if listing.kind == "clouds":

@@ -12,6 +12,8 @@ Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature whose numbers are a direction, and turn with the shape."""
+MORE_POINTS = "let more be sampled, with pool_points (--pool-points of `train` and `compare`)"
+"""What helps where sets want more points than a pool has; other commands take what a model was trained on."""
 SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 """Fields that have another name in what `PointSets.describe` says."""
 

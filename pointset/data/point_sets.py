@@ -19,7 +19,7 @@ from pointset.data.draws import fixed_places, random_places
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
-from pointset.data.options import DataOptions
+from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.ragged import pad_rows
 from pointset.errors import PointsetError, quoted
@@ -233,7 +233,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             return
         row = int(sizes.argmin())
         ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-        larger = "" if pool.sampler == AS_RELEASED else ", or sample more (--pool-points, in Python pool_points)"
+        larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
         raise PointsetError(
             f"{said} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
             f"most {largest}{flag and f' ({flag} {largest})'}{larger}"

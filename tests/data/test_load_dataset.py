@@ -40,7 +40,7 @@ def test_a_class_of_meshes_that_is_in_one_split_alone_is_said(home: Path, few: P
 
 
 def test_more_points_than_a_pool_are_refused_before_it_is_made(home: Path, few: Path) -> None:
-    with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points"):
+    with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points of `train`"):
         load_dataset(few, points=6, pool_points=5)
     assert not home.exists()
 
