@@ -17,7 +17,7 @@ PADDING = "_"
 PACKED = ("blue", "green", "red", PADDING)
 """The bytes of a color in one number 0xAARRGGBB of 32 bits, from the lowest."""
 
-MORE_COLUMNS = ": more are read with --features columns"
+MORE_COLUMNS = ": leave the others out, or train on them (`train --features columns`, in Python features=['columns'])"
 
 
 @dataclass(frozen=True)
