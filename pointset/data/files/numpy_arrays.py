@@ -42,6 +42,7 @@ LONGEST_HEADER = 10_000
 """As numpy has it: the parser of Python fails on longer ones."""
 _LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
 """Bytes of the header's length, by the version of the format."""
+TRANSPOSED = ": it looks transposed, save array.T"
 _TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")
 
 
@@ -129,7 +130,8 @@ def _layout(file: BinaryIO, features: Sequence[str], *, any_width: bool = False)
     try:
         names = tuple(numbered("", shape[1])) if any_width else plain_columns(shape[1], features)
     except PointsetError as error:
-        more = MORE_COLUMNS if shape[1] > len(AXES) else ""
+        transposed = shape[0] in (3, 6) and shape[1] > shape[0]
+        more = TRANSPOSED if transposed else MORE_COLUMNS if shape[1] > len(AXES) else ""
         raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {kind} {list(shape)}{more}") from error
     dtype = np.dtype(kind)
     if by_column:

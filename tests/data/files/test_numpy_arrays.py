@@ -205,3 +205,18 @@ SIGNALLING = np.full((4, 3), struct.unpack("<I", b"\1\0\xa0\x7f")[0], np.uint32)
 def test_a_signalling_nan_is_refused_without_a_warning(tmp_path: Path) -> None:
     content = npz(points=SIGNALLING, normals=np.ones((4, 3)))
     assert "point 0 has a number that is not finite" in refusal(tmp_path / "a.npz", content)
+
+
+@pytest.mark.parametrize(
+    ("shape", "advice"),
+    [((3, 50), "transposed"), ((6, 50), "transposed"), ((50, 4), "others out"), ((3, 2), ""), ((50, 50), "others out")],
+)
+def test_a_transposed_array_is_told_from_one_with_more_columns(
+    shape: tuple[int, int], advice: str, tmp_path: Path
+) -> None:
+    content = io.BytesIO()
+    np.save(content, np.ones(shape))
+    message = refusal(tmp_path / "a.npy", content.getvalue())
+    assert f"expected numbers [n, 3] or [n, 6], found <f8 {list(shape)}" in message
+    assert ("it looks transposed, save array.T" in message) == (advice == "transposed")
+    assert ("leave the others out" in message) == (advice == "others out")
