@@ -7,8 +7,9 @@ files and flags are all checked alike. Nothing heavy is imported here, so that `
 import dataclasses
 import numbers
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -125,6 +126,13 @@ def check(name: str, value: Any, kind: Any) -> None:
     """Raise a PointsetError that names the value and what is allowed, unless it fits an annotated type."""
     if not _fits(value, kind):
         raise PointsetError(f"{name} must be {_allowed(kind)}, got {quoted(value)}")
+
+
+def renamed(message: str, names: Mapping[str, str]) -> str:
+    """An error about fields of a configuration, with the names that they have where it is shown: field to name."""
+    for field, name in names.items():
+        message = re.sub(rf"^{field}(?=[ =])|(?<=: set ){field}(?=,)", name, message)
+    return message
 
 
 def check_seed(seed: int, name: str = "seed") -> None:

@@ -32,14 +32,17 @@ def in_words(default: Any) -> str | None:
     return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
+RECIPE_NAMES = {"points": "train-points"}
+"""Flags with another name than their field: the data set has a flag --points of its own."""
+
+
 def _model_flag(field: str) -> str:
     """A comparison has --seeds of its own: those of random numbers."""
     return "pool-seeds" if field == "seeds" else default_name_transform(field)
 
 
 def _recipe_flag(field: str) -> str:
-    """The data set has a flag --points of its own."""
-    return "train-points" if field == "points" else default_name_transform(field)
+    return RECIPE_NAMES.get(field, default_name_transform(field))
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from pointset.commands.options import Flags
-from pointset.configuration import Checked
+from pointset.commands.options import RECIPE_NAMES, Flags
+from pointset.configuration import Checked, renamed
 from pointset.data.options import DataOptions
+from pointset.errors import PointsetError
 from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -20,18 +21,30 @@ Options = TypeVar("Options", bound=Checked)
 FILE = shipped_experiment("quick")
 
 
-def _flags(options: type[Options], usual: dict[str, Any], first: tuple[str, ...]) -> type[Options]:
+def _flags(
+    options: type[Options], usual: dict[str, Any], first: tuple[str, ...], names: dict[str, str]
+) -> type[Options]:
     """The same options with other defaults, which the parser takes for flags that are not given.
 
-    Those of `first` stand at the top of the help.
+    Those of `first` stand at the top of the help. Errors have the flags' `names`, where these are not the fields'.
     """
+
+    def check(self: Any) -> None:
+        try:
+            options.__post_init__(self)
+        except PointsetError as error:
+            raise PointsetError(renamed(str(error), names)) from error
+
+    checks = {"__post_init__": check}
     plain = {field.name: field for field in dataclasses.fields(options)}  # type: ignore[arg-type]
     fields = []
     for name in dict.fromkeys((*first, *usual)):
         kind = Annotated[plain[name].type, Parameter(group=Flags)] if name in first else plain[name].type
         value = usual.get(name, plain[name].default)
         fields.append((name, kind, dataclasses.field(default=tuple(value) if isinstance(value, list) else value)))
-    made = dataclasses.make_dataclass(f"Quick{options.__name__}", fields, bases=(options,), frozen=True, kw_only=True)
+    made = dataclasses.make_dataclass(
+        f"Quick{options.__name__}", fields, bases=(options,), namespace=checks, frozen=True, kw_only=True
+    )
     made.__module__ = __name__  # the parser takes a class of another module for a type of the standard library
     return made
 
@@ -44,9 +57,9 @@ if TYPE_CHECKING:
     QuickModel = ModelOptions
     QuickRecipe = Recipe
 else:
-    QuickData = _flags(DataOptions, _data, ("points", "features"))
-    QuickModel = _flags(ModelOptions, _quick["model"], ("dim",))
-    QuickRecipe = _flags(Recipe, _quick["recipe"], ("epochs", "learning_rate", "augment"))
+    QuickData = _flags(DataOptions, _data, ("points", "features"), {})
+    QuickModel = _flags(ModelOptions, _quick["model"], ("dim",), {})
+    QuickRecipe = _flags(Recipe, _quick["recipe"], ("epochs", "learning_rate", "augment"), RECIPE_NAMES)
 DATA, MODEL, RECIPE = QuickData(), QuickModel(), QuickRecipe()
 """The defaults of these flags. `compare` finds by identity whether a flag was given."""
 

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import inspect
 import numbers
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -17,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor, nn
 
+from pointset.configuration import renamed
 from pointset.data.arrays import from_arrays
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
@@ -268,15 +268,7 @@ def _value_errors(kind: type | None = None) -> Iterator[None]:
     try:
         yield
     except PointsetError as error:
-        said = _in_names_of_here(str(error), kind)
+        said = renamed(str(error), {field: called for (owner, field), called in CALLED.items() if owner is kind})
         if isinstance(error, ValueError) and said == str(error):
             raise
         raise InputError(said) from error
-
-
-def _in_names_of_here(message: str, kind: type | None) -> str:
-    """An error about a field of a configuration, with the name that the field has as a parameter."""
-    for (owner, field), called in CALLED.items():
-        if owner is kind:
-            message = re.sub(rf"^{field}(?=[ =])|(?<=: set ){field}(?=,)", called, message)
-    return message
