@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pointset.configuration import Points, check
 from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards
 from pointset.data.dataset import PointSets, load_split
@@ -116,7 +117,9 @@ def load_shape_like(
             it is named.
     """
     path, mesh, options = Path(path), None, DataOptions.of(description)
-    wanted = points or options.points
+    if points is not None:
+        check("points", points, Points)
+    wanted = options.points if points is None else points
     now, upward = file_up(description, path, up)
     if is_cloud_file(path):
         cloud = read_cloud(path, normals=options.has_normals, features=options.further)

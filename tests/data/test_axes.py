@@ -84,6 +84,8 @@ def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> Non
         assert torch.equal(load_shape_like(model, path, up="y").points, turned.points)
     with pytest.raises(PointsetError, match="'x'"):
         load_shape_like(model, path, up="x")  # type: ignore[arg-type]
+    with pytest.raises(PointsetError, match="points must be .*got 0"):
+        load_shape_like(model, path, points=0)
 
 
 def test_a_file_of_the_models_own_kind_is_left_as_it_is(objs: Path, tmp_path: Path) -> None:
