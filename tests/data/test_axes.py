@@ -84,7 +84,7 @@ def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> Non
         assert torch.equal(load_shape_like(model, path, up="y").points, turned.points)
     with pytest.raises(PointsetError, match="'x'"):
         load_shape_like(model, path, up="x")  # type: ignore[arg-type]
-    with pytest.raises(PointsetError, match="points must be .*got 0"):
+    with pytest.raises(PointsetError, match=r"points must be .*got 0"):
         load_shape_like(model, path, points=0)
 
 
