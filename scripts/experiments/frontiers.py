@@ -20,7 +20,7 @@ from pointset.viz.sheet import FAINT
 SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
 """The panels of a figure, and the sizes of set that each shows."""
 DATA = "modelnet40_ply_hdf5_1024"
-TIMED = ("encoder_pooling_100", "frontier", "minutes_100", "five_minutes_100")
+TIMED = ("encoder_pooling_100", "frontier", "minutes_100", "five_minutes_100", "minutes_1000")
 """Results of one machine: seconds of another would say more about the machine than about the model."""
 FLOOR = 60.0
 """Percent. Rows below are named and not drawn: one that has not learned would leave no room for the others."""

@@ -34,8 +34,8 @@ SECTIONS = (
         "For each budget the best model that was found. The figures have the rows of all tables on ModelNet40; "
         "bars are 95 % intervals over seeds. Rows differ in recipe, length and seeds (those of the grid have one "
         "seed and ten epochs), so a step of a frontier is not the model's alone. Training time is shown for rows "
-        "of one machine: of the grid and of `frontier` steps timed while nothing else ran, of the others trainings "
-        "beside another one.",
+        "of one machine: of the grid, of `frontier` and of `minutes_1000` steps timed while nothing else ran, of "
+        "the others trainings beside another one.",
         figures=True,
     ),
     Section("The most accurate", ("accurate_100", "accurate_1000")),
