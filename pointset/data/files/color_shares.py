@@ -38,7 +38,7 @@ def full_color(columns: Sequence[np.ndarray], kind: np.dtype) -> int:
         kind: as in the file.
 
     Raises:
-        PointsetError: nobody knows.
+        PointsetError: a number of a wide type is negative or exceeds 65535, so that the numbers do not say it.
     """
     if not is_wide(kind):
         return int(np.iinfo(kind).max)
