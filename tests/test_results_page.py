@@ -17,7 +17,7 @@ from pointset.viz.frontier import Dot
 
 
 def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
-    assert page.outdated(FOLDER) == [], "start scripts/experiments/page.py"
+    assert page.outdated(FOLDER) == [], "run scripts/experiments/page.py"
 
 
 def test_every_saved_result_is_on_the_page_with_where_it_comes_from():

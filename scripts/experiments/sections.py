@@ -1,4 +1,4 @@
-"""The sections of the page, and the tables that are not a comparison's own."""
+"""The sections of the page, and the tables that a comparison does not write itself."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -17,10 +17,10 @@ class Section:
 
     title: str
     names: tuple[str, ...] = ()
-    """Of files scripts/experiments/NAME.toml, and of folders in results/."""
+    """Names of files scripts/experiments/NAME.toml and of folders in results/."""
     text: str = ""
     grid: bool = False
-    """Poolings in lines and encoders in columns, in place of one row after the other."""
+    """Show a table with a row per pooling and a column per encoder."""
     figures: bool = False
     robust: bool = False
     numbered: bool = True
@@ -31,24 +31,27 @@ SECTIONS = (
     Section(
         "The frontier",
         ("frontier",),
-        "For each budget the best model that was found. The figures have the rows of all tables on ModelNet40; "
-        "bars are 95 % intervals over seeds. Rows differ in recipe, length and seeds (those of the grid have one "
-        "seed and ten epochs), so a step of a frontier is not the model's alone. Training time is shown for rows "
-        "of one machine: of the grid, of `frontier` and of `minutes_1000` steps timed while nothing else ran, of "
-        "the others trainings beside another one.",
+        "The best model that was found for each budget. The figures show the rows of all tables on ModelNet40; bars "
+        "are 95 % intervals over seeds. Rows differ in recipe, length and seeds (the grid has one seed and ten "
+        "epochs), so a step of a frontier is not due to the model alone. Training times are from one machine. For the "
+        "grid, `frontier` and `minutes_1000`, steps were timed while nothing else ran; the other rows were trained "
+        "beside another run.",
         figures=True,
     ),
-    Section("The most accurate", ("accurate_100", "accurate_1000")),
+    Section("The most accurate models", ("accurate_100", "accurate_1000")),
     Section(
-        "Minutes",
+        "Training in minutes",
         ("minutes_100", "five_minutes_100", "minutes_1000"),
-        "The shortest recipes of one CPU core, timed from the start of the process to the last test set.",
+        "The shortest recipes for one CPU core, timed from the start of the process to the last test set.",
     ),
     Section(
         "Robustness",
-        text="The corruptions of ModelNet40-C that need no renderer, and points left out at random or in patches, five "
-        "severities each, and fewer points at test time. mCE: mean corruption error relative to the first row of the "
-        "table, below 100 is more robust than it. Mean over the seeds that were tested so.",
+        text=(
+            "The corruptions of ModelNet40-C that need no renderer, and points removed at random or in patches, each "
+            "at five severities; also fewer points at test time. mCE is the mean corruption error relative to the "
+            "first row of the table: below 100 is more robust than that row. Values are means over the seeds that were "
+            "tested."
+        ),
         robust=True,
     ),
     Section("Table 4 of the Set Transformer in full", ("set_transformer_table4",), numbered=False),
@@ -60,7 +63,7 @@ SECTIONS = (
     Section(
         "Set problems without meshes",
         ("max_regression", "max_regression_decay", "clustering_short"),
-        "The problems of the Set Transformer's paper, with what it published beside ours.",
+        "The problems of the Set Transformer paper, with its published results beside ours.",
         numbered=False,
     ),
 )
@@ -71,14 +74,14 @@ SEVERAL = (
     "pairs of the table)."
 )
 LONE = (
-    "its only run cannot be told from the best run of its column (McNemar's exact test over test shapes, Holm's "
-    "correction over all pairs of the table). Of one seed each, the table tells runs apart and not models: another "
-    "seed may order them otherwise."
+    "its only run is not distinguishable from the best run of its column (McNemar's exact test over test shapes, "
+    "Holm's correction over all pairs of the table). With one seed each, the table compares runs, not models: another "
+    "seed may order them differently."
 )
 
 
 def grid(one: Saved) -> Iterator[str]:
-    """Accuracies with a line for each pooling and a column for each encoder, what they cost, and who is level."""
+    """Tables of accuracies and costs with a row per pooling and a column per encoder, and a sentence on the best."""
     rows = one.rows
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*(row.parts for row in rows), strict=True))
     at = {row.parts: row for row in rows}
@@ -117,7 +120,7 @@ def _cost(row: SavedRow | None) -> str:
 
 
 def robustness(found: Mapping[str, Saved]) -> Iterator[str]:
-    """A table for each saved result that was tested on changed sets."""
+    """A table for each saved result that was tested on corrupted sets."""
     tested = [one for one in found.values() if (one.folder / "robustness.csv").exists()]
     for one in tested:
         yield f"### {one.about['title']} (`{one.name}`)"
