@@ -61,7 +61,7 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
     if of_memory(error):
         asked = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
         much = f" ({asked[1]} at once)" if asked else ""
-        said = f"there is not enough memory{much}: give fewer points or shapes at once, or a smaller model"
+        said = f"not enough memory{much}: use fewer points or shapes at once, or a smaller model"
         print(f"pointset: {said}", file=sys.stderr)
         return 2
     said = one_line(error, REPEATED)
@@ -74,9 +74,8 @@ def _of_the_system(error: OSError) -> str:
     if error.filename is None:
         return str(error)
     name = str(error.filename)
-    return (
-        f"{quoted(name) if error.errno == errno.ENAMETOOLONG else name} cannot be used ({error.strerror}): give another"
-    )
+    shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
+    return f"{shown} cannot be used ({error.strerror}): use another path"
 
 
 def of_memory(error: BaseException) -> bool:

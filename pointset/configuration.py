@@ -177,34 +177,36 @@ class AttentionOptions(Checked):
     heads: Width = 4
     """Attention heads h; they share the width, d / h each."""
     form: Form = "reference"
-    """Which published MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
+    """Which published form of the MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825,
+    eq. 6)."""
     norm: NormName | None = None
-    """"layer", "set", "group", "instance", "batch" or "none", in every block; None takes the form's own: "layer" for
-    "paper", "none" for "reference", and "batch" in dumlp."""
+    """Norm in every block: "layer", "set", "group", "instance", "batch" or "none". None takes the default of the form:
+    "layer" for "paper", "none" for "reference"; and "batch" in dumlp."""
     prenorm: bool = False
-    """Normalise the inputs of each residual branch, not its sum."""
+    """Normalise the input of each residual branch instead of the sum after it."""
     scale: Scale = "model"
     """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
     by a number."""
     score: ScoreName = "dot"
-    """What makes a logit of a query and a key."""
+    """How a logit is computed from a query and a key."""
     score_layers: Depth = 1
     """Hidden layers of the additive score."""
     temperature: Positive = 1.0
-    """Attention logits are divided by this."""
+    """Divide attention logits by this."""
     trained_temperature: bool = False
-    """Train a temperature for each head, from `temperature` on."""
+    """Train a temperature for each head, starting from `temperature`."""
     weights: tuple[WeightingOption, ...] = ("softmax",)
-    """What turns logits into attention weights, one for all heads or one for each; csoftmax and csparsemax keep to
-    `bound`. A name alone may stand for a tuple of it. Also a name of `pointset.register_weights`, and in Python any
-    function of logits."""
+    """Function from logits to attention weights: one name for all heads, or one per head. csoftmax and csparsemax
+    respect `bound`. Also a name registered with `pointset.register_weights`; in Python also any function of logits. A
+    single name need not be in a tuple."""
     bound: Bound = 2.0
-    """The most that constrained weights give a point, as a multiple of uniform attention; with `coverage`, the most
-    that it gets from all seeds or heads together, as a multiple of what a point gets from them on average."""
+    """Upper bound of csoftmax and csparsemax weights on one point, as a multiple of uniform attention. With `coverage`,
+    the bound is on the sum over all seeds or heads, as a multiple of its average over the points."""
     coverage: Coverage = "none"
-    """PMA's constrained weights: each of the "seeds", or of the "heads", gets what those before it have left."""
+    """For PMA with csoftmax or csparsemax: the "seeds" or the "heads" share one bound, and each gets what those before
+    it left over."""
     attention_dropout: Share = 0.0
-    """Rate on the attention weights of every block."""
+    """Dropout on the attention weights of every block."""
 
     def __post_init__(self) -> None:
         if isinstance(self.weights, str) or callable(self.weights):
@@ -216,8 +218,8 @@ class AttentionOptions(Checked):
         said = [name_of(one) for one in self.covered_weights]
         if self.coverage != "none" and not set(said) <= set(CONSTRAINED):
             raise PointsetError(
-                f"coverage={self.coverage!r} shares out an upper bound, and weights={', '.join(said)} "
-                "have none: use csparsemax or csoftmax"
+                f"coverage={self.coverage!r} needs weights with an upper bound, got weights={', '.join(said)}: "
+                "use csparsemax or csoftmax"
             )
         if self.prenorm and self.norm_name == "none":
             raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")
@@ -232,8 +234,8 @@ class AttentionOptions(Checked):
             for one in getattr(self, name, None) or ():
                 if not isinstance(one, str):
                     raise PointsetError(
-                        f"{name} has the function {name_of(one)}, and what is saved is built again from names: enter "
-                        "it with pointset.register_weights, and give its name"
+                        f"{name} has the function {name_of(one)}, which cannot be saved: register it with "
+                        "pointset.register_weights and use its name"
                     )
         return super().as_dict()
 
@@ -268,8 +270,8 @@ def _check_weights(name: str, value: Any) -> None:
     for one in value if isinstance(value, tuple) and value else (None,):
         if not (callable(one) or one in known or (may_come and isinstance(one, str))):
             raise PointsetError(
-                f"{name} must be a list, each entry {_allowed(WeightsName)}, the name of a function that "
-                f"pointset.register_weights has entered, or in Python a function, got {quoted(value)}"
+                f"{name} must be a list, each entry {_allowed(WeightsName)}, a name registered with "
+                f"pointset.register_weights, or in Python a function, got {quoted(value)}"
             )
 
 

@@ -13,7 +13,7 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 app = App(
     name="pointset",
-    help="Train, compare and look into set networks for 3D shapes. `pointset compare` is a good first command.",
+    help="Train, compare and inspect set networks for 3D shapes. `pointset compare` is a good first command.",
     help_epilogue="Add --debug to any command to see the traceback of an error.",
     version=pointset.__version__,
     version_flags=["--version"],

@@ -1,4 +1,4 @@
-"""`pointset attend`: from a mesh or a point cloud to a picture of what a trained model looks at."""
+"""`pointset attend`: from a mesh or a point cloud to a picture of what a trained model attends to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pointset.viz import Camera
 
 ENOUGH_TO_SEE = 1024
-"""Points, on a picture of one shape."""
+"""Least number of points in a picture of one shape."""
 MOST_TO_ASK = 2048
-"""Points, on a living page."""
+"""Number of points on a live page."""
 MOST_CLASSES = 5
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
@@ -42,11 +42,11 @@ class Request:
     title: str
     prediction: str
     classes: list[tuple[str, float]]
-    """The likeliest, with their probabilities."""
+    """The most likely classes, with their probabilities."""
     camera: "Camera"
 
     def chosen(self) -> "AttentionMap":
-        """The map of the named layer; else the last that reads the points, or pools them."""
+        """The map of the named layer; by default the last one that reads the points, or else pools them."""
         from pointset.explain.maps import find_map
 
         if self.layer is not None:
@@ -71,28 +71,29 @@ def attend(
 ) -> None:
     """Draw what a trained model attends to on one shape, and print its prediction.
 
-    The suffix of the output chooses: .html turns with the mouse and holds every layer; .png and .svg show all heads and
-    queries of one layer, or the one that is named; .ply and .glb colour the mesh for MeshLab or Blender.
+    The suffix of the output file sets the format: .html is an interactive 3D page with every layer; .png and .svg show
+    all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
+    Blender.
 
-    With --live the page has the models in it: they answer in the browser, without a network, while one takes points of
-    the shape away, turns it or gives another file.
+    With --live the page contains the models. They run in the browser, without a network: remove points, turn the shape
+    or open another file, and watch the prediction change.
 
     Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
 
     Args:
-        shape: a mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .txt).
-        output: the file to write.
-        layer: an attention of the model, such as encoder.0.reads. When not given, a page opens on the pooling, or on
-            the sharpest maps, and every other picture is of the last layer that reads points.
-        head: one head; all, or the first in a 3D file, when not given.
-        query: one inducing point, seed or point; all, or the first in a 3D file, when not given.
-        points: how many to sample on the mesh; when not given, as many as the model was trained on, but at least 1,024
-            for a clear picture, and 2,048 for a living page.
-        seed: of the points sampled on the mesh.
-        up: the file's upward axis; auto takes y for OBJ, GLB and glTF, and else that of the model's shapes. A file with
-            another than these is turned.
-        live: write a page in which the model runs, beside others that come with the package and know its classes.
-        as_json: print JSON.
+        shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .xyz, .txt).
+        output: The file to write.
+        layer: An attention layer of the model, such as encoder.0.reads. By default, a page opens with the pooling or
+            the sharpest maps, and all other pictures show the last layer that reads points.
+        head: One head; default: all heads, or the first in a 3D file.
+        query: One query (inducing point, seed or point); default: all, or the first in a 3D file.
+        points: Number of points to sample on the mesh; default: as many as the model was trained on, but at least
+            1,024, or 2,048 with --live.
+        seed: Seed for sampling points on the mesh.
+        up: The axis that points up in the file; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
+            shapes. A file with another axis is rotated.
+        live: Write a page that runs the model, and other trained models of the package with the same classes.
+        as_json: Print JSON.
     """
     if points is not None:
         check("points", points, Points)
@@ -139,18 +140,18 @@ def attend(
 
 
 def _check_live(output: Path, choices: dict[str, str | int | None]) -> None:
-    """Refuse another file than a page, and flags that change nothing in a living one."""
+    """Refuse output files other than .html, and flags that have no effect on a live page."""
     if output.suffix.lower() != ".html":
-        raise PointsetError(f"{output}: the name of a living page must end in .html")
+        raise PointsetError(f"{output}: the name of a live page must end in .html")
     if given := [flag for flag, value in choices.items() if value is not None]:
         raise PointsetError(
-            f"{' and '.join(given)} cannot be used with --live: a living page chooses by itself what it opens on; "
+            f"{' and '.join(given)} cannot be used with --live, which shows all layers, heads and queries: "
             "leave out either"
         )
 
 
 def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:
-    """The likeliest classes, with their probabilities; whether the shape is unlike those of training, if known."""
+    """The most likely classes, with probabilities; whether the shape is unlike the training shapes, if known."""
     import torch
 
     from pointset.evaluation.strangers import last_inputs
@@ -167,7 +168,7 @@ def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]],
 
 
 def _writer(output: Path) -> Callable[[Request, Path], object]:
-    """The function that writes this suffix; a wrong path is an error before anything slow is done."""
+    """The function that writes this suffix; a wrong path is an error before any slow work."""
     writers = {".html": _page, ".png": _still, ".svg": _still, ".ply": _surface, ".glb": _surface}
     if output.suffix.lower() not in writers:
         raise PointsetError(f"{output}: the name of a picture must end in {', '.join(writers)}")

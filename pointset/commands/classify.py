@@ -1,4 +1,4 @@
-"""`pointset classify`: what a trained model takes shapes for, one or ten thousand, however large a scan is."""
+"""`pointset classify`: predict the classes of one or many shapes, including very large scans."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pointset.evaluation.guesses import Guess
 
 FEW = 5
-"""Shapes that get a table each; of more, each gets a line."""
+"""Up to this number of shapes, each gets a table; otherwise, each gets a line."""
 Table = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 
 
@@ -32,23 +32,23 @@ def classify(
     up: UsualUp = "auto",
     as_json: Json = False,
 ) -> None:
-    """Classify files of shapes, or all in a folder, with a trained model.
+    """Classify files of shapes, or all files in a folder, with a trained model.
 
-    Meshes, of which as many points are sampled as the model was trained on, and small clouds go through the model in
-    batches; a large scan is read from the disk piece by piece, whatever its size. All points of a cloud are used.
+    Each mesh is sampled with as many points as the model was trained on. All points of a point cloud are used: small
+    clouds are processed in batches, a large scan is read from the disk in pieces, whatever its size.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
     Args:
-        files: meshes (OFF, OBJ, PLY, STL, GLB), clouds (.npy, .npz, .ply, .pcd, .xyz, .txt), and folders of them; where
-            folders are classes, the accuracy is said, classes being compared by their names.
-        output: a file of predictions to write, *.csv, *.json or *.parquet: name, true class, the five likeliest classes
-            with probabilities, entropy in nats, points.
-        on_error: what to do about files that cannot be used: all are tried, and then "raise" names them and writes
-            nothing, "skip" does without them.
-        up: the files' upward axis; auto takes y for OBJ, GLB and glTF, and else that of the model's shapes. Files with
-            another than these are turned.
-        as_json: print JSON.
+        files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .xyz, .txt), and folders of them.
+            If folders are named like classes of the model, the accuracy is printed.
+        output: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely classes
+            with their probabilities, entropy in nats, number of points.
+        on_error: How to handle files that cannot be used: "raise" tries all files, then reports the faulty ones and
+            writes nothing; "skip" continues without them.
+        up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
+            model's shapes. Files with another axis are rotated.
+        as_json: Print JSON.
     """
     from pointset.evaluation.files import FileClassifier, in_folders
     from pointset.evaluation.guesses import accuracy_of, check_suffix, write_guesses
@@ -90,7 +90,7 @@ def classify(
 
 
 def _all_of(classifier: "FileClassifier", shapes: "Sequence[LooseShape]") -> "tuple[list[Guess], list[Failure]]":
-    """What every shape was taken for, and the files that cannot be used."""
+    """The predictions for all shapes, and the files that cannot be used."""
     from pointset.evaluation.guesses import Guess
     from pointset.runs.progress import followed
 
@@ -130,12 +130,12 @@ def _row(one: "Guess") -> dict[str, Any]:
 
 
 def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | None, seconds: float) -> None:
-    """What there is to say of all of them."""
+    """Print the number of shapes, how many are unfamiliar, and the accuracy if known."""
     from pointset.evaluation.guesses import accuracy_of
 
     where = f"saved in {output}: " if output else ""
     count = f"{len(found):,} shape{'s' * (len(found) != 1)} in {seconds:.1f} s"
-    how = f"; probabilities at the temperature {trained.temperature:.3g} of the model's card" if trained.card else ""
+    how = f"; probabilities use the temperature {trained.temperature:.3g} from the model's card" if trained.card else ""
     print(f"{where}{count}{how}")
     if trained.card and trained.card.unlike:
         strange, score = sum(bool(one.unlike) for one in found), trained.card.unlike.score
@@ -143,12 +143,12 @@ def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | No
     accuracy, known = accuracy_of(found, trained.description["data"]["classes"])
     if known:
         others = len(found) - known
-        rest = f"; {others:,} are of no class that the model knows" if others else ""
+        rest = f"; the model does not know the classes of the other {others:,}" if others else ""
         print(f"accuracy {accuracy:.1%} of the {known:,} shapes whose folder is one of the model's classes{rest}")
 
 
 def _who(strange: int, count: int) -> str:
-    """How many of the shapes are strange, up to the verb."""
+    """How many of the shapes are unfamiliar, as the beginning of a sentence."""
     if count == 1:
         return "it is" if strange else "it is not"
     return "none of them is" if not strange else f"{strange:,} of them {'is' if strange == 1 else 'are'}"

@@ -32,22 +32,22 @@ def compare(
 ) -> None:
     """Train and test several models with several seeds under one protocol: one table, and a report.
 
-    Without FILE this is the main job: DeepSets against Set Transformers on the embedded shapes10, in minutes. There,
-    and only there, trainings see 0.375 of the points unless --points-share says otherwise.
-    A comparison that was cut off goes on when the same command is given again.
+    Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes. On shapes10, training
+    sets have 0.375 of the points (see --points-share); on other data, all of them.
+    If interrupted, run the same command again to continue.
 
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
 
     Args:
-        file: an experiment (TOML), such as those in scripts/experiments, on point sets or on a set problem; it says all
-            that decides the results, and of the flags below only --models, --data, --seeds and --threads may change it;
-            others are refused.
-        models: names from `pointset zoo`; of a file, the rows to run.
-        data: a card's name, or a folder; shapes10 when not given.
-        seeds: one run per model, size and seed; 0 1 2 when not given.
-        out: folder for the runs, report.html, report.md, results.csv, results.json and table.md; runs/compare or
-            runs/FILE when not given.
-        as_json: print JSON.
+        file: An experiment file (TOML), such as those in scripts/experiments, on point sets or on a set problem. It
+            sets everything that affects the results; the flags --models, --data, --seeds and --threads can change that,
+            and no others.
+        models: Names from `pointset zoo`; with FILE, the rows to run.
+        data: Name of a card, or a folder; default: shapes10.
+        seeds: Seeds, one run per model, size and seed; default: 0 1 2.
+        out: Folder for the runs, report.html, report.md, results.csv, results.json and table.md; default: runs/compare
+            or runs/FILE.
+        as_json: Print JSON.
     """
     from pointset.tasks.experiments import read_experiment
 
@@ -65,7 +65,7 @@ def compare(
 def _main_job(
     models: tuple[str, ...] | None, data: str | None, sets: DataOptions, model: ModelOptions, recipe: Recipe
 ) -> "Experiment":
-    """quick.toml with what the flags change of it."""
+    """The experiment of quick.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
     from pointset.tasks.experiments import read_experiment
 
@@ -77,7 +77,7 @@ def _main_job(
 
 
 def _check_flags(file: Path, sets: DataOptions, model: ModelOptions, recipe: Recipe) -> None:
-    """Raise a PointsetError for a flag on something that the file decides."""
+    """Raise a PointsetError for a flag whose value the file sets."""
     groups: dict[str, tuple[Checked, Checked]] = {
         "its sets": (sets, quick.DATA),
         "its model": (model, quick.MODEL),
@@ -88,4 +88,4 @@ def _check_flags(file: Path, sets: DataOptions, model: ModelOptions, recipe: Rec
             normal = usual.as_dict()
             # A flag that repeats a default cannot be told from those that were not given.
             what = next((name for name, value in given.as_dict().items() if value != normal.get(name)), group)
-            raise PointsetError(f"{file} decides {what}: change it there, in a copy of the file, or leave it out")
+            raise PointsetError(f"{file} sets {what}: leave the flag out, or change the value in a copy of the file")

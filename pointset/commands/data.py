@@ -1,4 +1,4 @@
-"""`pointset data`: what data sets there are, what is known of them, pools of points on disk."""
+"""`pointset data`: list, inspect, download and verify datasets, and sample them into pools of points on disk."""
 
 import sys
 from dataclasses import asdict
@@ -22,16 +22,16 @@ app = App(
     name="data",
     help_format="markdown",
     group_parameters=Flags,
-    help="Data sets: what there is, what is known about it, pools of points on disk.",
+    help="List, inspect, download and verify datasets, and sample their meshes.",
 )
 
 
 @app.command(name="list")
 def list_(*, as_json: Json = False) -> None:
-    """List the data sets that have a card.
+    """List the datasets that have a card.
 
     Args:
-        as_json: print JSON.
+        as_json: Print JSON.
     """
     from pointset.data.catalogue.cards import list_cards, load_card
 
@@ -53,18 +53,18 @@ def list_(*, as_json: Json = False) -> None:
 def show(
     name: str, *, output: SheetFile = None, up: UsualUp = "auto", split_seed: int = 0, as_json: Json = False
 ) -> None:
-    """Show all that a data set's card says; or, of a folder, how many shapes its classes have and what they look like.
+    """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
-    The picture has a few shapes of every class, upright, so that a lying one is seen before anything is trained.
+    The picture shows a few shapes of every class, upright, so that you notice a wrong up axis before training.
 
     Example: `pointset data show path/to/parts -o parts.png`
 
     Args:
-        name: the card's name, or a folder.
-        output: the picture to write (.png or .svg); beside the pools when not given, and none of a card.
-        up: the files' upward axis; auto takes the card's, or y for OBJ, GLB and glTF and z for others.
-        split_seed: of the rule that splits a class/file folder.
-        as_json: print JSON.
+        name: Name of a card, or a folder.
+        output: Picture to write (.png or .svg); default: beside the pools, and no picture for a card.
+        up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
+        split_seed: Seed of the train/test split of a class/file folder.
+        as_json: Print JSON.
     """
     _check_picture(output)
     from pointset.data.catalogue.cards import list_cards, load_card
@@ -104,25 +104,25 @@ def build(
     up: UsualUp = "auto",
     as_json: Json = False,
 ) -> None:
-    """Sample every mesh of a data set into pools of points on disk, so that later commands start at once.
+    """Sample every mesh of a dataset into pools of points on disk, so that later commands start immediately.
 
-    A build that was cut off goes on when the same command is given again. It ends with a picture of a few shapes of
-    every class, upright.
+    If interrupted, run the same command again to continue. At the end, it draws a few shapes of every class, upright.
 
     Example: `pointset data build path/to/parts --on-error skip`
 
     Args:
-        data: a card's name, or a folder of meshes as class/split/file, split/class/file or class/file.
-        points: points per shape.
-        sampler: how they are chosen on the surface.
-        seed: of the points.
-        normals: keep the unit normal at each point too.
-        on_error: fail when meshes cannot be used, after all have been tried, or finish without them.
-        rebuild: make them again, even if they exist.
-        split_seed: of the rule that splits a class/file folder.
-        output: the picture to write (.png or .svg); beside the pools when not given.
-        up: the files' upward axis, on the picture; auto takes the card's, or y for OBJ, GLB and glTF and z for others.
-        as_json: print JSON.
+        data: Name of a card, or a folder of meshes as class/split/file, split/class/file or class/file.
+        points: Points per shape.
+        sampler: How points are chosen on the surface.
+        seed: Seed for sampling.
+        normals: Also save the unit normal at each point.
+        on_error: How to handle meshes that cannot be used: "raise" tries all of them, then fails; "skip" continues
+            without them.
+        rebuild: Sample again, even if the pools exist.
+        split_seed: Seed of the train/test split of a class/file folder.
+        output: Picture to write (.png or .svg); default: beside the pools.
+        up: The axis that points up, for the picture; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
+        as_json: Print JSON.
     """
     _check_picture(output)
     from pointset.data.pools.build import build_dataset
@@ -156,7 +156,7 @@ def build(
 
 
 def _check_picture(output: Path | None) -> None:
-    """Refuse a path that no picture can be written to, before anything slow is done, even imports."""
+    """Refuse a path that no picture can be written to, before slow work such as imports."""
     from pointset.viz.writing import STILL_SUFFIXES, checked_suffix
 
     if output is not None:
@@ -164,14 +164,14 @@ def _check_picture(output: Path | None) -> None:
 
 
 def _look(data: str, sampling: "Sampling", output: Path | None, up: UsualUp, split_seed: int) -> dict[str, Any]:
-    """Count the shapes and draw a few of them; what was found, as plain data."""
+    """Count the shapes and draw a few of them; returns the findings as plain data."""
     from pointset.data.catalogue.home import make_folder, pools_home
     from pointset.data.pools.overview import look_at
     from pointset.viz import Camera, draw_clouds, save
 
     found = look_at(data, sampling, split_seed=split_seed, up=up)
     names, clouds = zip(*found.samples, strict=True)
-    title = f"{found.name}: {found.up.upper()} is taken for the upward axis"
+    title = f"{found.name}: drawn with {found.up.upper()} up"
     picture = draw_clouds(
         clouds, names=[one_line(name, 14) for name in names], camera=Camera(up=found.up), title=title, columns=8
     )
@@ -193,17 +193,17 @@ def _print_overview(told: dict[str, Any]) -> None:
     print(escaped(f"{len(sizes)} classes{extremes if largest > smallest else f' of {largest:,} shapes each'}"))
     splits = ", ".join(f"{count:,} {split}" for split, count in told["splits"].items())
     print(escaped(f"splits: {splits}; by {told['split_rule']}"))
-    assumed = " is assumed for such files: --up y or --up z says what it is" if told["up_assumed"] else ""
+    assumed = " (assumed from the file type; set it with --up y or --up z)" if told["up_assumed"] else ""
     print(f"up: {told['up']}{assumed}")
-    print(escaped(f"a few shapes of each class, as they would stand: {told['picture']}"))
+    print(escaped(f"picture of a few shapes of each class: {told['picture']}"))
 
 
 @app.command
 def fetch(name: str) -> None:
-    """Download and unpack the data of a card. A fetch that was cut off goes on when the same command is given again.
+    """Download and unpack the data of a card. If interrupted, run the same command again to continue.
 
     Args:
-        name: the card's name.
+        name: Name of the card.
     """
     from pointset.data.catalogue.fetch import fetch as fetch_data
 
@@ -212,11 +212,11 @@ def fetch(name: str) -> None:
 
 @app.command
 def verify(data: str = "shapes10", *, as_json: Json = False) -> None:
-    """Compare every pool of a data set with its manifest and its meshes, or the files of a release with their digests.
+    """Compare every pool of a dataset with its manifest and its meshes, or the files of a release with their digests.
 
     Args:
-        data: a card's name or a folder.
-        as_json: print JSON.
+        data: Name of a card, or a folder.
+        as_json: Print JSON.
     """
     from pointset.data.pools.verify import verify_dataset
 

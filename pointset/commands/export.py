@@ -1,4 +1,4 @@
-"""`pointset export`: a trained model as a file for use without this package."""
+"""`pointset export`: write a trained model to a file that works without this package."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -28,19 +28,18 @@ def export(
 ) -> None:
     """Write a trained model as a torch.export program or as ONNX, check it against the model, and time both.
 
-    The file takes sets of any size, any number at once,
-    and says in its metadata what its classes, inputs and normalisation are. It is written only if its logits are the
-    model's to rounding.
+    The file takes batches of any number of sets of any size. Its metadata describe its classes, inputs and
+    normalisation. It is written only if its logits equal the model's up to rounding.
 
     Example: `pointset export --model runs/parts -o model.onnx --mask`
 
     Args:
-        output: the file to write: *.pt2 (torch.export) or *.onnx (ONNX).
+        output: The file to write: *.pt2 (torch.export) or *.onnx (ONNX).
             ONNX needs `pip install onnx onnxruntime onnxscript`.
-        mask: give the file a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
-        repeats: timings of file and model each, at 100, 1,000 and 5,000 points; 0 times nothing.
-        threads: of the timings.
-        as_json: print JSON.
+        mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
+        repeats: How often to time the file and the model, each at 100, 1,000 and 5,000 points; 0 skips the timing.
+        threads: Threads used for the timing.
+        as_json: Print JSON.
     """
     from pointset.export.files import format_of
     from pointset.export.model import compare_latency, export_model
@@ -75,8 +74,8 @@ def export(
 def _print_agreement(found: "Agreement") -> None:
     sizes = ", ".join(f"{points:,}" for points in sorted({points for _, points in found.batches}))
     counts = " and ".join(str(sets) for sets in sorted({sets for sets, _ in found.batches}))
-    print(f"largest difference of a logit from the model's: {found.difference:.1e}", end=" ")
-    print(f"(rounding explains {found.bound:.1e}; sets of {sizes} points, {counts} at once)")
+    print(f"largest difference between a logit and the model's: {found.difference:.1e}", end=" ")
+    print(f"(allowed for rounding: {found.bound:.1e}; checked on batches of {counts} sets of {sizes} points)")
 
 
 def _print_latency(latency: "list[Latency]", repeats: int, threads: int) -> None:
@@ -91,4 +90,4 @@ def _print_latency(latency: "list[Latency]", repeats: int, threads: int) -> None
             for one in latency
         ]
     )
-    print(f"one set; medians of {repeats} repeats that took turns, {threads} thread{'s' * (threads > 1)}")
+    print(f"one set; medians of {repeats} interleaved repeats, {threads} thread{'s' * (threads > 1)}")

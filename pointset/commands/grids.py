@@ -1,4 +1,4 @@
-"""What `pointset compare` and `pointset task` share: running an experiment, or looking at where it stands."""
+"""Shared by `pointset compare` and `pointset task`: run an experiment, or show its state."""
 
 import shlex
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
-    """An experiment with what the flags change of it; a flag that was not given is None.
+    """The experiment, changed by the flags; a flag that was not given is None.
 
     Raises:
-        PointsetError: one of the labels is not of a row of the experiment.
+        PointsetError: a label is not a row of the experiment.
     """
     found = {name: value for name, value in changes.items() if value is not None}
     if labels is not None:
@@ -34,7 +34,7 @@ def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes:
 
 
 def run_or_look(experiment: "Experiment", out: Path, running: Running, as_json: bool) -> None:
-    """Run an experiment, or say where it stands, or how long it will take, or report what is finished of it."""
+    """Run an experiment, or print its state or an estimate of its time, or report its finished runs."""
     if running.status:
         from pointset.comparison.progress import status
 
@@ -54,7 +54,7 @@ def run_or_look(experiment: "Experiment", out: Path, running: Running, as_json: 
 
 
 def _state(one: "State", experiment: "Experiment", as_json: bool) -> dict[str, Any]:
-    """One line of a status, in words of the task."""
+    """One row of the status table, with the names of the task."""
     row = asdict(one)
     found = row.pop("metrics") or {}
     shown = {name: found.get(name) for name in [metric.name for metric in experiment.task.measured]}
@@ -71,7 +71,7 @@ def _state(one: "State", experiment: "Experiment", as_json: bool) -> dict[str, A
 
 
 def print_result(result: "Comparison", as_json: bool) -> None:
-    """Print the table and where it is.
+    """Print the table and where it is saved.
 
     Raises:
         PointsetError: some runs failed; they are named.
@@ -80,7 +80,7 @@ def print_result(result: "Comparison", as_json: bool) -> None:
     from pointset.runs import digests
 
     if as_json:
-        print(digests.read_text(result.folder / "results.json", "start the same command again"))
+        print(digests.read_text(result.folder / "results.json", "run the same command again"))
     else:
         print(result.caption())
         print(result.table(brief=True))
@@ -89,11 +89,13 @@ def print_result(result: "Comparison", as_json: bool) -> None:
     if result.failures:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in result.failures)
         total = len(result.failures) + len(result.runs)
-        raise PointsetError(f"{len(result.failures)} of {total} runs failed ({reasons}): the same command tries again")
+        raise PointsetError(
+            f"{len(result.failures)} of {total} runs failed ({reasons}): run the same command to try again"
+        )
 
 
 def _print_next(result: "Comparison") -> None:
-    """Print what may be done now; without colours or questions, so that a pipe gets the same."""
+    """Print suggestions for the next command; without colours or prompts, so the output can be piped."""
     runs = [(result.run(one.model, one.seed, one.points), one.metrics) for one in result.runs]
     report = shlex.quote(str(result.folder / "report.html"))
     print("next:")
@@ -102,21 +104,24 @@ def _print_next(result: "Comparison") -> None:
 
 
 def print_estimate(found: "Sequence[Estimate]", threads: int, workers: "Workers", as_json: bool) -> None:
-    """Print what is left to do, and how long it will take."""
+    """Print the remaining runs and an estimate of their time."""
     seconds = sum(one.seconds for one in found)
     count = workers.at_once(sum(one.runs for one in found), threads)
-    # Not before its longest run has ended.
+    # At least as long as the longest run.
     together = max([seconds / count, *(one.seconds / one.runs for one in found)])
     if as_json:
         print_json({"runs": [asdict(one) for one in found], "seconds": seconds, "workers": count})
         return
     print_rows([_in_words(one) for one in found])
-    print(f"{in_hours(seconds)} of training, about {in_hours(together)} with {count} at once; tests extra")
+    print(
+        f"{in_hours(seconds)} of training in total, about {in_hours(together)} with {count} at once; testing not "
+        "included"
+    )
 
 
 def _in_words(left: "Estimate") -> dict[str, Any]:
     """One line of an estimate."""
     row = {"model": left.model, "points": left.points, "runs left": left.runs}
     step = f"{1000 * left.step_seconds:.1f}" if left.step_seconds else ""
-    row |= {"ms a step": step, "time": in_hours(left.seconds) if step else "with the other size"}
+    row |= {"ms a step": step, "time": in_hours(left.seconds) if step else "included in the other size"}
     return {name: value for name, value in row.items() if value is not None}

@@ -31,7 +31,7 @@ class Interruptions:
         self.received: signal.Signals | None = None
         self.told = False
         goes_on = any(tokens[: len(words)] == words for words in GO_ON) and not LOOK & set(tokens)
-        self.hint = "; the same command goes on where it stopped" * goes_on
+        self.hint = "; run the same command again to continue" * goes_on
         self.before: dict[signal.Signals, Any] = {}
         self.hook = sys.unraisablehook
 

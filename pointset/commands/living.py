@@ -1,4 +1,4 @@
-"""The living page of `pointset attend --live`: which models it has, and on what shape it opens."""
+"""The live page of `pointset attend --live`: which models it has, and on what shape it opens."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

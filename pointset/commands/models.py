@@ -15,33 +15,33 @@ if TYPE_CHECKING:
     from pointset.evaluation.strangers import Detector
 
 UNLIKE = "unlike the shapes it was trained on"
-HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; {USUAL} when not given."
+HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=HELP)]
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model and what is known of it."""
+    """A trained model and what is known about it."""
 
     name: str
-    """As it was given: a folder, or the name of a model that comes with the package."""
+    """As the user gave it: a folder, or the name of a trained model in the package."""
     network: "nn.Module"
     """In evaluation mode."""
     description: dict[str, Any]
     """Content of run.json."""
     card: PretrainedCard | None
-    """Of a model that comes with the package."""
+    """The card of a trained model in the package; None for a run."""
     detector: "Detector | None"
-    """What tells shapes unlike those of training, where the card says it."""
+    """Flags shapes unlike the training shapes, if the card defines a threshold."""
 
     @property
     def temperature(self) -> float:
-        """By which logits are divided for probabilities: the card's, or 1."""
+        """Logits are divided by this before the softmax: the card's temperature, or 1."""
         return 1.0 if self.card is None else self.card.temperature
 
 
 def load_model(model: str | None) -> Trained:
-    """The model that --model names, or the usual one.
+    """The model that --model names, or the default one.
 
     Raises:
         PointsetError: there is no such model.
@@ -51,8 +51,10 @@ def load_model(model: str | None) -> Trained:
     from pointset.zoo.pretrained import FOLDER
 
     if model is None and USUAL not in list_pretrained():
-        others = f"or one of {', '.join(list_pretrained())}" if list_pretrained() else "none comes with this package"
-        raise PointsetError(f"{USUAL} is not there: give --model and a folder that `pointset train` wrote, {others}")
+        others = f", or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
+        raise PointsetError(
+            f"{USUAL} is missing from the package: give --model with a folder that `pointset train` wrote{others}"
+        )
     name = USUAL if model is None else model
     network, description = load_run(name)
     folder = find_run(name)
@@ -62,18 +64,20 @@ def load_model(model: str | None) -> Trained:
 
 
 def say_usual(model: str | None) -> None:
-    """Print which model it is where --model did not say so."""
+    """Print the name of the default model, if --model was not given."""
     if model is None:
         print(f"model: {USUAL} (another: --model)")
 
 
 def refuse_old_spelling(tokens: Sequence[str]) -> None:
-    """Raise a PointsetError that says --model for how the commands took a run before they all had it."""
+    """Raise a PointsetError that names --model if a run is given in a form that older versions accepted."""
     command, first = (*tokens, "", "")[:2]
     for number, token in enumerate(tokens):
         name, _, value = token.partition("=")
         if command == "attend" and name == "--checkpoint":
             run = value or "".join(tokens[number + 1 : number + 2])
-            raise PointsetError(f"attend takes a run as evaluate does: write --model {run} for --checkpoint {run}")
+            raise PointsetError(f"attend has no option --checkpoint: write --model {run}")
     if command in ("evaluate", "export") and first and not first.startswith("-"):
-        raise PointsetError(f"{command} takes a run by an option: pointset {command} --model {quoted(first)[1:-1]}")
+        raise PointsetError(
+            f"{command} takes its model as an option: write pointset {command} --model {quoted(first)[1:-1]}"
+        )

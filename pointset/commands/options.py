@@ -26,18 +26,18 @@ def group(title: str, sort_key: Any = None) -> Group:
 
 
 def in_words(default: Any) -> str | None:
-    """A default as one would type it; none where a flag that is left out says nothing."""
+    """A default as a user would type it; None for a flag without a meaningful default."""
     if default is None or default is False or default == ():
         return None
     return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
 RECIPE_NAMES = {"points": "train-points"}
-"""Flags with another name than their field: the data set has a flag --points of its own."""
+"""Flags whose name differs from their field: the dataset already has a flag --points."""
 
 
 def _model_flag(field: str) -> str:
-    """A comparison has --seeds of its own: those of random numbers."""
+    """Rename `seeds`: a comparison already has --seeds, for random numbers."""
     return "pool-seeds" if field == "seeds" else default_name_transform(field)
 
 
@@ -46,7 +46,7 @@ def _recipe_flag(field: str) -> str:
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
-"""Of one command, and what matters most often; they come first."""
+"""Flags of a single command and the most important options; they come first in the help."""
 DataFlags = Parameter(name="*", group=group("Data", 2))
 ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=_model_flag)
 RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=_recipe_flag)
@@ -55,17 +55,17 @@ Json = Annotated[bool, Parameter(name="--json")]
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Where work is done; it changes no result."""
+    """Where work is done; this does not change any result."""
 
     workers: int | None = None
-    """processes at once; one per core, or all of a cluster's, when not given. Does not change the results."""
+    """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
     backend: Literal["loky", "dask", "ray"] = "loky"
-    """processes on this machine (loky), or a dask or ray cluster that sees the same folders."""
+    """Processes on this machine (loky), or a dask or ray cluster with access to the same folders."""
     scheduler: str | None = None
-    """the cluster's address, such as tcp://host:8786."""
+    """Address of the cluster, such as tcp://host:8786."""
 
     def found(self) -> "Workers":
-        """The workers that they name."""
+        """The workers that these flags describe."""
         from pointset.runs.workers import Workers
 
         return Workers(self.workers, self.backend, self.scheduler)
@@ -73,18 +73,18 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Running(Spread):
-    """What is done with an experiment: it is run, or looked at."""
+    """What to do with an experiment: run it, or inspect it."""
 
     threads: int | None = None
-    """threads of each run; those of the experiment, usually 1, when not given."""
+    """Threads per run; default: as in the experiment, usually 1."""
     dry_run: bool = False
-    """print the runs and an estimate of time, and run nothing."""
+    """Print the runs and an estimate of the time, without running anything."""
     status: bool = False
-    """print where every run stands, and run nothing."""
+    """Print the state of every run, without running anything."""
     report: bool = False
-    """write tables and report anew of the runs that are finished, and run nothing."""
+    """Rewrite tables and report from the finished runs, without running anything."""
 
 
 RunningFlags = Parameter(name="*", group=group("Running", 1))
 HERE, RUN = Spread(), Running()
-"""What holds when no flag says otherwise."""
+"""The defaults, without any flag."""

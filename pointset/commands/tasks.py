@@ -20,22 +20,21 @@ def task(
     running: Annotated[Running, RunningFlags] = RUN,
     as_json: Json = False,
 ) -> None:
-    """Run a set problem: its shipped experiment, or a file of your own, with what is published beside it.
+    """Run an experiment on a set problem without meshes, and compare it with published results.
 
-    A run that was cut off goes on when the same command is given again.
+    If interrupted, run the same command again to continue.
 
     Example: `pointset task max-regression --models "rFF + max" "SAB + PMA" --seeds 0`
 
     Args:
-        name: max-regression, clustering, counting or anomaly; or an experiment (TOML), such as those in
+        name: max-regression, clustering, counting or anomaly; or an experiment file (TOML), such as those in
             scripts/experiments/tasks.
-        models: rows of its table to run; all when not given.
-        seeds: one run per model and seed; those of the experiment when not given.
-        steps: of training; those of the experiment when not given.
-        data: a folder of images, for counting (Omniglot) and anomaly (CelebA); embedded digits when not given.
-        out: folder for the runs, report.html, report.md, table.md, results.csv and results.json; runs/NAME when not
-            given.
-        as_json: print JSON.
+        models: Rows of the experiment to run; default: all.
+        seeds: Seeds, one run per model and seed; default: as in the experiment.
+        steps: Training steps; default: as in the experiment.
+        data: Folder of images for counting (Omniglot) and anomaly (CelebA); default: embedded images of digits.
+        out: Folder for the runs, report.html, report.md, table.md, results.csv and results.json; default: runs/NAME.
+        as_json: Print JSON.
     """
     from pointset.tasks.experiments import read_experiment
     from pointset.tasks.shipped import shipped_experiment

@@ -1,4 +1,4 @@
-"""`pointset train` and `evaluate`: one model at a time."""
+"""`pointset train` and `pointset evaluate`: train and test one model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,22 +28,22 @@ def train(
     recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
     as_json: Json = False,
 ) -> None:
-    """Train one model. The same command continues an interrupted run, and with more --epochs a finished one.
+    """Train one model. The same command continues an interrupted run; with more --epochs it extends a finished one.
 
-    What is not said is as in `pointset compare` without a file, so that a row of its table can be trained by its name:
-    on shapes10 with 0.375 of the points unless --points-share says otherwise, on other data with all of them.
-    Several GPUs, or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
+    The defaults are those of `pointset compare` without a file, so the same model gives the same run as in its table:
+    on shapes10, training sets have 0.375 of the points (see --points-share); on other data, all of them.
+    For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
 
     Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
 
     Args:
-        model: a name from `pointset zoo`, such as isab16-pma.
-        data: a card's name, or a folder.
-        seed: of weights, order, subsets, augmentation, dropout and the validation split.
-        run: folder for checkpoints, history and weights; runs/MODEL when not given.
-        log: "tensorboard" also writes the history into the run's folder as TensorBoard reads it, for which the package
-            tensorboard must be installed: `tensorboard --logdir runs`.
-        as_json: print JSON.
+        model: A name from `pointset zoo`, such as isab16-pma.
+        data: Name of a card, or a folder.
+        seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
+        run: Folder for checkpoints, history and weights; default: runs/MODEL.
+        log: "tensorboard" also writes the history for TensorBoard into the run's folder (view it with
+            `tensorboard --logdir runs`); needs the package tensorboard.
+        as_json: Print JSON.
     """
     from pointset.data.dataset import load_split
     from pointset.training.distributed import is_main
@@ -73,7 +73,7 @@ def train(
         print(f"validation accuracy {last['validation_accuracy']:.1%}")
     if sizes := sizes_in_words(recipe):
         print(f"trained on sets of {sizes}")
-    print(f"saved in {run}; now: pointset evaluate --model {run}")
+    print(f"saved in {run}; next: pointset evaluate --model {run}")
 
 
 def evaluate(
@@ -88,20 +88,20 @@ def evaluate(
     objective: Literal["log-loss", "ece"] = "log-loss",
     as_json: Json = False,
 ) -> None:
-    """Test a trained model on sets made like those of its run.
+    """Test a trained model, on sets that are prepared as in its run.
 
     Example: `pointset evaluate --model runs/parts --calibrate --predictions predictions.csv`
 
     Args:
-        data: a card's name or a folder; the data set of the run when not given.
+        data: Name of a card, or a folder; default: the dataset of the run.
         split: "test" or "train".
-        points: of each set; those of the run when not given, whatever it was trained on.
-        on_error: "skip" to do without shapes that cannot be used; as in training when not given.
-        predictions: a file to write, *.csv, *.json or *.parquet: of each shape the name, the class, the five likeliest
-            classes with probabilities, at the temperature of --calibrate or of the model's card, and their entropy.
-        calibrate: also fit a temperature on the run's validation split; it changes probabilities, not the accuracy.
-        objective: what --calibrate makes smallest, the log loss or the expected calibration error.
-        as_json: print JSON.
+        points: Points per set; default: as in the run (not its --train-points or --points-share).
+        on_error: "skip" continues without shapes that cannot be used; default: as in training.
+        predictions: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely
+            classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
+        calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
+        objective: What --calibrate minimises: the log loss, or the expected calibration error.
+        as_json: Print JSON.
     """
     from pointset.data.loading import load_like
     from pointset.evaluation import evaluate as evaluate_model

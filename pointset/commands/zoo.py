@@ -1,4 +1,4 @@
-"""`pointset zoo`: the models that there are, untrained and trained."""
+"""`pointset zoo`: list the models, untrained and trained."""
 
 from typing import Annotated, Any
 
@@ -11,9 +11,9 @@ from pointset.zoo.listing import CLASSES, kept_rows
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import PretrainedCard, list_pretrained, pretrained_card, pretrained_run
 
-ABILITIES = (("maps", True, "have attention to look at"), ("streams", False, "do not stream"))
+ABILITIES = (("maps", True, "have attention maps"), ("streams", False, "do not stream"))
 SIZES = ("64", "100", "256", "1024")
-"""Points of test sets whose accuracies the list of trained models shows."""
+"""Points per test set for which the list of trained models shows the accuracy."""
 
 
 def zoo(
@@ -25,18 +25,18 @@ def zoo(
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> None:
-    """List the models, their sizes, and what they can do; or the trained models that come with the package.
+    """List the models with their sizes and abilities, or the trained models of the package.
 
-    Any encoder goes with any pooling, `+` joins two poolings (isab16-max+pma), and numbers are free (isab32, pma4).
-    Models that stream take clouds larger than memory, in pieces.
+    Every encoder works with every pooling, `+` joins two poolings (isab16-max+pma), and you can choose the numbers
+    (isab32, pma4). Models that stream can read clouds larger than memory, in pieces.
 
     Example: `pointset zoo --pretrained`
 
     Args:
-        name: a trained model, to show all that is known of it, its terms of use among them.
-        pretrained: list the trained models and their accuracies.
-        classes: classes to tell apart.
-        as_json: print JSON.
+        name: A trained model: show its card, with its terms of use.
+        pretrained: List the trained models and their accuracies.
+        classes: Number of classes.
+        as_json: Print JSON.
     """
     if name is not None:
         _show(name, as_json)
@@ -58,13 +58,13 @@ def _list(classes: int, options: ModelOptions, as_json: bool) -> None:
         return
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*pairs, strict=True))
-    print("parameters, in thousands, of ENCODER-POOLING:")
+    print("parameters in thousands, by encoder and pooling:")
     print_rows([{"": f"-{two}", **{f"{one}-": _size(pairs.get((one, two))) for one in encoders}} for two in poolings])
     alone = [row for row in rows if "-" not in row["model"]]
-    print("and for context:", ", ".join(f"{row['model']} ({_size(row)})" for row in alone))
+    print("other models, for comparison:", ", ".join(f"{row['model']} ({_size(row)})" for row in alone))
     for ability, wanted, told in ABILITIES:
         print(f"{told}: {', '.join(_parts([pair for pair in pairs if pairs[pair][ability] is wanted], list(pairs)))}")
-    print("`pointset zoo --pretrained` lists trained models; --json says all of each model")
+    print("`pointset zoo --pretrained` lists trained models; --json prints all details")
 
 
 def _size(row: dict[str, Any] | None) -> str:
@@ -84,12 +84,12 @@ def _list_trained(as_json: bool) -> None:
     if as_json:
         print_json([{"model": name, **_plain(card)} for name, card in cards.items()])
     elif not cards:
-        raise PointsetError("no trained model comes with this package: train one with `pointset train`")
+        raise PointsetError("this package contains no trained model: train one with `pointset train`")
     else:
         print_rows([_row(name, card) for name, card in cards.items()])
-        print("accuracy in % on the test split, by points of a set; all of one: pointset zoo --pretrained NAME")
+        print("test accuracy in %, by points per set; for details: pointset zoo --pretrained NAME")
         if USUAL in cards:
-            print(f"without --model, classify, attend, evaluate and export take {USUAL}")
+            print(f"classify, attend, evaluate and export use {USUAL} unless you give --model")
 
 
 def _row(name: str, card: PretrainedCard) -> dict[str, Any]:

@@ -58,14 +58,14 @@ def run_experiment(
         [('rff-max', 0)]
     """
     if world_size() > 1:
-        raise PointsetError("a comparison spreads its runs by itself: start it without torchrun or accelerate launch")
+        raise PointsetError("a comparison distributes its runs itself: run it without torchrun or accelerate launch")
     out, workers = Path(out), workers or Workers()
     if workers.backend == "loky":  # a cluster's machines may have other devices than this one
         find_device(experiment.recipe.device)
         warn_of_slow_products(experiment.recipe.precision, experiment.recipe.device)
     check_folder(experiment, out)
     prepared = prepare_sets(experiment, progress)  # data that is not there leaves no folder behind
-    with owned(out, f"another process is comparing in {out}: wait for it to finish, or give another folder"):
+    with owned(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         return _compare(experiment, out, workers, progress, report)
 
@@ -87,7 +87,7 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     check_folder(experiment, out)
     outcomes = [run.read() for run in make_runs(experiment, out) if run.finished]
     if not outcomes:
-        raise PointsetError(f"no run in {out} is finished: leave --report out, and they are run")
+        raise PointsetError(f"no run in {out} is finished: run the comparison first, without --report")
     return _written(gather(experiment, out, outcomes, measure=False), report=True)
 
 
@@ -98,7 +98,7 @@ def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool
     outcomes = list(watched(experiment, out, runs, run_all(runs, workers), progress))
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
-        raise PointsetError(f"no run was finished; {failures[0].name}: {failures[0].reason}")
+        raise PointsetError(f"all runs failed; {failures[0].name}: {failures[0].reason}")
     return _written(gather(experiment, out, outcomes), report)
 
 

@@ -79,7 +79,7 @@ def run_apart(run: Run) -> Finished | Failure:
         check=False,
     )
     if ended.returncode < 0:
-        return run.failed("its process was killed, perhaps for lack of memory: give fewer workers")
+        return run.failed("its process was killed, perhaps for lack of memory: use fewer workers")
     if ended.returncode > 0:
         said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         return run.failed(f"its process ended with code {ended.returncode}: {one_line(said[-1], REPEATED)}")
@@ -90,4 +90,4 @@ def run_apart(run: Run) -> Finished | Failure:
             return run.read()
     except PointsetError as error:  # a damaged file of this run does not stop the others
         return run.as_failure(str(error))
-    return run.as_failure(f"its process left neither a result nor a reason in {run.folder}: is the disk full?")
+    return run.as_failure(f"its process ended without a result or an error in {run.folder}: is the disk full?")

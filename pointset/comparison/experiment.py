@@ -61,8 +61,8 @@ class Entry:
         object.__setattr__(self, "label", self.label or " ".join(described))
         if len(self.label) > LONGEST_LABEL:
             raise PointsetError(
-                f"label {quoted(self.label)} has {len(self.label)} characters and names a folder: "
-                f"give at most {LONGEST_LABEL}"
+                f"label {quoted(self.label)} has {len(self.label)} characters, but it names a folder: "
+                f"use at most {LONGEST_LABEL}"
             )
 
     @property
@@ -125,7 +125,9 @@ class Experiment:
         for name, value in usual.items():
             object.__setattr__(self, name, getattr(self, name) or value)
         if not self.models or not self.seeds:
-            raise PointsetError('a comparison needs at least one model and one seed: give models = ["rff-max"], say')
+            raise PointsetError(
+                'a comparison needs at least one model and one seed: give for example models = ["rff-max"]'
+            )
         check("title", self.title, str)
         check("threads", self.threads, Cores)
         for seed in self.seeds:
@@ -149,7 +151,7 @@ class Experiment:
             other = folders.setdefault(entry.slug.casefold(), entry.label)  # some file systems ignore case
             if other != entry.label:
                 raise PointsetError(
-                    f"{quoted(other)} and {quoted(entry.label)} would share a folder: give one another label"
+                    f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one of them"
                 )
 
     def _check_published(self) -> None:
@@ -238,4 +240,4 @@ class Experiment:
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The message about an unknown key, with the nearest known one."""
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-    return f"{quoted(key)} is unknown: did you mean {near[0]}? Known are {', '.join(known)}"
+    return f"{quoted(key)} is unknown: did you mean {near[0]}? Known: {', '.join(known)}"

@@ -158,7 +158,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
     trained = {one.model for one in runs}
     entries = [entry for entry in experiment.models if entry.label in trained]
     file = out / f"costs{of_size(size)}.json"
-    remedy = f"delete {file} and start the same command again, which measures them again"
+    remedy = f"delete {file} and run the same command again to measure them"
     found = digests.parse(file, _parse_costs, "the costs of models", remedy) if file.exists() else {}
     if measure and not trained <= set(found):
         task, recipe = experiment.task, experiment.recipe
@@ -174,5 +174,5 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
 def _parse_costs(content: bytes) -> dict[str, Cost]:
     found = {label: Cost(**cost) for label, cost in json.loads(content)["models"].items()}
     if not all(isinstance(value, int | float) for cost in found.values() for value in asdict(cost).values()):
-        raise ValueError("it has something else than numbers")
+        raise ValueError("it contains values that are not numbers")
     return found

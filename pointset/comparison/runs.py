@@ -156,7 +156,7 @@ class Run:
 
     @property
     def _anew(self) -> str:
-        return f"delete {self.folder} and start the same command again"
+        return f"delete {self.folder} and run the same command again"
 
     def perform(self) -> Finished:
         """Train and test the model; what is there already is not done again."""
@@ -184,7 +184,7 @@ class Run:
         Raises:
             PointsetError: it is damaged, has been edited, or is that of another run.
         """
-        remedy = f"delete {self.result} and start the same command again, which tests the model again"
+        remedy = f"delete {self.result} and run the same command again to test the model again"
         return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
 
     def _parse_result(self, content: bytes) -> Finished:
@@ -197,7 +197,7 @@ class Run:
         metrics = result.metrics.values() if isinstance(result.metrics, dict) else [None]
         numbers = [*metrics, result.parameters, result.seconds, result.length, result.tested]
         if not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError("it has something else than numbers")
+            raise ValueError("it contains values that are not numbers")
         return result
 
     def failed(self, reason: str) -> Failure:
@@ -212,7 +212,7 @@ class Run:
         Raises:
             PointsetError: its file is damaged.
         """
-        remedy = f"delete {self.failure} and start the same command again"
+        remedy = f"delete {self.failure} and run the same command again"
         return digests.read_text(self.failure, remedy).strip()
 
     def as_failure(self, reason: str) -> Failure:

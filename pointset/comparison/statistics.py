@@ -158,7 +158,7 @@ def paired_bootstrap(
     p-value is that of the paired t-test, if it is smaller.
     """
     if len(differences) == 0:
-        raise PointsetError("no test shape to compare on: give data with a test split")
+        raise PointsetError("there are no test shapes: use data with a test split")
     # The mean of a resample depends only on how often each distinct difference is drawn.
     values, counts = np.unique(differences, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)

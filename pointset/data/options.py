@@ -44,16 +44,16 @@ class DataOptions(Checked):
     data_seed: Seed = 0
     """Seeds pools and fixed test subsets."""
     split_seed: Seed = 0
-    """Seeds the split of a folder that has none."""
+    """Seeds the train/test split of a folder that has none."""
     variant: str | None = None
-    """Which version of a data set that comes in several, such as PB_T50_RS of ScanObjectNN."""
+    """Version of the dataset, if there are several, such as PB_T50_RS of ScanObjectNN."""
     up: Literal["y", "z", "auto"] | None = None
-    """Up axis; None or "auto" takes the card's, or of a folder what is usual: y for OBJ, GLB and glTF, else z."""
+    """Axis that points up; None or "auto" uses the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
     on_error: OnError = "raise"
-    """When clouds or meshes cannot be used: "raise" names them all, "skip" does without them."""
+    """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
     features: tuple[str, ...] = ()
-    """Numbers of each point beside its coordinates: "normals", of meshes or files; and of files of points "colors",
-    "columns" (those without names), or a field by its own name."""
+    """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
+    "columns" (numbers without names), or the name of a field."""
 
     def __post_init__(self) -> None:
         if isinstance(self.features, str):

@@ -146,10 +146,10 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     if stacked.shape[1] != len(data.classes):
         raise PointsetError(
             f"the model has {stacked.shape[1]} classes and {data.name} has {len(data.classes)}: "
-            "evaluate on the data set it was trained for"
+            "evaluate on the dataset it was trained for"
         )
     odd = np.flatnonzero(~np.isfinite(stacked).all(axis=1))
     if len(odd):
-        cause = first_fault(data) or "look at its weights, which may not be finite either"
+        cause = first_fault(data) or "check whether the weights are finite"
         raise PointsetError(f"the logits of shape {quoted(data.names[odd[0]])} are not finite: {cause}")
     return Evaluation(stacked, data.labels.numpy(), list(data.classes), list(data.names))

@@ -69,12 +69,13 @@ class Robustness:
         theirs = {name: list(found) for name, found in baseline.errors.items()}
         if theirs != {name: list(found) for name, found in self.errors.items()} or self.seed != baseline.seed:
             raise PointsetError(
-                "the baseline was measured on other corruptions, severities or another seed: measure both alike"
+                "the baseline was measured on other corruptions, severities or seed: use the same for both"
             )
         perfect = [name for name, error in baseline.corruption_errors.items() if error == 0]
         if perfect:
             raise PointsetError(
-                f"the baseline makes no error under {perfect[0]}, so nothing can be divided by it: take a weaker one"
+                f"the baseline makes no error under {perfect[0]}, so the relative error is undefined: use a weaker "
+                "baseline"
             )
         own, other = self.corruption_errors, baseline.corruption_errors
         return float(np.mean([own[name] / other[name] for name in own]))

@@ -57,7 +57,7 @@ class ClassMeans:
         from sklearn.covariance import LedoitWolf
 
         if not len(rows):
-            raise PointsetError("means of classes are those of training shapes, got 0")
+            raise PointsetError("class means need at least 1 training shape, got 0")
         present, places = np.unique(labels, return_inverse=True)
         means = np.stack([rows[labels == label].mean(axis=0) for label in present])
         fitted = LedoitWolf(assume_centered=True).fit(rows.astype(np.float64) - means[places])

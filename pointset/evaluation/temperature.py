@@ -29,8 +29,8 @@ def validation_temperature(
         raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")
     if is_in_memory(description["data"]):
         raise PointsetError(
-            "the run was trained on data in memory, which it does not keep, and calibration needs the shapes that it "
-            "held out: evaluate on some of your own in Python, and give the logits to fit_temperature"
+            "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "
+            "shapes: in Python, evaluate on held-out shapes of your own and pass the logits to fit_temperature"
         )
     train = load_like(description["data"], "train")
     if train.describe()["fingerprint"] != description["data"]["fingerprint"]:

@@ -198,7 +198,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     attending_modules = dict(attentions(model))
     if not attending_modules:
         parts = ", ".join(part.name for part in attending())
-        raise PointsetError(f"{_name(model)} has no attention to look at: models with {parts} have")
+        raise PointsetError(f"{_name(model)} has no attention maps: use a model with one of {parts}")
     points, mask = as_clouds(model, points, mask)
     one = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
@@ -244,9 +244,9 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
         f"{name} {quoted(value)}" for name, value in (("layer", layer), ("kind", kind)) if value is not None
     )
     if not found:
-        raise PointsetError(f"no attention has {asked}: there are {there}")
+        raise PointsetError(f"no attention map has {asked}: choose from {there}")
     if len(found) > 1:
-        raise PointsetError(f"{len(found)} attentions have {asked or 'been found'}: name the layer, one of {there}")
+        raise PointsetError(f"{len(found)} attention maps have {asked or 'been found'}: give a layer, one of {there}")
     return found[0]
 
 

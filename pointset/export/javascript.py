@@ -184,7 +184,7 @@ class Teller:
     def refused(self, what: str) -> PlainError:
         """The error for something at this place that pages cannot compute."""
         return PlainError(
-            f"{self.path} {what}, which a living page cannot compute in JavaScript: take a model such as isab16-pma, "
+            f"{self.path} {what}, which a live page cannot compute in JavaScript: take a model such as isab16-pma, "
             "or make a page of maps"
         )
 

@@ -38,7 +38,7 @@ NORMALIZATIONS = {
     "unit-sphere": "subtract the mean of the set's points, then divide by the largest distance of a point from 0",
     "standardize": "subtract the mean of all numbers of the set (one scalar), then divide by their standard deviation",
     "center-standardize": "subtract the mean of the set's points, then divide by the standard deviation of all numbers",
-    "none": "nothing is done to the points",
+    "none": "the points are not changed",
 }
 
 
@@ -147,7 +147,7 @@ def export_model(
         if not found[0].holds:
             raise PointsetError(
                 f"{path} is not written: its logits would differ from those of {name} by {found[0].difference:.1e}, "
-                f"and rounding explains {found[0].bound:.1e}"
+                f"more than rounding explains ({found[0].bound:.1e})"
             )
 
     write_for_user(path, write)
@@ -159,7 +159,7 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     inputs, data = _inputs(model), description.get("data", {})
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {inputs}], any batch and n from 1"}
     if mask:
-        text["mask"] = "input: bool [batch, n], true at real points; what stands at the others has no effect"
+        text["mask"] = "input: bool [batch, n], true at real points; values at the others have no effect"
     text["logits"] = "output: float32 [batch, classes]; softmax over the classes makes them probabilities"
     if "classes" in data:
         text["classes"] = list(data["classes"])

@@ -98,7 +98,7 @@ class Multihead(nn.Module):
     def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         if dim % options.heads:
-            raise InputError(f"dim={dim} cannot be shared by heads={options.heads}: give a multiple of the heads")
+            raise InputError(f"dim must be a multiple of heads, got dim={dim} and heads={options.heads}")
         self.heads = options.heads
         self.query = nn.Linear(dim_query, dim)
         self.key = nn.Linear(dim_key, dim)

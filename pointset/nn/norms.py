@@ -89,7 +89,7 @@ class SetNorm(nn.Module):
     def __init__(self, dim: int, groups: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
         if dim % groups:
-            raise InputError(f"dim={dim} cannot be shared by groups={groups}: give a multiple of the groups")
+            raise InputError(f"dim must be a multiple of groups, got dim={dim} and groups={groups}")
         self.groups = groups
         self.eps = float(eps)
         self.weight = nn.Parameter(torch.ones(dim))

@@ -54,7 +54,7 @@ def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = Non
 def check_sets(X: Tensor, Y: Tensor) -> None:
     """Refuse, with an InputError, batches of different sizes; X may have a batch of one that serves all of Y."""
     if X.dim() == Y.dim() == 3 and X.shape[0] != 1 and X.shape[0] != Y.shape[0]:
-        raise InputError(f"X and Y must have as many sets, or X one, got {described(X)} and {described(Y)}")
+        raise InputError(f"X and Y must have the same number of sets, or X one, got {described(X)} and {described(Y)}")
 
 
 def check_heads(Q: Any, K: Any, V: Any) -> None:

@@ -55,7 +55,7 @@ def full_disk_told(path: Path) -> Iterator[None]:
     except Exception as error:
         if reason := _want_of_room(path.parent, error):
             raise DiskFullError(
-                f"{path} cannot be written ({reason}): make room and start the same command again"
+                f"{path} cannot be written ({reason}): free some disk space and run the same command again"
             ) from error
         raise
 
@@ -99,7 +99,7 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
         sweep(path.parent, glob.escape(path.name))
         write_atomically(path, write)
     except OSError as error:
-        raise PointsetError(f"{path} cannot be written ({why_no_file(path, error)}): choose another place") from error
+        raise PointsetError(f"{path} cannot be written ({why_no_file(path, error)}): choose another path") from error
     return path
 
 
@@ -130,7 +130,7 @@ def file_in_the_way(folder: Path) -> str:
     there = next((one for one in (folder, *folder.parents) if os.path.lexists(one)), None)
     if there is None or there.is_dir():
         return ""
-    return f"{there} is {'a file' if there.exists() else 'a link to nothing'}, not a folder"
+    return f"{there} is {'a file' if there.exists() else 'a broken link'}, not a folder"
 
 
 def _is_folder(path: Path) -> bool:

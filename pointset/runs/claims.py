@@ -82,7 +82,7 @@ def read_description(file: Path, what: str) -> dict[str, Any]:
     Raises:
         PointsetError: it is damaged.
     """
-    remedy = f"delete {file.parent} and start the same command again"
+    remedy = f"delete {file.parent} and run the same command again"
     found = digests.read_json(file, remedy)
     if not isinstance(found, dict):
         raise PointsetError(f"{file} does not describe a {what}: restore it from a copy, or {remedy}")

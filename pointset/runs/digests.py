@@ -93,7 +93,7 @@ def read(path: Path, remedy: str) -> bytes:
 
     Args:
         path: of the file.
-        remedy: what to do where there is no copy of it: "delete ... and start the same command again".
+        remedy: what to do where there is no copy of it: "delete ... and run the same command again".
 
     Raises:
         DamagedError: the file is missing, it is not what was written, or it is not listed.
@@ -120,7 +120,7 @@ def _fault(path: Path, listed: tuple[str, ...], remedy: str) -> DamagedError:
         fault = f"{path} has changed since it was written (it differs from its digest in {SUMS})"
         return DamagedError(fault, f"restore it from a copy, or {remedy}")
     command = f"cd {shlex.quote(str(path.parent))} && sha256sum {shlex.quote(path.name)} >> {SUMS}"
-    fault = f"{path} is not listed in the {SUMS} beside it, so nothing says that it is whole"
+    fault = f"{path} is not listed in the {SUMS} beside it, so it cannot be verified"
     return DamagedError(fault, f"if you trust it, run `{command}`, or {remedy}")
 
 
@@ -163,7 +163,7 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
         DamagedError: the list is damaged.
     """
     path = folder / SUMS
-    remedy = "restore it from a copy, or delete its folder and start the same command again"
+    remedy = "restore it from a copy, or delete its folder and run the same command again"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

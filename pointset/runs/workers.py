@@ -41,7 +41,7 @@ class Workers:
             raise PointsetError(f"workers must be at most {MOST:,}, got {quoted(self.count)}")
         if self.scheduler and self.backend == "loky":
             raise PointsetError(
-                f"scheduler={quoted(self.scheduler)} is a cluster's address: name its backend, dask or ray"
+                f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask or ray"
             )
 
     def at_once(self, jobs: int, threads: int = 1) -> int:

@@ -49,7 +49,7 @@ def _(model: PointNet) -> Chain:
 @chain_of.register
 def _(model: DGCNN) -> Chain:
     raise StreamingError(
-        "dgcnn looks for every point's neighbours among all the others, so that it needs the whole cloud at once: "
+        "dgcnn searches the neighbours of every point among all points, so it needs the whole cloud at once: "
         "call the model on it, or take isab16-pma"
     )
 

@@ -98,11 +98,11 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
         ('encoder.0.reads', 800, torch.Size([4, 4, 4]))
     """
     if top < 1 or bins < 3:
-        raise PointsetError(f"top={top} and bins={bins} leave nothing to see: give at least top=1 and bins=3")
+        raise PointsetError(f"top={top} and bins={bins} are too small: give at least top=1 and bins=3")
     if not any(isinstance(module, ISAB | PMA | DualMLP | AttentiveStatisticsPool) for module in model.modules()):
         raise PointsetError(
-            f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds to "
-            "look at: models whose name begins with isab or dumlp, or ends in pma, asp or dumlp32, do"
+            f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds: "
+            "use a model whose name begins with isab or dumlp, or ends in pma, asp or dumlp32"
         )
     with streaming(model):
         chain, passes = chain_of(model), Passes(chunks, model)
@@ -114,7 +114,7 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
                 passes.layers.append(layer)
             passes.settle(chain.pool)
         except EmptyCloudError as error:
-            raise PointsetError("the cloud is empty: there is nothing to look at") from error
+            raise PointsetError("the cloud is empty") from error
         watchers += _watch_latest(passes, _Watched(top, bins, inputs_of(model)))
         if passes.watchers:
             passes.run()

@@ -149,7 +149,7 @@ def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
 @encoder_part.register
 def _(module: SAB, name: str) -> Part[Rowwise]:
     raise StreamingError(
-        f"{name} is a SAB, where every point reads every other, so that it needs the whole cloud at once: "
+        f"{name} is a SAB, where every point attends to every other, so it needs the whole cloud at once: "
         "call the model on it, or take an encoder with inducing points, such as isab16"
     )
 
@@ -158,7 +158,7 @@ def _(module: SAB, name: str) -> Part[Rowwise]:
 def _(module: SetNorm, name: str) -> Part[Rowwise]:
     kind = {GroupNorm: "a group norm", InstanceNorm: "an instance norm"}.get(type(module), "a set norm")
     raise StreamingError(
-        f"{name} is {kind}, whose mean and variance are of all points together, so that it needs the whole cloud "
+        f"{name} is {kind}, whose mean and variance are computed over all points, so it needs the whole cloud "
         'at once: call the model on it, or take norm="layer" or norm="batch"'
     )
 
@@ -189,7 +189,7 @@ def _(module: AttentionPool, name: str) -> Part[Tensor]:
 @pool_part.register
 def _(module: SortedPool, name: str) -> Part[Tensor]:
     raise StreamingError(
-        f"{name} sorts each feature over all points, so that it needs the whole cloud at once: "
+        f"{name} sorts each feature over all points, so it needs the whole cloud at once: "
         "call the model on it, or pool by max, mean, sum, max+mean or pma"
     )
 
@@ -301,6 +301,6 @@ def _unknown(module: nn.Module, name: str, teacher: str) -> StreamingError:
     part = part_of(module)
     called = f" ({part.kind} {part.name!r})" if part else ""
     return StreamingError(
-        f"{name} is a {type(module).__name__}{called}, and what it needs of a set is not known: teach it to "
+        f"{name} is a {type(module).__name__}{called}, which cannot be streamed: register how with "
         f"pointset.streaming.{teacher}.register, or call the model on the whole cloud"
     )

@@ -58,7 +58,7 @@ class FaceSets:
         if not self.possible.any():
             raise PointsetError(
                 f"{folder}: no two attributes are shared by {members} of the {len(self.files)} images for {split} and "
-                "absent from another: give all of CelebA"
+                "absent from another: use all of CelebA"
             )
 
     def describe(self) -> dict[str, int]:
@@ -97,7 +97,7 @@ def read_attributes(path: Path) -> tuple[list[str], Bool[Tensor, "images attribu
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     if len(lines) < 3 or not lines[0].strip().isdecimal() or int(lines[0]) != len([x for x in lines[2:] if x.strip()]):
-        raise PointsetError(f"{path} does not begin with the number of its images: get CelebA's own file again")
+        raise PointsetError(f"{path} does not begin with the number of images: download the original file again")
     attributes = lines[1].split()
     names, values = [], []
     for number, line in enumerate(lines[2:], start=3):
@@ -106,8 +106,8 @@ def read_attributes(path: Path) -> tuple[list[str], Bool[Tensor, "images attribu
             continue
         if len(marks) != len(attributes) or set(marks) - {"1", "-1"}:
             raise PointsetError(
-                f"{path}, line {number}: {len(attributes)} marks of 1 or -1 are expected behind the image's name: "
-                "get CelebA's own file again"
+                f"{path}, line {number}: expected {len(attributes)} marks (1 or -1) after the name of the image: "
+                "download the original file again"
             )
         names.append(name)
         values.append([mark == "1" for mark in marks])

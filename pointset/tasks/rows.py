@@ -31,7 +31,9 @@ def parts_of(row: str) -> tuple[str, str]:
     """
     encoder, hyphen, pooling = zoo_name(row).partition("-")
     if not hyphen:
-        raise PointsetError(f"{quoted(row)} has no pooling under a head: name a row as in 'SAB + PMA' or 'sab-pma'")
+        raise PointsetError(
+            f"{quoted(row)} does not name an encoder and a pooling: write for example 'SAB + PMA' or 'sab-pma'"
+        )
     return encoder, pooling
 
 

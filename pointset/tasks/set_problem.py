@@ -173,7 +173,7 @@ class SetProblem(Task):
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
         """The recipe must have steps."""
         if recipe.steps is None:
-            raise PointsetError(f"{self.name} has no epochs: give its recipe steps")
+            raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """What the data is."""

@@ -77,8 +77,8 @@ class RunFolder:
             file.unlink(missing_ok=True)
         elif not file.exists():
             raise PointsetError(
-                f"{file} is missing, so nothing says what was trained there: restore it from a copy, or delete "
-                f"{self.path} and start the same training again"
+                f"{file} is missing, so it is unknown what was trained there: restore it from a copy, or delete "
+                f"{self.path} and run the same training again"
             )
         claim(file, description, DECISIVE, "run")
 
@@ -130,7 +130,7 @@ class RunFolder:
         if not folders:
             return None
         newest = folders[-1]
-        remedy = f"delete {newest} and start the same training again, from its beginning"
+        remedy = f"delete {newest} and run the same training again from the beginning"
         # A file that is there and not listed, or the other way about, is damage: `parse` says so.
         present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
         further = {
@@ -168,12 +168,12 @@ class RunFolder:
                 f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
             )
         if not self.finished:
-            raise PointsetError(f"{self.path} is not finished: start the same training again to continue it")
+            raise PointsetError(f"{self.path} is not finished: run the same training again to continue it")
         return digests.parse(self.path / "model.safetensors", load_tensors, "weights", self._anew)
 
     @property
     def _anew(self) -> str:
-        return f"delete {self.path} and start the same training again"
+        return f"delete {self.path} and run the same training again"
 
     def _checkpoints(self) -> list[Path]:
         """Oldest first."""
@@ -218,7 +218,7 @@ def find_run(path: str | Path) -> Path:
         return pretrained_folder(str(path))
     others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
     raise PointsetError(
-        f"{quoted(path)} is not a run and not a trained model that comes with this package: give a folder that "
+        f"{quoted(path)} is neither a run nor a trained model of this package: give a folder that "
         f"`pointset train` wrote{others}"
     )
 
@@ -256,8 +256,7 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     classes = data.get("classes")
     if not isinstance(classes, list) or len(classes) != model.get("classes"):
         raise PointsetError(
-            f"{folder.path / 'run.json'} does not name the {model.get('classes')} classes that its model tells apart: "
-            f"{remedy}"
+            f"{folder.path / 'run.json'} does not name the {model.get('classes')} classes of its model: {remedy}"
         )
     options = model.get("options")
     if missing := missing_parts(model["name"]) or missing_weights(options if isinstance(options, dict) else {}):

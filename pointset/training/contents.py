@@ -47,8 +47,8 @@ class Checkpoint:
                     raise ValueError("a tensor of it has another shape than its parameter")
         except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise PointsetError(
-                f"the checkpoint's state of the optimizer is not that of this training ({one_line(error, REPEATED)}): "
-                "delete the checkpoint and start the same training again, from its beginning"
+                f"the optimizer state in the checkpoint does not belong to this run ({one_line(error, REPEATED)}): "
+                "delete the checkpoint and run the same training again from the beginning"
             ) from error
 
 
@@ -113,5 +113,5 @@ def _rows(found: Any) -> list[Row]:
         if not isinstance(row, dict) or row.get("epoch") != epoch:
             raise ValueError(f"row {epoch} is not that of epoch {epoch}")
         if not all(isinstance(value, int | float) for value in row.values()) or not {"loss", "seconds"} <= set(row):
-            raise ValueError(f"row {epoch} has something else than numbers, or lacks loss or seconds")
+            raise ValueError(f"row {epoch} contains values that are not numbers, or lacks loss or seconds")
     return found

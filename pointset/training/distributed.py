@@ -197,7 +197,7 @@ def join_processes(device: torch.device) -> OneProcess:
                 "or unset WORLD_SIZE to train in one process"
             )
     if device.index is not None:
-        raise PointsetError(f"device {str(device)!r} is one for {world} processes: give auto or {device.type}")
+        raise PointsetError(f"device {str(device)!r} cannot be shared by {world} processes: use auto or {device.type}")
     try:
         from accelerate import Accelerator
     except ImportError as error:

@@ -29,67 +29,66 @@ class Recipe(Checked):
     epochs: Length = 50
     """Passes over the training shapes."""
     steps: Length | None = None
-    """Optimiser steps in all, in place of `epochs`; the last epoch is cut short."""
+    """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
     batch_size: Batch = 32
     """Shapes per step."""
     points: SizeRange | None = None
-    """Fewest and most points of the training sets: a number between them is drawn for each batch, with every doubling
-    as likely as any other, whatever the size of the sets that are evaluated. None trains on sets of that size. As a
-    flag it is --train-points."""
+    """Minimum and maximum size of training sets: each batch draws a size between them, uniform on a logarithmic scale.
+    The size of evaluated sets stays the same. None trains on sets of that size too. The flag is called
+    --train-points."""
     last_points: SizeRange | None = None
-    """The two numbers in the last epoch: from `points` in the first they grow, or shrink, by the same factor each
-    epoch. None leaves them as they are."""
+    """The minimum and maximum in the last epoch: they change from `points` in the first epoch by a constant factor per
+    epoch. None keeps them constant."""
     points_share: Part | None = None
-    """Where `points` says nothing: the share of the points of an evaluated set that a training set has; 1 and None are
-    all."""
+    """Size of training sets as a share of the size of evaluated sets, if `points` is not given; 1 and None mean all
+    points."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
-    2502.16982), which moves hidden matrices along orthogonal ones and all else as AdamW does; its learning rate may be
-    two to four times AdamW's."""
+    2502.16982), which orthogonalises the updates of hidden matrices and treats all other parameters as AdamW does; its
+    learning rate may be two to four times AdamW's."""
     learning_rate: Positive = 1e-3
     """Peak learning rate."""
     weight_decay: NonNegative | None = None
-    """On matrices only: norms, biases, inducing points and seeds are left alone. AdamW and Muon shrink the weights
-    themselves; with Adam and SGD it is an L2 penalty, added to the gradients. None is 0.01 for AdamW and Muon, and none
-    for the others."""
+    """Weight decay of matrices only: norms, biases, inducing points and seeds are not decayed. It is decoupled in AdamW
+    and Muon; in Adam and SGD it is an L2 penalty, added to the gradients. None means 0.01 for AdamW and Muon, 0 for the
+    others."""
     momentum: Share | None = None
-    """Of SGD alone; None is 0.9."""
+    """Momentum of SGD; None means 0.9."""
     nesterov: bool = False
-    """Nesterov's momentum, of SGD alone."""
+    """Use Nesterov momentum with SGD."""
     schedule: Literal["cosine", "step", "constant"] = "cosine"
-    """Learning rate after the warm-up: to zero along a cosine, by steps, or unchanged."""
+    """Learning rate after the warm-up: cosine decay to zero, drops at fixed steps, or constant."""
     warmup: Share = 0.05
-    """Share of all steps in which the rate rises linearly from zero."""
+    """Share of all steps in which the learning rate rises linearly from zero."""
     step_every: Length = STEP_EVERY
     """Steps between the drops of schedule "step"."""
     step_factor: Positive = STEP_FACTOR
-    """What each drop multiplies the rate by."""
+    """Factor of the learning rate at each drop of schedule "step"."""
     label_smoothing: Share = 0.1
-    """Share of the target spread over all classes."""
+    """Share of the target probability that is spread over all classes."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
     average: Decay | None = None
-    """What an exponential moving average of the weights keeps of itself at each step, such as 0.998; batch norm's
-    running statistics are averaged too. The averaged weights are validated, tested and saved, those that are trained
-    are only in checkpoints; loss and accuracy of a line of history are those of training. It is ahead in mid-training,
-    and level after a rate that has gone to zero. None keeps no average."""
+    """Decay per step of an exponential moving average of the weights, such as 0.998; batch norm's running statistics
+    are averaged too. The averaged weights are validated, tested and saved; the raw weights are only in checkpoints.
+    Training loss and accuracy in the history are those of the raw weights. The average is more accurate in
+    mid-training, and no better once the learning rate has decayed to zero. None keeps no average."""
     augment: tuple[str, ...] = ("scale", "jitter")
-    """Augmentations in order, by name: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
-    degrees), rotate-up, rotate-any, stretch-wide and shift-wide (DGCNN's), and drop (up to 7 of 8 points move onto the
-    first). After them may come cutmix-r or cutmix-k (PointCutMix, arXiv 2101.01461), which puts points of another shape
-    in place of random or of neighbouring ones; training accuracy is then on the class that has more of the points."""
+    """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
+    degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), and drop (up to 7/8 of the points move
+    onto the first). Last may come cutmix-r or cutmix-k (PointCutMix, arXiv 2101.01461), which replaces random or
+    neighbouring points by points of another shape; training accuracy then refers to the class with more points."""
     validation: Share = 0.0
-    """Share of the training shapes, class by class, held out to watch and to stop on."""
+    """Share of the training shapes, class by class, that is held out for validation and early stopping."""
     patience: Length | None = None
-    """Epochs without a better validation accuracy before training stops and keeps the best; needs `validation`."""
+    """Stop after this number of epochs without a better validation accuracy, and keep the best; needs `validation`."""
     precision: Precision = "float32"
-    """Of the matrix products while training: "bfloat16" is mixed precision (weights, sums and losses stay float32),
-    faster on a GPU, and on a CPU that has instructions for it (with AMX 1.7 to 2.9 times, at width 256 and 100 points).
-    "auto" becomes one of the two at once, by a measurement of a tenth of a second which has the faster products of
-    width 256 on this machine: results name what was taken. Models of width 64 gain little or nothing by it.
-    Evaluation is always in float32."""
+    """Precision of matrix products in training. "bfloat16" is mixed precision (weights, sums and losses stay float32).
+    It is faster on a GPU, and on a CPU with bfloat16 instructions (with AMX 1.7 to 2.9 times, at width 256 and 100
+    points); models of width 64 gain little or nothing. "auto" measures for a tenth of a second which is faster at width
+    256 on this machine, and is replaced by that choice, which results name. Evaluation is always in float32."""
     device: str = "auto"
-    """"auto" takes a GPU where there is one; else a torch device name."""
+    """"auto" uses a GPU if there is one; otherwise a torch device name."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +101,7 @@ class Recipe(Checked):
             faster = bfloat16_speed(self.device) >= WORTH
             object.__setattr__(self, "precision", "bfloat16" if faster else "float32")
         if self.nesterov and self.momentum == 0.0:
-            raise PointsetError("nesterov needs a momentum above 0: set momentum, such as 0.9, or leave nesterov out")
+            raise PointsetError("nesterov needs a momentum above 0: set momentum, such as 0.9, or leave out nesterov")
         only = {
             "momentum": (self.momentum is not None, self.optimizer, "sgd", "optimizer"),
             "nesterov": (self.nesterov, self.optimizer, "sgd", "optimizer"),
@@ -123,7 +122,8 @@ class Recipe(Checked):
                 raise PointsetError(f"{name} must be the fewest and then the most points, got {list(between)}")
         if self.last_points is not None and self.points is None:
             raise PointsetError(
-                f"last_points={list(self.last_points)} needs those of the first epoch: set points, such as [64, 128]"
+                f"last_points={list(self.last_points)} needs the sizes of the first epoch: "
+                "set points, such as [64, 128]"
             )
 
     @property

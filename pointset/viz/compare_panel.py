@@ -62,7 +62,7 @@ def draw_pooling_comparison(
     given = {"critical": critical, "pools": pools, "influence": influence}
     vectors = {name: _vector(name, values, len(cloud)) for name, values in given.items() if values is not None}
     if not vectors:
-        raise PointsetError("give at least one of critical, pools and influence: there is nothing to compare")
+        raise PointsetError("give at least one of critical, pools and influence: got none")
     made = {name: _comparable(name, values, colors) for name, values in vectors.items()}
     headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
     panels = [

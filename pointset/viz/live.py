@@ -1,4 +1,4 @@
-"""A living page: trained models inside one HTML file, which answer about any shape while one changes it."""
+"""A live page: trained models inside one HTML file, which answer about any shape while one changes it."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def make_live_page(
     models = list(models)
     check_kind("models", models, Sequence[PlainModel])
     if not 1 <= len(models) <= MOST_MODELS:
-        raise PointsetError(f"a living page has 1 to {MOST_MODELS} models, got {len(models)}")
+        raise PointsetError(f"a live page has 1 to {MOST_MODELS} models, got {len(models)}")
     for model in models:
         if model.tree["inputs"] != 3:
             raise PointsetError(
-                f"{model.tree['name']} takes {model.tree['inputs']} numbers per point, and a living page has "
+                f"{model.tree['name']} takes {model.tree['inputs']} numbers per point, and a live page has "
                 "coordinates alone: take a model of 3"
             )
     view = camera or Camera()

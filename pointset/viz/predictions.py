@@ -21,7 +21,7 @@ WIDTH, LARGEST_PANEL, TOP, HEADER, LEFT, BELOW, GAP = 8.6, 2.4, 0.68, 0.2, 0.45,
 
 @takes(said=Mapping, quantity=str, title=str)
 def draw_predictions(
-    truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Said against true"
+    truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
 ) -> Picture:
     """One panel per model, side by side on the same axes: a dot per set, and the line of exact predictions.
 
@@ -50,7 +50,7 @@ def draw_predictions(
             raise PointsetError(f"{quoted(name)} has {len(values)} numbers for {len(true)} sets: give one per set")
     side = min((WIDTH - 2 * MARGIN - LEFT) / len(models) - GAP, LARGEST_PANEL)
     sheet = Sheet(2 * MARGIN + LEFT + len(models) * (side + GAP), TOP + HEADER + side + BELOW + MARGIN / 2)
-    sheet.heading(title, f"a dot for each of {len(true):,} sets; line: said is true")
+    sheet.heading(title, f"a dot for each of {len(true):,} sets; line: prediction = truth")
     everything = np.concatenate([true, *models.values()])
     low, high = float(everything.min()), float(everything.max())
     room = 0.04 * (high - low) or 1.0
@@ -70,7 +70,7 @@ def draw_predictions(
             spine.set_color("#d0d0d0")
             spine.set_linewidth(0.6)
         if place == 0:
-            axes.set_ylabel(f"said {quantity}", fontsize=7.5, color=FAINT)
+            axes.set_ylabel(f"predicted {quantity}", fontsize=7.5, color=FAINT)
     return sheet.picture
 
 

@@ -50,7 +50,7 @@ def show_window(
     camera = camera or Camera()
     if not has_display() or not _window(attention, points, head, query, camera, colors):
         written = export_cloud(attention, points, path, head, query, up=camera.up, colors=colors)
-        return f"no window can be opened here: wrote {written}, which MeshLab or Blender shows"
+        return f"cannot open a window: wrote {written}, which MeshLab or Blender can open"
     return "the window was closed"
 
 

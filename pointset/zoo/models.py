@@ -261,7 +261,7 @@ def check_export(model: nn.Module) -> None:
         if isinstance(module, Weights) and (names := module.unexportable()):
             raise PointsetError(
                 f"weights function {names[0]!r} cannot be exported: register it with export=True if it takes a mask "
-                "and is made of tensor operations that look at no size"
+                "and is made of tensor operations that do not depend on sizes"
             )
     for part in map(part_of, model.modules()):
         if part and not part.export:

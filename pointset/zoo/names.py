@@ -120,8 +120,8 @@ def zoo_name(row: str) -> str:
     encoder, pooling = parse_name(name)
     if match["statistic"] and ("statistic" not in encoder.reads or pooling.part.statistic != match["statistic"]):
         raise PointsetError(
-            f"{quoted(row)} does not exist: layers of rFFp subtract the mean before a pooling by mean, and else the "
-            "maximum"
+            f"{quoted(row)} does not exist: rFFp layers subtract the mean before mean pooling, and the maximum "
+            "before all others"
         )
     return name
 

@@ -24,14 +24,14 @@ from pointset.errors import PointsetError
 class ModelOptions(AttentionOptions):
     """How a zoo model is built, apart from its name and its classes.
 
-    Defaults are the Set Transformer authors', all but `initial`. Attention is `Att(Q, K, V; score, weights) =
-    weights(score(Q, K)) V`, and each part is a word that every attention block takes.
+    The defaults, except `initial`, are those of the Set Transformer authors. Attention is `Att(Q, K, V; score, weights)
+    = weights(score(Q, K)) V`; `score` and `weights` are options of every attention block.
 
-    Two published forms of the MAB differ, and results are comparable only when the form is named: `form="reference"` is
-    the authors' released code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d);
-    `scale="head"` divides by sqrt(d / heads), as transformers usually do. The released initialisation
-    (`initial="xavier"`) starts all inducing points as nearly one and the same (mean distance between the attention rows
-    of 16 of them 0.0006 of at most 1, against 0.027 for `initial="normal"`).
+    Two different forms of the MAB are published, so always name the form with a result: `form="reference"` is the
+    authors' released code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d);
+    `scale="head"` divides by sqrt(d / heads), as transformers usually do. With the released initialisation
+    (`initial="xavier"`), all inducing points start nearly equal: the mean distance between the attention rows of 16 of
+    them is 0.0006 (at most 1), against 0.027 for `initial="normal"`.
 
     Example:
         >>> options = pointset.ModelOptions(dim=64, heads=4, pool_weights="sparsemax")
@@ -44,34 +44,34 @@ class ModelOptions(AttentionOptions):
     dim: Width = 256
     """Width d of every layer."""
     layers: Depth | None = None
-    """Depth of the encoder; None takes the published one (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
+    """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share = 0.5
-    """Rate between pooling and the last layers, as published."""
+    """Dropout between the pooling and the last layers, as published."""
     pooled_dropout: Share | None = None
-    """Rate on the pooled rows; None takes `dropout`, as published. With a hidden layer in the head, `dropout` itself is
-    the rate behind that layer."""
+    """Dropout on the pooled vectors; None takes `dropout`, as published. If the head has a hidden layer, `dropout`
+    applies after that layer."""
     row_dropout: Share = 0.0
-    """Rate on the rows that leave each layer of the encoder."""
+    """Dropout on the output of each encoder layer."""
     coordinates: Coordinates = "first"
-    """The "first" layer of the encoder gets the input coordinates, as published; or "every" layer gets them beside its
-    rows, through a linear map of its own (after PointNet++, arXiv 1706.02413, section 3.2)."""
+    """Which encoder layers get the input coordinates: the "first", as published; or "every" layer, through a linear map
+    of its own (after PointNet++, arXiv 1706.02413, section 3.2)."""
     outputs: Outputs = "last"
-    """The pooling gets the rows of the "last" layer, as published; or those of "all" layers, laid side by side and
-    brought back to `dim` by a linear layer, the encoder's norm and activation (after PCT, arXiv 2012.09688, eq. 1)."""
+    """Which encoder outputs are pooled: those of the "last" layer, as published; or of "all" layers, concatenated and
+    projected to `dim` by a linear layer, the encoder's norm and activation (after PCT, arXiv 2012.09688, eq. 1)."""
     seeds: SeedSource = "trained"
-    """Where PMA takes its seeds: trained vectors, or computed from the set's "mean" ("pooled" is the same), "max", or
-    "statistics" (mean, largest, smallest value and deviation, one for each seed in turn)."""
+    """The seeds of PMA: trained vectors, or computed from the set: its "mean" (also called "pooled"), "max", or
+    "statistics" (mean, maximum, minimum and standard deviation in turn, one per seed)."""
     initial: InitialName = "normal"
     """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
     head: DecoderName = "released"
-    """What follows PMA, before the layer that gives the logits: "released" is a SAB if there are several seeds, as in
-    the published runs; "rff" makes it rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
+    """Layers between PMA and the logits: "released" is a SAB if there are several seeds, as in the published runs;
+    "rff" gives rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
     head_dim: Width | None = None
-    """Width of the head's hidden layer, behind poolings other than PMA; None takes `dim`."""
+    """Width of the head's hidden layer after poolings other than PMA; None takes `dim`."""
     head_norm: HeadNormName = "none"
-    """Norm of that layer, before its activation: "none", "layer" or "batch"."""
+    """Norm of the head's hidden layer, before its activation: "none", "layer" or "batch"."""
     pool_weights: tuple[WeightingOption, ...] | None = None
-    """PMA's own weights; None takes `weights`."""
+    """Weights function of PMA; None takes `weights`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.pool_weights, str) or callable(self.pool_weights):

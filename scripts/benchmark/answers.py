@@ -1,4 +1,4 @@
-"""How soon a living page answers, and how often while one drags: in a headless Chromium that draws on the CPU.
+"""How soon a live page answers, and how often while one drags: in a headless Chromium that draws on the CPU.
 
     pointset attend chair.off --live -o live.html
     taskset -c 1 .venv/bin/python scripts/benchmark/answers.py live.html

@@ -1,4 +1,4 @@
-"""The living page of the site: trained models that come with the package, on the shapes that every page has."""
+"""The live page of the site: trained models that come with the package, on the shapes that every page has."""
 
 from pathlib import Path
 

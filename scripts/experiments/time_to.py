@@ -62,7 +62,7 @@ def histories(folder: Path) -> dict[str, list[History]]:
     if not files:
         raise PointsetError(f"{folder} has no runs: give the folder of a comparison")
     for file in files:
-        lines = digests.read_text(file, f"delete {file.parent} and start the same command again").splitlines()
+        lines = digests.read_text(file, f"delete {file.parent} and run the same command again").splitlines()
         history = [json.loads(line) for line in lines]
         if all("validation_accuracy" in line for line in history):
             found.setdefault(file.parent.name.rpartition("-seed")[0], []).append(history)

@@ -89,7 +89,10 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
     [
         (["-o", "box.bmp"], "must end in .html, .png, .svg, .ply, .glb"),
         (["-o", "no/such/folder/box.png"], "the folder no/such/folder does not exist"),
-        (["-o", "box.png", "--layer", "encoder.7"], "no attention has layer 'encoder.7': there are encoder.0.reads"),
+        (
+            ["-o", "box.png", "--layer", "encoder.7"],
+            "no attention map has layer 'encoder.7': choose from encoder.0.reads",
+        ),
         (["-o", "box.png", "--head", "2"], "has no head 2: give one from 0 to 1"),
         (["-o", "box.png", "--points", "0"], "points must be a whole number from 1 to 10,000,000, got 0"),
         (["-o", "box.html", "--live", "--head", "0"], "--head cannot be used with --live"),
@@ -137,6 +140,6 @@ def test_a_broken_mesh_and_a_model_without_attention_are_named(run, shape, cloud
     assert "heap.xyz: the cloud has no extent" in fail(capsys, "attend", tmp_path / "heap.xyz", "--model", run)
     plain = pointset.create_model("rff-max", classes=3, dim=16)
     pointset.fit(plain, pointset.load_dataset(clouds_folder, "train", 24), Recipe(epochs=1), run=tmp_path / "plain")
-    assert "rff-max has no attention to look at" in fail(capsys, "attend", shape, "--model", tmp_path / "plain")
+    assert "rff-max has no attention maps" in fail(capsys, "attend", shape, "--model", tmp_path / "plain")
     assert "is not a run" in fail(capsys, "attend", shape, "--model", tmp_path)
     assert "is not a run" in fail(capsys, "attend", shape, "--model", "")

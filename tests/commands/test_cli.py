@@ -23,7 +23,7 @@ def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
     sizes = ("--points", "24", "--dim", "16", "--epochs", "2", "--augment", "scale", "jitter")
     later = ("--pooled-dropout", "0", "--head-dim", "8", "--head-norm", "layer", "--outputs", "all")
     printed = succeed(capsys, "train", "rff-max", "--data", clouds_folder, "--run", run, *sizes, *later)
-    assert f"now: pointset evaluate --model {run}" in printed
+    assert f"next: pointset evaluate --model {run}" in printed
     found = json.loads(succeed(capsys, "evaluate", "--model", run, "--json"))
     assert found["shapes"] == 60
     assert set(found["per_class"]) == {"ball", "box", "rod"}
@@ -52,7 +52,7 @@ def test_zoo_says_what_is_kept_and_keeps_what_is(capsys, monkeypatch):
     shown = succeed(capsys, "zoo")
     assert [line for line in shown.splitlines() if line.startswith("-pma ")]
     assert "do not stream: sab, aggr.softmax" in shown
-    assert "isab16, sab, " in shown.partition("attention to look at: ")[2]
+    assert "isab16, sab, " in shown.partition("have attention maps: ")[2]
     monkeypatch.setenv("POINTSET_PARTS", str(Path(__file__)))
     assert kept_rows() is None
 
@@ -197,7 +197,7 @@ def test_a_file_where_a_folder_is_expected_is_named(command, place, capsys, clou
 
 def test_what_the_system_refuses_is_said_in_a_sentence(capsys):
     said = fail(capsys, "train", "rff-max", "--data", "./" + "x" * 4000)
-    assert "xxx' cannot be used (File name too long): give another" in said
+    assert "xxx' cannot be used (File name too long): use another path" in said
     assert len(said) < 300
 
 

@@ -91,7 +91,7 @@ def test_a_mesh_is_sampled_as_for_the_training(runs, tmp_path, capsys) -> None:
 def test_a_large_scan_that_cannot_stream_is_refused(runs, scan, monkeypatch, capsys) -> None:
     monkeypatch.setattr(files, "MOST_WHOLE", 699)
     error = fail(capsys, "classify", scan, "--model", runs / "sab-max")
-    assert "scan.npy has 700 points, more than 699, and encoder.0 is a SAB, where every point reads every" in error
+    assert "scan.npy has 700 points, more than 699, and encoder.0 is a SAB, where every point attends to every" in error
     succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
 
 
@@ -125,7 +125,7 @@ def test_a_folder_becomes_a_table_of_predictions(runs, folder, tmp_path, capsys)
     assert "class_4" not in rows[0]
     right = sum(row["class_1"] == "ball" for row in rows[:5])
     assert f"accuracy {right / 5:.1%} of the 5 shapes" in printed
-    assert "3 are of no class that the model knows" in printed
+    assert "the model does not know the classes of the other 3" in printed
     succeed(capsys, "classify", folder, "--model", run, "-o", tmp_path / "predictions.json")
     found = json.loads((tmp_path / "predictions.json").read_text())
     assert found["classes"] == ["ball", "box", "rod"]

@@ -81,7 +81,7 @@ def test_a_plan_that_people_read(capsys, file, tmp_path):
     succeed(capsys, "compare", file, "--status")
     assert [path.name for path in tmp_path.iterdir()] == ["two.toml"], "nothing is run"
     assert re.search(r"attention +9 +2 +[\d.]+ +0:\d\d:\d\d\n", shown)
-    assert re.search(r"0:\d\d:\d\d of training, about 0:\d\d:\d\d with 2 at once; tests extra", shown)
+    assert re.search(r"0:\d\d:\d\d of training in total, about 0:\d\d:\d\d with 2 at once; testing not included", shown)
 
 
 def test_some_rows_of_a_file(capsys, file):
@@ -131,7 +131,7 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     assert "attention" in out
     assert "accuracy %" in out
     assert "1 of 3 runs failed (sab-max temperature=1e-60, 24 points, seed 0: the loss became" in error
-    assert error.endswith("the same command tries again\n")
+    assert error.endswith("run the same command to try again\n")
     states = rows_of(succeed(capsys, "compare", file, "--seeds", "0", "--status", "--json"))
     assert [one["state"] for one in states] == ["finished", "failed", "finished"]
     assert "the loss became" in states[1]["reason"]
@@ -141,9 +141,9 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     ("arguments", "words"),
     [
         (["none.toml"], "there is no experiment none.toml"),
-        (["two.toml", "--epochs", "3"], "two.toml decides epochs: change it there"),
-        (["two.toml", "--epochs", "40"], "two.toml decides its recipe: change it there"),  # 40 is the default
-        (["two.toml", "--points", "12"], "two.toml decides points"),
+        (["two.toml", "--epochs", "3"], "two.toml sets epochs: leave the flag out"),
+        (["two.toml", "--epochs", "40"], "two.toml sets its recipe: leave the flag out"),  # 40 is the default
+        (["two.toml", "--points", "12"], "two.toml sets points"),
         (
             ["two.toml", "--models", "isab4-pma"],
             "'isab4-pma' is not a row of the experiment: choose from rff-max, attention",

@@ -77,6 +77,6 @@ def test_what_is_not_finished_is_left_out_and_nothing_finished_is_an_error(capsy
     assert [row["model"] for row in found["rows"]] == ["rff-max"]
     assert "rff-mean" not in (tmp_path / "copy" / "table.md").read_text(encoding="utf-8")
     (tmp_path / "copy" / "runs" / "rff-max-n8-seed0" / "result.json").unlink()
-    assert "is finished: leave --report out" in fail(capsys, "compare", *flags, "--report")
+    assert "is finished: run the comparison first" in fail(capsys, "compare", *flags, "--report")
     assert "no run in" in fail(capsys, "compare", *flags[:-1], tmp_path / "elsewhere", "--report")
     assert not (tmp_path / "elsewhere").exists()

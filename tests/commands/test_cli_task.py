@@ -43,7 +43,7 @@ def test_a_task_by_name(capsys, tmp_path):
 
 def test_a_plan(capsys, tmp_path):
     out = succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run")
-    assert "1 at once; tests extra" in out
+    assert "1 at once; testing not included" in out
     plan = json.loads(succeed(capsys, "task", *SHORT, "--models", "rFF + max", "--dry-run", "--json"))
     assert [(one["model"], one["runs"]) for one in plan["runs"]] == [("rFF + max", 1)]
     assert not (tmp_path / "runs").exists()

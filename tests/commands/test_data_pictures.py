@@ -28,7 +28,7 @@ def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp
     said = succeed(capsys, "data", "show", folder, "-o", tmp_path / "sheet.png")
     for words in ("2 classes", "tall is the largest with 5", "high the smallest with 2", "5 train", "2 test", "seed 0"):
         assert words in said, said
-    assert "up: y is assumed" in said
+    assert "up: y (assumed" in said
     assert not (tmp_path / "home" / "pools").exists()  # nothing was built to look at it
     with Image.open(tmp_path / "sheet.png") as picture:
         assert picture.width > 500

@@ -30,7 +30,7 @@ def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
         raise error
 
     monkeypatch.setattr(models, "list_models", too_much)
-    assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: there is not enough memory{much}: ")
+    assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
 
 
 def test_the_words_of_torch_and_numpy_are_known():

@@ -29,12 +29,12 @@ def _of_one_size(evidence: Evidence) -> Iterator[tuple[str, str]]:
         "Fewer points at test time",
         "Corrupted test sets",
         "Calibration",
-        "What is taken for what",
+        "Confusion matrices",
     )
-    yield "Which models can be told apart", ""
+    yield "Which models are distinguishable", ""
     yield from zip(titles, CHARTS, strict=True)
-    yield "The worst confusions", TILES[0]
-    yield from zip([f"What {label} gets wrong" for label in evidence.best(2)], TILES[1:], strict=True)
+    yield "The most frequent confusions", TILES[0]
+    yield from zip([f"Mistakes of {label}" for label in evidence.best(2)], TILES[1:], strict=True)
     yield "Ask the models", "live"
     yield "Accuracy of every class", ""
 

@@ -144,7 +144,7 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
         (
             [{"name": "rff-max", "label": 151 * "x"}],
             [0],
-            "151 characters and names a folder: give at most 150",
+            "151 characters, but it names a folder: use at most 150",
         ),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_recipe_that_no_run_can_follow_leaves_the_folder_free(change, words, c
         ({"workers": -5}, "got -5"),
         ({"threads": 0}, "threads must be .* from 1 to .*got 0"),
         ({"backend": "slurm"}, "backend must be one of loky, dask, ray, got 'slurm'"),
-        ({"scheduler": "tcp://host:1"}, "scheduler='tcp://host:1' is a cluster's address: name its backend"),
+        ({"scheduler": "tcp://host:1"}, "scheduler='tcp://host:1' is the address of a cluster: set backend"),
     ],
 )
 def test_workers_and_threads_are_checked(counts, words, clouds_folder, tmp_path):

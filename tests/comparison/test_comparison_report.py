@@ -91,7 +91,7 @@ def test_the_page_has_every_section_with_its_figures(reported, page):
     assert sum(tag == "svg" for tag, _ in page.tags) == len(drawn)
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures) == len([*(reported.folder / "figures").glob("*.png")])
-    assert all(re.fullmatch(r"(ball|box|rod) taken for (ball|box|rod)", picture["alt"]) for picture in pictures)
+    assert all(re.fullmatch(r"(ball|box|rod) predicted as (ball|box|rod)", picture["alt"]) for picture in pictures)
     for picture in pictures:
         kind, content = picture["src"].split(",")
         assert kind == "data:image/png;base64"

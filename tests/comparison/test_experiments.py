@@ -200,7 +200,7 @@ def test_it_is_saved_as_plain_data(read):
         ("points = '100'", ("points", "('100',)")),
         ("points = [0]", ("points", "(0,)")),
         ("points = [9, 9]", ("size", "9, 9")),
-        ("points = []", ("at least one size",)),
+        ("points = []", ("at least one set size",)),
         ("seeds = [0.5]", ("seeds", "[0.5]")),
         ("seeds = [-1]", ("seed", "-1")),
         ("seeds = [1, 2, 1]", ("seed", "1, 2, 1")),

@@ -101,9 +101,9 @@ def test_the_verdict_in_a_sentence(reported):
         pairs = {24: [replace(other.below_best, p_holm=p_holm, **changes)]}
         return verdicts(replace(reported, pairs=pairs))[0]
 
-    assert said(0.01).endswith("and can be told apart from every other row.")
+    assert said(0.01).endswith("distinguishable from every other row.")
     assert said(0.06).endswith(f"not distinguishable from: {other.model}.")
-    assert said(0.01, p_seeds=None).endswith(" %; it may owe that to its only seed.")
+    assert said(0.01, p_seeds=None).endswith(" %; with a single seed this may be chance.")
 
 
 def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
@@ -113,8 +113,8 @@ def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
     found = list(sections(small))
     # Robustness is shown where it was tested, and that was for the other seed.
     assert [section.title for section in found] == [
-        "Learning curves", "Calibration", "What is taken for what",
-        "The worst confusions", "What rff-max gets wrong", "Ask the models", "Accuracy of every class",
+        "Learning curves", "Calibration", "Confusion matrices",
+        "The most frequent confusions", "Mistakes of rff-max", "Ask the models", "Accuracy of every class",
     ]  # fmt: skip
     assert verdicts(small)[0].startswith("At 24 points rff-max has the best accuracy")
 
@@ -130,7 +130,7 @@ def test_what_is_not_at_hand_is_left_out(reported, evidence):
     sets = reported.experiment.task.prepare(24, reported.experiment.recipe, progress=False)["test_sets"]
     whole = load_split(sets["source"], "test", reported.experiment.task.sets_of(24), progress=False)
     best, second = evidence.best(2)
-    wrong = [f"What {best} gets wrong", f"What {second} gets wrong"]
+    wrong = [f"Mistakes of {best}", f"Mistakes of {second}"]
     weights = content_of(reported, best, 24, 0, "model.safetensors")
 
     def titles(sets) -> list[str]:
@@ -139,10 +139,10 @@ def test_what_is_not_at_hand_is_left_out(reported, evidence):
     def gone():
         raise PointsetError("the data is not there")
 
-    assert titles(whole) == ["The worst confusions", *wrong]
+    assert titles(whole) == ["The most frequent confusions", *wrong]
     weights.rename(weights.with_name("elsewhere"))
     try:
-        assert titles(whole) == ["The worst confusions", wrong[1]]
+        assert titles(whole) == ["The most frequent confusions", wrong[1]]
     finally:
         weights.with_name("elsewhere").rename(weights)
     assert titles(whole.subset(range(len(whole) - 1))) == [], "other shapes than were tested"
@@ -155,18 +155,18 @@ def test_mistakes_are_those_of_the_predictions(reported, evidence):
     off = sum(run.confusion for run in runs.values()) * (1 - np.eye(3, dtype=int))
     true, taken = np.unravel_index(off.argmax(), off.shape)
     first = next(iter(runs.values()))
-    assert confused.tiles[0].title == f"{first.classes[true]} taken for {first.classes[taken]}"
+    assert confused.tiles[0].title == f"{first.classes[true]} predicted as {first.classes[taken]}"
     counts = [f"{label}: {run.confusion[true, taken]} of 20" for label, run in runs.items()]
     assert confused.tiles[0].text == "; ".join(counts)
     for gallery, run in zip(galleries, runs.values(), strict=True):
         worst = np.where(run.right, -np.inf, probabilities(run.logits).max(axis=1)).argmax()
         said, label = run.classes[run.predictions[worst]], run.classes[run.labels[worst]]
-        assert gallery.tiles[0].title == f"{label} taken for {said}"
+        assert gallery.tiles[0].title == f"{label} predicted as {said}"
         assert gallery.tiles[0].text.endswith(f"shape {run.names[worst]}")
         assert len({tile.title for tile in gallery.tiles}) == len(gallery.tiles)
     looks = {section.title.partition(",")[0]: section.text for section in galleries}
-    assert "uniform attention" in looks[f"What {ODD} gets wrong"]
-    assert "max pooling took" in looks["What rff-max gets wrong"]
+    assert "uniform attention" in looks[f"Mistakes of {ODD}"]
+    assert "max pooling selected" in looks["Mistakes of rff-max"]
 
 
 def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
@@ -251,7 +251,7 @@ def test_the_best_models_answer_on_a_page(reported, evidence, monkeypatch):
     monkeypatch.setattr("pointset.tasks.classification.living.load_run", refuse)
     (section,) = living(evidence, shapes)
     assert section.page is not None
-    assert "rff-max is not in it: its pooling is of another world." in section.text
+    assert "rff-max is not included: its pooling is of another world." in section.text
     monkeypatch.setattr("pointset.viz.live.LARGEST", 1000)
     (section,) = living(evidence, shapes)
     assert section.page is None

@@ -137,7 +137,7 @@ def test_a_failed_run_is_tried_again(classifiers, tmp_path):
 
 
 def test_a_comparison_without_any_finished_run_is_an_error_that_says_why(classifiers, tmp_path):
-    with pytest.raises(PointsetError, match=r"no run was finished; too cold, 24 points, seed 0: the loss became"):
+    with pytest.raises(PointsetError, match=r"all runs failed; too cold, 24 points, seed 0: the loss became"):
         run(classifiers(TOO_COLD), tmp_path)
     assert not (tmp_path / "results.json").exists()
 
@@ -180,7 +180,7 @@ def test_two_comparisons_in_one_folder_do_not_write_beside_each_other(copy, clas
         other = context.Process(target=compare, args=(classifiers(), copy, theirs))
         other.start()
         assert mine.poll(60)
-        assert f"another process is comparing in {copy}" in mine.recv()
+        assert f"another process is running a comparison in {copy}" in mine.recv()
         other.join(10)
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*") if path.name != ".lock"} == before
     assert not run(classifiers(), copy).failures

@@ -194,9 +194,11 @@ def test_maps_are_found_by_layer_or_kind():
     maps = pointset.attention_maps(model_of("isab5-pma"), clouds(N, 3))
     assert find_map(maps, layer="encoder.1.reads") is maps[2]
     assert find_map(maps, kind="pools") is maps[4]
-    with pytest.raises(pointset.PointsetError, match=r"no attention has layer 'encoder.9': there are encoder.0.reads"):
+    with pytest.raises(
+        pointset.PointsetError, match=r"no attention map has layer 'encoder.9': choose from encoder.0.reads"
+    ):
         find_map(maps, layer="encoder.9")
-    with pytest.raises(pointset.PointsetError, match=r"2 attentions have kind 'reads': name the layer"):
+    with pytest.raises(pointset.PointsetError, match=r"2 attention maps have kind 'reads': give a layer"):
         find_map(maps, kind="reads")
 
 
@@ -240,7 +242,7 @@ def test_a_coordinate_in_padding_may_be_anything():
 
 @pytest.mark.parametrize("name", ["rff-max", "rffp-mean", "pointnet"])
 def test_a_model_without_attention_is_refused(name):
-    with pytest.raises(pointset.PointsetError, match=f"{name} has no attention to look at: .*isab"):
+    with pytest.raises(pointset.PointsetError, match=f"{name} has no attention maps: .*isab"):
         pointset.attention_maps(pointset.create_model(name), clouds(N, 3))
 
 

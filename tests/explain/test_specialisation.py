@@ -165,7 +165,7 @@ def test_the_seed_decides_the_augmentation(sets):
 def test_what_cannot_be_measured_is_named(sets):
     with pytest.raises(PointsetError, match="must have inducing points or seeds"):
         specialisation(pointset.create_model("sab-max", classes=2, dim=8), sets)
-    with pytest.raises(PointsetError, match=r"no attention has layer 'encoder.7': there are encoder.0.reads"):
+    with pytest.raises(PointsetError, match=r"no attention map has layer 'encoder.7': choose from encoder.0.reads"):
         specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets, "encoder.7")
     with pytest.raises(PointsetError, match="no class with two shapes"):
         specialisation(pointset.create_model("isab3-max", classes=2, dim=8), sets.subset([0, 1]))

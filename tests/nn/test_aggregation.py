@@ -210,10 +210,10 @@ def test_every_spelling_of_the_resolver_is_built_alike(spelling):
     [
         ("sofmax", "no aggregation 'sofmax': did you mean softmax"),
         ("sett", "did you mean set"),
-        ("lstm", "aggr.lstm does not pool sets: it reads its rows in order.*softmax"),
-        ("MLPAggregation", "reads its rows in order"),
+        ("lstm", "aggr.lstm does not pool sets: its result depends on the order of its rows.*softmax"),
+        ("MLPAggregation", "depends on the order of its rows"),
         ("degree_scaler", "histogram"),
-        ("equilibrium", "changes with its neighbours"),
+        ("equilibrium", "depends on the other sets"),
         ("multi", "list of others"),
         ("aggregation", "base class"),
     ],
@@ -237,7 +237,7 @@ def test_what_is_refused_for_its_order_depends_on_it():
         "mlp": {"max_num_elements": 6, "num_layers": 1},
         "patchtransformer": {"patch_size": 2, "hidden_channels": 4, "num_transformer_blocks": 1},
     }
-    assert {name for name, reason in REFUSED.items() if "in order" in reason} == set(arguments)
+    assert {name for name, reason in REFUSED.items() if "order of its rows" in reason} == set(arguments)
     for name, more in arguments.items():
         torch.manual_seed(0)
         aggregation = aggregation_resolver(name, in_channels=4, out_channels=4, **more)
@@ -264,7 +264,7 @@ def test_an_aggregation_to_come_that_needs_arguments_is_an_error_in_one_sentence
 
     monkeypatch.setattr(aggr, "NeedyAggregation", NeedyAggregation, raising=False)
     assert "needy" in aggregation_names()
-    with pytest.raises(PointsetError, match=r"aggr\.needy needs arguments that a name does not give .*width"):
+    with pytest.raises(PointsetError, match=r"aggr\.needy needs arguments that a name cannot contain .*width"):
         AggregationPool("needy", 4)
 
 

@@ -90,8 +90,8 @@ def test_what_may_be_left_out_or_is_unusual_works():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: nn.Multihead(3, 3, 10), "dim=10 cannot be shared by heads=4"),
-        (lambda: nn.SetNorm(8, groups=3), "dim=8 cannot be shared by groups=3"),
+        (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),
+        (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
         (lambda: Packed((3, -2)), "lengths must be at least 0, got -2"),
         (StatisticPool, "statistics of StatisticPool must be a list of max, .*, got "),
         (type("Middle", (StatisticPool,), {"statistics": ("median",)}), "statistics of Middle .*, got .*median"),

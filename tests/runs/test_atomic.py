@@ -38,7 +38,7 @@ def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_remo
     [
         ("file/page.html", "{}/file is a file, not a folder"),
         ("file/new/page.html", "{}/file is a file, not a folder"),
-        ("link/page.html", "{}/link is a link to nothing, not a folder"),
+        ("link/page.html", "{}/link is a broken link, not a folder"),
         ("folder", "it is a folder"),
         ("x" * 300, "File name too long"),
         (f"{'x' * 300}/page.html", "File name too long"),
@@ -50,7 +50,7 @@ def test_a_place_that_cannot_be_written_is_named_with_what_is_in_the_way(place, 
     (tmp_path / "folder").mkdir()
     with pytest.raises(PointsetError) as caught:
         write_for_user(tmp_path / place, lambda temporary: temporary.write_bytes(b"page"))
-    assert str(caught.value) == f"{tmp_path / place} cannot be written ({why.format(tmp_path)}): choose another place"
+    assert str(caught.value) == f"{tmp_path / place} cannot be written ({why.format(tmp_path)}): choose another path"
     assert {path.name for path in tmp_path.iterdir()} == {"file", "link", "folder"}
 
 

@@ -193,7 +193,9 @@ def test_a_full_disk_is_told_and_the_old_file_stays(number, tmp_path, monkeypatc
 
     with monkeypatch.context() as patched:
         patched.setattr(atomic, "sync", full)
-        with pytest.raises(DiskFullError, match=rf"cannot be written \({os.strerror(number)}\): make room and start"):
+        with pytest.raises(
+            DiskFullError, match=rf"cannot be written \({os.strerror(number)}\): free some disk space and run"
+        ):
             digests.write_json(path, "new")
     assert digests.read_json(path, REMEDY) == "old"
     assert not list(tmp_path.glob(".*.tmp"))

@@ -29,7 +29,7 @@ def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, m
     assert isinstance(outcomes["isab4-max"], Finished)
     killed = outcomes["rff-max"]
     assert isinstance(killed, Failure)
-    assert killed.reason == "its process was killed, perhaps for lack of memory: give fewer workers"
+    assert killed.reason == "its process was killed, perhaps for lack of memory: use fewer workers"
     assert harmless[0].failure.read_text() == killed.reason + "\n"
     (again,) = run_all(harmless[:1], Workers(1))
     assert isinstance(again, Finished)
@@ -121,4 +121,4 @@ def test_a_process_apart_leaves_the_cores_to_the_others(classifiers, tmp_path, m
     failure = run_apart(run)
     assert (asked["OMP_NUM_THREADS"], asked["OPENBLAS_NUM_THREADS"]) == ("3", "3")
     assert asked["PATH"] == os.environ["PATH"]
-    assert failure.reason == f"its process left neither a result nor a reason in {run.folder}: is the disk full?"
+    assert failure.reason == f"its process ended without a result or an error in {run.folder}: is the disk full?"

@@ -13,7 +13,7 @@ import pytest
 import trimesh
 
 START = [sys.executable, "-m", "pointset.cli"]
-GOES_ON = "; the same command goes on where it stopped\n"
+GOES_ON = "; run the same command again to continue\n"
 SETS = ("--points", "24", "--dim", "16", "--epochs", "400")
 IMPORTED = """
 import sys, time

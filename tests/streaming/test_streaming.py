@@ -219,11 +219,11 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("sab-max", {}, r"encoder.0 is a SAB, where every point reads every other.*isab16"),
+        ("sab-max", {}, r"encoder.0 is a SAB, where every point attends to every other.*isab16"),
         ("sab-pma", {"form": "paper"}, r"encoder.1 is a SAB"),
         ("isab5-aggr.softmax", {}, r"pool is an aggregation of torch-geometric.*max, mean, sum, max\+mean or pma"),
         ("rff-max+aggr.softmax", {}, r"pool\.pools\.1 is an aggregation of torch-geometric"),
-        ("dgcnn", {}, "dgcnn looks for every point's neighbours.*isab16-pma"),
+        ("dgcnn", {}, "dgcnn searches the neighbours.*isab16-pma"),
         ("isab5-max", {"norm": "set"}, "encoder.0.writes.norm_attended is a set norm.*layer"),
         ("isab5-max", {"norm": "set", "prenorm": True}, "encoder.1.reads.norm_key is a set norm"),
         ("rff-max", {"norm": "set"}, "encoder.1 is a set norm"),

@@ -76,7 +76,7 @@ def test_a_report_has_pairs_costs_and_curves(done):
     text = (done.folder / "report.md").read_text()
     assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8, form reference; last step, mean ±" in text
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
-        "Which models can be told apart", "MAE against cost", "Learning curves", "How to repeat and cite",
+        "Which models are distinguishable", "MAE against cost", "Learning curves", "How to repeat and cite",
     ]  # fmt: skip
     assert "a standard error for each pair" in text
     assert {path.name for path in (done.folder / "figures").glob("*.svg")} == {"learning-curves.svg", "pareto.svg"}
@@ -157,7 +157,7 @@ def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
     [
         ({"epochs": 7}, "does not use epochs in its recipe: known are steps, batch_size"),
         ({"augment": ("scale",)}, "does not use augment in its recipe"),
-        ({"steps": "none"}, "max-regression has no epochs: give its recipe steps"),
+        ({"steps": "none"}, "max-regression is trained by steps, not epochs: give steps in its recipe"),
         ({"steps": 0}, "steps must be .* got 0"),
     ],
 )

@@ -129,8 +129,12 @@ def pickled(content: object) -> bytes:
         ("history.json", b"[]", "it has no epoch"),
         ("history.json", b"[3]", "row 1 is not that of epoch 1"),
         ("history.json", b'[{"epoch": 2, "loss": 1.0, "seconds": 1.0}]', "row 1 is not that of epoch 1"),
-        ("history.json", b'[{"epoch": 1, "loss": "low", "seconds": 1.0}]', "row 1 has something else than numbers"),
-        ("history.json", b'[{"epoch": 1, "seconds": 1}]', "row 1 has something else than numbers, or lacks loss"),
+        (
+            "history.json",
+            b'[{"epoch": 1, "loss": "low", "seconds": 1.0}]',
+            "row 1 contains values that are not numbers",
+        ),
+        ("history.json", b'[{"epoch": 1, "seconds": 1}]', "row 1 contains values that are not numbers, or lacks loss"),
         ("history.json", b'[{"epoch": 1, "loss": 1}]', "or lacks loss or seconds"),
         ("weights.safetensors", b"no weights", "weights"),
         ("best.safetensors", b"no weights", "weights"),
@@ -145,7 +149,7 @@ def test_a_whole_file_of_a_checkpoint_that_holds_something_else_is_named(name, c
         run.load()
     message = str(caught.value)
     assert re.search(rf"checkpoint-0001/{re.escape(name)} does not hold .*{re.escape(words)}", message)
-    assert f"or delete {tmp_path / 'checkpoint-0001'} and start the same training again" in message
+    assert f"or delete {tmp_path / 'checkpoint-0001'} and run the same training again" in message
 
 
 @pytest.mark.parametrize("part", ["model", "data", "recipe", "seed"])
@@ -166,7 +170,7 @@ def test_a_line_of_the_history_that_is_not_that_of_its_epoch_is_named(tmp_path):
     assert f"{tmp_path / 'history.jsonl'} does not hold the history of a run (row 2 is not that of epoch 2)" in str(
         caught.value
     )
-    assert f"or delete {tmp_path} and start the same training again" in str(caught.value)
+    assert f"or delete {tmp_path} and run the same training again" in str(caught.value)
 
 
 @pytest.mark.parametrize("other", [{"dim": 24}, {"heads": 2, "layers": 3}])
@@ -181,7 +185,7 @@ def test_a_checkpoint_of_another_model_or_optimizer_is_refused(other, tmp_path):
     moved.step()
     checkpoint = run.load()
     checkpoint.optimizer = moved.state_dict()
-    with pytest.raises(PointsetError, match="state of the optimizer is not that of this training"):
+    with pytest.raises(PointsetError, match="the optimizer state in the checkpoint does not belong to this run"):
         checkpoint.restore(model, torch.optim.AdamW(model.parameters()))
 
 
@@ -199,7 +203,7 @@ def test_another_list_of_classes_is_refused(classes, finished, tmp_path):
     about = json.loads((folder / "run.json").read_text())
     about["data"]["classes"] = json.loads(classes)
     digests.write_json(folder / "run.json", about)
-    with pytest.raises(PointsetError, match="does not name the 3 classes that its model tells apart"):
+    with pytest.raises(PointsetError, match="does not name the 3 classes of its model"):
         load_run(folder)
 
 
@@ -254,7 +258,7 @@ def test_a_full_disk_is_told_and_the_checkpoint_before_stays(tmp_path, monkeypat
     begun(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        with pytest.raises(DiskFullError, match=r"checkpoint-0002\S+ cannot be written .*: make room"):
+        with pytest.raises(DiskFullError, match=r"checkpoint-0002\S+ cannot be written .*: free some disk space"):
             begun(tmp_path, epochs=2)
     assert not list(tmp_path.glob(".*.tmp"))
     assert RunFolder(tmp_path).load().epoch == 1

@@ -53,7 +53,7 @@ def test_the_state_of_another_optimizer_is_refused_with_the_reason(change, words
     model, optimizer = trained()
     checkpoint = state_of(model, optimizer)
     change(checkpoint.optimizer)
-    said = r"the checkpoint's state of the optimizer is not that of this training \(.*{}.*\): delete the checkpoint"
+    said = r"the optimizer state in the checkpoint does not belong to this run \(.*{}.*\): delete the checkpoint"
     with pytest.raises(PointsetError, match=said.format(words)):
         checkpoint.restore(*trained())
 

@@ -294,7 +294,7 @@ def launched(monkeypatch) -> pytest.MonkeyPatch:
 
 
 def test_one_device_is_not_for_several_processes(launched):
-    with pytest.raises(PointsetError, match="device 'cpu:0' is one for 2 processes: give auto or cpu"):
+    with pytest.raises(PointsetError, match="device 'cpu:0' cannot be shared by 2 processes: use auto or cpu"):
         join_processes(torch.device("cpu:0"))
 
 

@@ -135,7 +135,7 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
     [
         ({"points": (64, 32)}, r"points must be the fewest and then the most points, got \[64, 32\]"),
         ({"points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
-        ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs those of the first epoch: set points"),
+        ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs the sizes of the first epoch: set points"),
         ({"points_share": 1.1}, r"points_share must be in \(0, 1\], got 1.1"),
         ({"points": (0, 5)}, r"points must be two numbers of points, .* got \(0, 5\)"),
         ({"points": 64}, "points must be two numbers of points.* got 64"),

@@ -134,7 +134,7 @@ def test_without_a_display_the_window_is_a_file(
 ) -> None:
     monkeypatch.setattr("pointset.viz.window.has_display", lambda: False)
     said = show_window(attention(), cloud, tmp_path / "a.ply", 1, 2)
-    assert said == f"no window can be opened here: wrote {tmp_path / 'a.ply'}, which MeshLab or Blender shows"
+    assert said == f"cannot open a window: wrote {tmp_path / 'a.ply'}, which MeshLab or Blender can open"
     assert len(read(tmp_path / "a.ply").vertices) == len(cloud)
     with pytest.raises(PointsetError, match="no inducing point 8"):
         show_window(attention(), cloud, tmp_path / "b.ply", 0, 8)

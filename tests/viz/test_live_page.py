@@ -1,4 +1,4 @@
-"""The living page in a real Chromium: its models answer as in Python, and what the hand does reaches them."""
+"""The live page in a real Chromium: its models answer as in Python, and what the hand does reaches them."""
 
 import base64
 import re
@@ -37,7 +37,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Asked:
-    """An open living page, and what it complained of or asked for."""
+    """An open live page, and what it complained of or asked for."""
 
     tab: Any
     complaints: list[str] = field(default_factory=list)

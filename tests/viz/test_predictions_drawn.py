@@ -22,7 +22,7 @@ def test_a_panel_for_each_model_on_the_same_axes():
         np.testing.assert_allclose(axes.collections[0].get_offsets(), expected)
         assert axes.get_xlabel() == "true maximum"
     texts = [text.get_text() for text in picture.texts]
-    assert texts[:2] == ["A title", "a dot for each of 3 sets; line: said is true"]
+    assert texts[:2] == ["A title", "a dot for each of 3 sets; line: prediction = truth"]
     assert texts[2:] == ["good: mean error 0.167", "bad: mean error 8", "third: mean error 4.67"]
 
 

@@ -23,7 +23,7 @@ from pointset.zoo.names import zoo_name
         ("isab16-aggr.", "did you mean"),
         ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
         ("isab16-pswe", "did you mean isab16-f?pswe64"),
-        ("isab16-aggr.lstm", "aggr.lstm does not pool sets: it reads its rows in order"),
+        ("isab16-aggr.lstm", "aggr.lstm does not pool sets: its result depends on the order of its rows"),
         ("softmax-aggr.max", "did you mean"),
     ],
 )

@@ -71,7 +71,7 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
     for refused in (lambda: joined.stream(POINTS[0]), lambda: pointset.export_model(joined, tmp_path / "model.pt2")):
         with pytest.raises(PointsetError, match="'low<k>'"):
             refused()
-    with pytest.raises(PointsetError, match="no attention to look at"):
+    with pytest.raises(PointsetError, match="no attention maps"):
         pointset.attention_maps(pointset.create_model("rff-low3", dim=8), POINTS)
 
 

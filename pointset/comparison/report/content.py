@@ -32,7 +32,7 @@ def _of_one_size(evidence: Evidence) -> Iterator[Section]:
     comparison, metric = evidence.comparison, evidence.metric
     if pairs := comparison.pairs.get(evidence.points):
         text = pairs_text(pairs, metric, comparison.experiment.task.pooled)
-        yield Section("Which models can be told apart", text, table=pair_table(pairs, metric))
+        yield Section("Which models are distinguishable", text, table=pair_table(pairs, metric))
     if (drawn := charts.pareto(evidence)) is not None:
         text = PARETO_TEXT + PARETO_BARS * _has_intervals([*evidence.rows.values()])
         yield Section(f"{_heading(metric)} against cost", text + ".", drawn, "pareto")
@@ -101,9 +101,9 @@ def verdicts(comparison: Comparison) -> list[str]:
         sentence = f"{at}{best.model} has the best {metric.name}, {mean}"
         apart = [row.model for row in others if row.below_best is not None and row.below_best.distinguishable]
         if any(row.below_best is not None and row.below_best.p_seeds is None for row in others):
-            sentence += "; it may owe that to its only seed"
+            sentence += "; with a single seed this may be chance"
         elif others and len(apart) == len(others):
-            sentence += ", and can be told apart from every other row"
+            sentence += ", distinguishable from every other row"
         elif level:
             sentence += f"; not distinguishable from: {', '.join(level)}"
         sentences.append(sentence + ".")

@@ -16,11 +16,11 @@ from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import non_empty, zero_padding
 from pointset.nn.registry import register
 
-IN_ORDER = "it reads its rows in order, and a set has none"
+IN_ORDER = "its result depends on the order of its rows"
 REFUSED = {
-    "": "it is the base class of the others",
+    "": "it is an abstract base class",
     "degreescaler": "it needs the histogram of all sizes of set in the training data",
-    "equilibrium": "its regulariser is averaged over the batch, so that a set's result changes with its neighbours",
+    "equilibrium": "its regulariser is averaged over the batch, so the result for a set depends on the other sets",
     "gru": IN_ORDER,
     "lcm": IN_ORDER,
     "lstm": IN_ORDER,
@@ -82,7 +82,7 @@ class AggregationPool(nn.Module):
             self.aggregation = aggregation_resolver(name, **_arguments(canonical(name), dim, heads))
         except TypeError as error:
             raise PointsetError(
-                f"aggr.{name} needs arguments that a name does not give ({error}): build it yourself"
+                f"aggr.{name} needs arguments that a name cannot contain ({error}): build it yourself"
             ) from error
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:

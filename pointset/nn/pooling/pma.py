@@ -33,7 +33,7 @@ class AttentionPool(nn.Module):
         super().__init__()
         if k == 1 and attention.norm == "instance" and not attention.prenorm:
             raise PointsetError(
-                "norm=instance leaves nothing of one pooled row, which is its own mean: use several seeds, as in "
+                "norm=instance turns a single pooled row into zeros: use several seeds, as in "
                 "isab16-pma4, or prenorm, or norm=group"
             )
         self.dropout = Dropout(dropout)

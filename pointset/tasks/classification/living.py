@@ -22,35 +22,35 @@ from pointset.viz.page import HtmlPage
 MOST_SHAPES = 8
 TITLE = "Ask the models"
 TEXT = (
-    "A page in which {models} (first seed) answer while one turns a shape, takes points of it away or drops a file of "
-    "one's own; it opens with test shapes{differ}. {megabytes:.1f} MB beside this report, without a network."
+    "A page that runs {models} (first seed) in the browser, without a network: turn a shape, remove points or open "
+    "your own file. It starts with test shapes{differ}. Saved beside this report, {megabytes:.1f} MB."
 )
 
 
 def living(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """One section; where a model cannot be computed in a page, a sentence says so."""
+    """One section; a sentence names each model that a page cannot compute."""
     labels, plain, sentences = evidence.best(BEST), {}, []
     for label in labels:
         try:
             plain[label] = _plain(evidence, label)
         except PointsetError as error:
-            sentences.append(f"{label} is not in it: {error}.")
+            sentences.append(f"{label} is not included: {error}.")
     shapes, differ = _shapes(evidence, labels, test_sets)
     while plain:
         try:
             page = make_live_page([*plain.values()], shapes, title=TITLE, camera=Camera())
         except PointsetError as error:
             label, _ = plain.popitem()
-            sentences.append(f"{label} is not in it: {error}.")
+            sentences.append(f"{label} is not included: {error}.")
         else:
             yield Section(TITLE, " ".join([_about(page, [*plain], differ), *sentences]), name="live", page=page)
             return
-    yield Section(TITLE, " ".join(["There is no page in which these models answer:", *sentences]))
+    yield Section(TITLE, " ".join(["No live page could be made for these models:", *sentences]))
 
 
 def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
     megabytes = len(page.html.encode()) / 1e6
-    about = " about which these differ" if differ and len(labels) > 1 else ""
+    about = " on which these models differ" if differ and len(labels) > 1 else ""
     return TEXT.format(models=" and ".join(labels), differ=about, megabytes=megabytes)
 
 
@@ -62,7 +62,7 @@ def _plain(evidence: Evidence, label: str) -> PlainModel:
 
 
 def _shapes(evidence: Evidence, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
-    """Test shapes of several classes, upright, by name, and whether the models say different things of them."""
+    """Test shapes of several classes, upright, by name, and whether the models predict different classes for them."""
     runs = [first_run(evidence, label) for label in labels]
     try:
         sets = test_sets()

@@ -25,17 +25,17 @@ MOST = 8
 BEST = 2
 """Models whose mistakes are shown."""
 WORST_TEXT = (
-    "What the best models (first seed) confuse most, counted over both. Left a shape that was mistaken, right one of "
-    "the class that it was taken for; coloured by height."
+    "The most frequent confusions of the best models (first seed), counted over both. Left: a misclassified shape; "
+    "right: a shape of the predicted class. Colour: height."
 )
 WRONG_TEXT = (
-    "The most confident mistakes of the first seed, one of each kind. Left the points that the model saw, coloured by "
-    "height"
+    "The most confident mistakes of the first seed, one for each pair of classes. Left: the points that the model saw, "
+    "coloured by height"
 )
 
 
 def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """The sections; none where the shapes are not at hand, and no gallery of a model that was not kept."""
+    """The sections; none if the shapes are not available, and no gallery of a model that was not saved."""
     runs = {label: first_run(evidence, label) for label in evidence.best(BEST)}
     try:
         sets = test_sets()
@@ -44,10 +44,10 @@ def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator
     if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
         return  # another version of the data
     if tiles := _worst(runs, sets):
-        yield Section("The worst confusions", WORST_TEXT, name="worst-confusions", tiles=tiles)
+        yield Section("The most frequent confusions", WORST_TEXT, name="worst-confusions", tiles=tiles)
     for place, (label, run) in enumerate(runs.items()):
         if (found := _gallery(evidence, label, run, sets)) is not None:
-            title = f"What {label} gets wrong"
+            title = f"Mistakes of {label}"
             yield Section(title, found.text, name=f"mistakes-{place + 1}", tiles=found.tiles)
 
 
@@ -73,7 +73,9 @@ def _worst(runs: Mapping[str, Evaluation], sets: PointSets) -> list[Tile]:
         picture = draw_tile([coordinates(sets, mistaken), coordinates(sets, known[0])], sets.up)
         of = int((sets.labels == true).sum())
         counts = [f"{label}: {run.confusion[true, taken]} of {of}" for label, run in runs.items()]
-        tiles.append(Tile(picture, f"{class_name(sets, true)} taken for {class_name(sets, taken)}", "; ".join(counts)))
+        tiles.append(
+            Tile(picture, f"{class_name(sets, true)} predicted as {class_name(sets, taken)}", "; ".join(counts))
+        )
     return tiles
 
 
@@ -110,12 +112,12 @@ def _gallery(evidence: Evidence, label: str, run: Evaluation, sets: PointSets) -
         )
         words = f"{100 * shares[shape, taken]:.0f} % {class_name(sets, taken)}, {100 * shares[shape, true]:.0f} % "
         words += f"{class_name(sets, true)}; shape {sets.names[shape]}"
-        tiles.append(Tile(picture, f"{class_name(sets, true)} taken for {class_name(sets, taken)}", words))
+        tiles.append(Tile(picture, f"{class_name(sets, true)} predicted as {class_name(sets, taken)}", words))
     return _Gallery(_text(looks, scale), tiles)
 
 
 def _most_confident(run: Evaluation) -> list[int]:
-    """Shapes that are wrong, by falling probability of the wrong class; of each confusion one."""
+    """Misclassified shapes by falling probability of the predicted class, one for each pair of classes."""
     shares = probabilities(run.logits).max(axis=1)
     wrong = [i for i in np.argsort(-shares, kind="stable").tolist() if not run.right[i]]
     first: dict[tuple[int, int], int] = {}
@@ -125,7 +127,7 @@ def _most_confident(run: Evaluation) -> list[int]:
 
 
 def _scale(looks: Mapping[int, Pooled | None]) -> Scale | None:
-    """One for all tiles of a model, so that they can be compared."""
+    """One scale for all tiles of a model, so that they can be compared."""
     found = [look for look in looks.values() if look is not None]
     if not found:
         return None
@@ -135,16 +137,16 @@ def _scale(looks: Mapping[int, Pooled | None]) -> Scale | None:
 
 def _text(looks: Mapping[int, Pooled | None], scale: Scale | None) -> str:
     if scale is None:
-        return f"{WRONG_TEXT}; the pooling looks at all of them alike."
+        return f"{WRONG_TEXT}; the pooling weights all points equally."
     if isinstance(scale, ColorScale):
         reach = f"{scale.reach:.0f}"
         return (
-            f"{WRONG_TEXT}; right what the pooling looked at, mean over its heads and seeds: from grey (1/{reach} of "
+            f"{WRONG_TEXT}; right: attention of the pooling, mean over its heads and seeds, from grey (1/{reach} of "
             f"uniform attention, or less) to black ({reach} times uniform attention, or more)."
         )
     return (
-        f"{WRONG_TEXT}; right which of them the max pooling took: the darker, the more features are those of a point; "
-        "grey ones could be left out."
+        f"{WRONG_TEXT}; right: the points that max pooling selected; the darker a point, the more features it "
+        "provides, and grey points could be removed."
     )
 
 

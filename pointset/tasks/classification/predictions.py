@@ -34,7 +34,7 @@ def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
     Raises:
         PointsetError: the file is missing or damaged.
     """
-    remedy = f"delete {folder / 'result.json'} and start the same command again, which tests the model again"
+    remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
     logits, labels, names = digests.parse(
         folder / "predictions.npz", _parse_predictions, "the predictions of a run", remedy
     )
@@ -112,7 +112,7 @@ def sizes_of(folders: Mapping[int, Path]) -> list[dict[int, float]]:
 
 
 def _read_robustness(file: Path) -> dict[str, Any]:
-    remedy = f"delete {file} and start the same command again, which tests the model again"
+    remedy = f"delete {file} and run the same command again to test the model again"
     return digests.parse(file, _parse_robustness, "the robustness of a model", remedy)
 
 
@@ -121,5 +121,5 @@ def _parse_robustness(content: bytes) -> dict[str, Any]:
     read = Robustness.from_dict(found)
     errors = [error for by_level in read.errors.values() for error in by_level.values()]
     if not all(isinstance(value, int | float) for value in (read.clean_error, *errors, *found["by_size"].values())):
-        raise ValueError("it has something else than numbers")
+        raise ValueError("it contains values that are not numbers")
     return found

@@ -41,10 +41,10 @@ def _confusions(evidence: Evidence) -> Iterator[Section]:
     """One section, or one for each of two large matrices."""
     figures = charts.confusions(evidence)
     if len(figures) == 1:
-        yield Section("What is taken for what", CONFUSION_TEXT, figures[0], "confusion")
+        yield Section("Confusion matrices", CONFUSION_TEXT, figures[0], "confusion")
         return
     for place, (label, figure) in enumerate(zip(evidence.best(2), figures, strict=True)):
-        title = f"What {label} takes for what"
+        title = f"Confusion matrix of {label}"
         yield Section(title, CONFUSION_TEXT if place == 0 else "", figure, f"confusion-{place + 1}")
 
 

@@ -91,16 +91,18 @@ class Classification(Task):
         check("robustness_seeds", self.robustness_seeds, tuple[Seed, ...])
         check("robustness_points", self.robustness_points, tuple[Points, ...])
         if not self.points:
-            raise PointsetError("points must be at least one size of set, got none")
+            raise PointsetError("points must contain at least one set size, got none")
         if len(set(self.points)) < len(self.points):
             raise PointsetError(f"a size is given twice: {', '.join(map(str, self.points))}")
         if unknown := set(self.robustness_points) - set(self.points):
-            raise PointsetError(f"robustness_points must be of the points {list(self.points)}, got {sorted(unknown)}")
+            raise PointsetError(
+                f"robustness_points must be among the points {list(self.points)}, got {sorted(unknown)}"
+            )
         for metric in self.metrics:
             if metric not in FURTHER:
                 near = difflib.get_close_matches(str(metric), FURTHER, n=1, cutoff=0.0)
                 raise PointsetError(
-                    f"metrics must be of {', '.join(FURTHER)}, got {quoted(metric)}: did you mean {near[0]!r}? "
+                    f"metrics must be among {', '.join(FURTHER)}, got {quoted(metric)}: did you mean {near[0]!r}? "
                     "accuracy is always shown"
                 )
 
@@ -110,7 +112,7 @@ class Classification(Task):
         found = dict(options)
         check("sets", found.get("sets", {}), Table)
         if "points" in found.get("sets", {}):
-            raise PointsetError("sets.points is given: sizes of set stand in points, beside models")
+            raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
         for name in {"points", "robustness_seeds", "robustness_points", "metrics"} & found.keys():
             found[name] = as_tuple(found[name])
         if "sets" in found:
@@ -158,7 +160,7 @@ class Classification(Task):
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
         """Robustness seeds and augmentations must be known."""
         if unknown := set(self.robustness_seeds) - set(seeds):
-            raise PointsetError(f"robustness_seeds must be of the seeds {list(seeds)}, got {sorted(unknown)}")
+            raise PointsetError(f"robustness_seeds must be among the seeds {list(seeds)}, got {sorted(unknown)}")
         recipe_augmentations(recipe.augment)
         if self.robustness_seeds and self.sets.features:
             raise PointsetError(

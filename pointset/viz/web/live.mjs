@@ -1,4 +1,4 @@
-/* The living page: trained models asked about a shape while the hand changes it. */
+/* The live page: trained models asked about a shape while the hand changes it. */
 import { Camera, reachOf } from "./camera.mjs";
 import { element, made, say } from "./elements.mjs";
 import { palettesOf } from "./legend.mjs";

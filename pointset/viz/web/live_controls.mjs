@@ -1,4 +1,4 @@
-/* The sliders, buttons and keys of the living page. */
+/* The sliders, buttons and keys of the live page. */
 import { element, made } from "./elements.mjs";
 
 const LEAST = 16, MOST = 2048;
