@@ -1,4 +1,4 @@
-"""Set networks for 3D shapes: sample meshes into point sets, train and compare classifiers, look at attention.
+"""Set networks for 3D shapes: sample meshes into point sets, train and compare classifiers, inspect attention.
 
     import pointset
 
@@ -8,8 +8,8 @@
     pointset.fit(model, train)
     print(pointset.evaluate(model, test).accuracy)
 
-The names in `__init__.pyi`, rooms such as `pointset.viz` among them, are loaded when they are first used, so that
-importing the package costs nothing; the rooms `data`, `viz`, `streaming` and `tasks` do the same.
+The names in `__init__.pyi`, among them subpackages such as `pointset.viz`, are loaded when they are first used, so
+importing the package is fast. The subpackages `data`, `viz`, `streaming` and `tasks` do the same.
 """
 
 import lazy_loader

@@ -1,5 +1,5 @@
-"""The commands of `pointset`, by subject; nothing heavy is imported until one runs.
+"""The commands of `pointset`, one module per subject; heavy imports happen only when a command runs.
 
 Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `runs`, `tasks`, `training`, `viz`,
-`zoo`. Imported by: no other room.
+`zoo`. Imported by: no other subpackage.
 """

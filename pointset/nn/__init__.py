@@ -1,8 +1,8 @@
-"""Set networks as plain torch modules that know nothing of data: rows in, rows out, masks True at real rows.
+"""Set networks as plain torch modules, independent of datasets: rows in, rows out; masks are True at real rows.
 
-Sets of several sizes may also lie end to end, with a `Packed` in place of the mask.
+Sets of several sizes can also be packed: concatenated, with a `Packed` instead of the mask.
 
-Imports: no other room. Imported by: `evaluation`, `explain`, `export`, `streaming`, `tasks`, `zoo`.
+Imports: no other subpackage. Imported by: `evaluation`, `explain`, `export`, `streaming`, `tasks`, `zoo`.
 """
 
 from pointset.nn.attention import Multihead, attend

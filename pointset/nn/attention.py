@@ -3,12 +3,11 @@
     Att(Q, K, V; score, weights) = weights(score(Q, K)) V
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`, which may be any function (`own_weights`). One value can be computed in
-several ways: `plan` chooses the cheapest, and those that take another order of operations than the formula are in
-`fast`.
+Scores are in `scores`, weights in `weights`; weights can be any function (`own_weights`). The result can be computed
+in several ways: `plan` chooses the cheapest. `fast` has those with another order of operations than the formula.
 
-Letters: X [B, n, .] asks, Y [B, m, .] answers, h heads, width d, c = d / h per head; mask [B, m] is True at the real
-rows of Y. Either may also be rows [N, .] of sets of several sizes, with a `Packed` that tells them apart.
+Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads, width d, c = d / h per head; mask
+[B, m] is True at the real rows of Y. X and Y can also be packed rows [N, .] of sets of several sizes, with a `Packed`.
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
@@ -48,12 +47,12 @@ def attend(
         Q: queries [B, h, n, c], or [1, h, n, c] for all sets.
         K: keys [B, h, m, c].
         V: values [B, h, m, e].
-        score: of queries and keys, which gives logits [B, h, n, m].
-        weights: of logits.
-        mask: bool [B, m].
+        score: function of queries and keys that returns logits [B, h, n, m].
+        weights: function of logits and mask that returns weights [B, h, n, m].
+        mask: bool [B, m], True at real keys.
 
     Returns:
-        What is read, [B, h, n, e], and the weights, [B, h, n, m].
+        The values read, [B, h, n, e], and the weights, [B, h, n, m].
 
     Example:
         >>> from pointset.nn.scores import DotScore
@@ -71,7 +70,8 @@ def attend(
 class Multihead(nn.Module):
     """Multihead(X, Y, Y) = concat_j(weights(score(Q_j, K_j)) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
-    By default softmax(Q_j K_j^T / sqrt(d)); the options name other scores and weights. Form "reference" has no W^O.
+    The default weights are softmax(Q_j K_j^T / sqrt(d)); the options choose other scores and weights. Form "reference"
+    has no W^O.
 
     X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
 
@@ -116,10 +116,10 @@ class Multihead(nn.Module):
         mask: Layout | None = None,
         query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
     ) -> Float[Tensor, "*_ d"]:
-        """Return what each row of X reads from Y [B, n, d]; X may have a batch of one that serves all of Y.
+        """Return what each row of X reads from Y, [B, n, d]; X may have batch size 1, shared by all sets of Y.
 
-        A `Packed` in place of `mask` says that Y is packed [N, dim_key]; one in place of `query_mask`, that X is
-        packed [N, dim_query], and then the result is packed [N, d]. A mask of X changes nothing here.
+        With a `Packed` as `mask`, Y is packed [N, dim_key]; with a `Packed` as `query_mask`, X is packed
+        [N, dim_query], and so is the result [N, d]. A plain mask of X has no effect here.
         """
         check_rows(X, query_mask, self.query.weight)
         check_rows(Y, mask, self.key.weight, "Y")
@@ -193,7 +193,7 @@ class Multihead(nn.Module):
         return isinstance(self.score, DotScore) and self.weights.are_softmax
 
     def split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
-        """Each head's columns."""
+        """Split the columns by head."""
         return X.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def scored_queries(self, Q: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
@@ -212,7 +212,7 @@ class Multihead(nn.Module):
         return self.score.hidden_layer()
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
-        """The weights, handed to `record`."""
+        """Compute the weights, and pass them to `record`."""
         A = self.weights(logits, mask)
         if self.record is not None:
             self.record(A)
@@ -229,21 +229,21 @@ class Multihead(nn.Module):
 
 
 def _rounds(Y: Tensor) -> bool:
-    """True where products with Y are in bfloat16: it is, or mixed precision makes it so."""
+    """True if products with Y are computed in bfloat16, because Y is, or because of mixed precision."""
     device = Y.device.type
     mixed = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) is torch.bfloat16
     return Y.dtype is torch.bfloat16 or (mixed and Y.dtype is torch.float32)
 
 
 def join(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
-    """concat_j: the heads side by side."""
+    """concat_j: concatenate the heads."""
     return X.transpose(1, 2).flatten(2)
 
 
 def explicit(
     attention: Multihead, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
 ) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j) by the formula as it stands."""
+    """concat_j(A_j V_j), computed as in the formula."""
     queries, keys, values = (attention.split(part) for part in (Q, attention.key(Y), attention.value(Y)))
     attended, A = attend(queries, keys, values, attention.score, attention.weights, mask)
     if attention.record is not None:

@@ -6,8 +6,8 @@
     PMA_k(Z)   = MAB(S, rFF(Z))                                         eq. 11
 
 Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points, S [k, d] seeds. Masks are True at real
-rows. Sets of several sizes may also come packed, rows [N, d] and a `Packed` in place of the mask; results that have a
-row for each of these rows are packed as well.
+rows. Sets of several sizes can also be packed: rows [N, d] with a `Packed` instead of the mask; results with one row
+per input row are then packed too.
 
 Form "reference" is what the authors released (github juho-lee/set_transformer, modules.py) and ran: the residual is the
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
@@ -50,7 +50,7 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
 
 
 class MAB(nn.Module):
-    """Multihead attention block, MAB(X, Y): X reads from Y, then every row is fed forward.
+    """Multihead attention block, MAB(X, Y): X reads from Y, then a feed-forward network is applied to every row.
 
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))
@@ -110,7 +110,7 @@ class MAB(nn.Module):
         mask: Layout | None = None,
         query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
     ) -> Float[Tensor, "*_ d"]:
-        """Return O [B, n, d]. X may have a batch of one that serves all of Y.
+        """Return O [B, n, d]. X may have batch size 1, shared by all sets of Y.
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
@@ -132,7 +132,7 @@ class MAB(nn.Module):
         attended: Float[Tensor, "*rows d"],
         query_mask: Layout | None = None,
     ) -> Float[Tensor, "*rows d"]:
-        """What follows the attention: O [B, n, d] of the residual (X or Q, by the form) and of what was read."""
+        """The layers after the attention: O [B, n, d] from the residual (X or Q, by the form) and the values read."""
         H = self.norm_attended(residual + attended, query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
@@ -164,7 +164,7 @@ class SAB(nn.Module):
     Args:
         dim_in: width of the rows of X.
         dim: width d of the result, a multiple of the heads.
-        options: heads, form, norm, score, weights; those of the authors when not given.
+        options: heads, form, norm, score, weights; default: those of the authors.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 8.
@@ -188,10 +188,10 @@ class SAB(nn.Module):
 
 
 class ISAB(nn.Module):
-    """Induced set attention block, ISAB_m(X) = MAB(X, MAB(I, X)): m inducing points I sum the set up. Cost O(n m).
+    """Induced set attention block, ISAB_m(X) = MAB(X, MAB(I, X)): m inducing points I summarise the set. Cost O(n m).
 
-    The inducing points *read* the set (map [B, h, m, n]); the elements read back what the inducing points *write*
-    (map [B, h, n, m]).
+    The inducing points *read* the set (map [B, h, m, n]); then the elements read from the inducing points, which
+    *write* to them (map [B, h, n, m]).
 
     X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
 
@@ -199,7 +199,7 @@ class ISAB(nn.Module):
         dim_in: width of the rows of X.
         dim: width d of the result, a multiple of the heads.
         inducing: points I, m.
-        options: heads, form, norm, score, weights; those of the authors when not given.
+        options: heads, form, norm, score, weights; default: those of the authors.
         initial: of I; see `ModelOptions`.
 
     Source:
@@ -245,7 +245,7 @@ class PMA(nn.Module):
     Args:
         dim: width d of the rows, a multiple of the heads.
         seeds: S, k.
-        options: heads, form, norm, score, weights; those of the authors when not given.
+        options: heads, form, norm, score, weights; default: those of the authors.
         seed_source: where the seeds come from; see `ModelOptions`, and there `initial`.
         initial: of trained seeds.
 
@@ -284,8 +284,8 @@ class PMA(nn.Module):
 def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 rows dim"]:
     """Inducing points or seeds before training.
 
-    "xavier" is the released code's xavier_uniform_ on [1, m, d], whose bound, sqrt(6 / (m d + d)), takes m for a number
-    of features: the rows start nearly equal and so do their attention rows. Mean distance (total variation, of at most
+    "xavier" is the released code's xavier_uniform_ on [1, m, d], whose bound, sqrt(6 / (m d + d)), treats m as a number
+    of features: the rows start nearly equal, and so do their attention rows. Mean distance (total variation, of at most
     1) between the attention rows of 16 inducing points over 1,000 points, first ISAB, d = 256, 4 heads, before
     training: 0.0006 with "xavier", 0.027 with "normal" (independent, unit variance).
     """

@@ -1,12 +1,12 @@
-"""What makes a logit of a query and a key, per head: the `score` of Att(Q, K, V; score, weights).
+"""Scores: how each head computes logits from queries and keys, the `score` of Att(Q, K, V; score, weights).
 
     dot         s K_j Q_j^T
     bilinear    s K_j W_j Q_j^T             ("multiplicative"; Luong et al., arXiv 1508.04025, section 3.1, "general")
     additive    w_j^T relu(W_j [K_j; Q_j])  (Bahdanau et al., arXiv 1409.0473, appendix A.1.2, with tanh)
 
-with Q [_, h, n, c], K [B, h, m, c], and logits [B, h, n, m]. The first two are *linear*: a map of the keys, or of the
-queries, and then products, so that every order of products that attention knows is open to them. All are divided by a
-temperature, of each head where it is trained; exp keeps that one positive.
+with Q [_, h, n, c], K [B, h, m, c], and logits [B, h, n, m]. The first two are *linear*: a linear map of the keys
+or queries, then products, so attention can choose the order of the products. All logits are divided by a temperature.
+A trained temperature has one value per head, and is stored as its logarithm to stay positive.
 """
 
 import math
@@ -20,18 +20,18 @@ from pointset.configuration import AttentionOptions
 from pointset.nn.fast.parts import HiddenLayer
 
 LARGEST = 2**22
-"""Numbers of the hidden layer of an additive score that are held at once: 16 MB of float32."""
+"""Largest part of the hidden layer of an additive score that is computed at once, in numbers: 16 MB of float32."""
 
 
 class Score(nn.Module):
-    """What all scores share: the factor in front of the logits.
+    """Base class of all scores: the factor of the logits.
 
     Args:
-        heads: h.
-        width: c, of the queries and keys of one head.
-        factor: of the logits, the temperature left out.
+        heads: number of heads h.
+        width: width c of the queries and keys of one head.
+        factor: factor of the logits, not including the temperature.
         temperature: divides the logits.
-        trained: whether the temperature is trained, one for each head, from `temperature` on.
+        trained: whether to train a temperature per head, starting from `temperature`.
     """
 
     linear = True
@@ -42,10 +42,10 @@ class Score(nn.Module):
         super().__init__()
         self.factor = factor / temperature
         self.log_temperature = nn.Parameter(torch.zeros(heads)) if trained else None
-        """Of what multiplies `temperature`, [h]."""
+        """Logarithm of the trained factor of `temperature`, [h]."""
 
     def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
-        """Something that the logits are proportional to, times their factor."""
+        """Multiply queries or keys, to which the logits are proportional, by the factor of the logits."""
         if self.log_temperature is None:
             return X if self.factor == 1.0 else X * self.factor
         return X * (torch.exp(-self.log_temperature) * self.factor).view(-1, 1, 1)
@@ -59,16 +59,16 @@ class DotScore(Score):
         return torch.matmul(Q, self.keys(K).mT)  # the keys are mostly fewer
 
     def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
-        """What the plain product with the queries makes the logits of."""
+        """Transformed keys, whose product with the queries gives the logits."""
         return self.scaled(K)
 
     def queries(self, Q: Float[Tensor, "_ h n c"]) -> Float[Tensor, "_ h n c"]:
-        """What the plain product with the keys makes the logits of."""
+        """Transformed queries, whose product with the keys gives the logits."""
         return self.scaled(Q)
 
 
 class BilinearScore(DotScore):
-    """logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, at first the identity: it begins as the dot product."""
+    """logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity (the dot product)."""
 
     def __init__(
         self, heads: int, width: int, factor: float = 1.0, temperature: float = 1.0, trained: bool = False
@@ -77,19 +77,19 @@ class BilinearScore(DotScore):
         self.weight = nn.Parameter(torch.eye(width).repeat(heads, 1, 1))
 
     def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
-        """What the plain product with the queries makes the logits of."""
+        """Transformed keys, whose product with the queries gives the logits."""
         return self.scaled(torch.matmul(K, self.weight))
 
     def queries(self, Q: Float[Tensor, "_ h n c"]) -> Float[Tensor, "_ h n c"]:
-        """What the plain product with the keys makes the logits of."""
+        """Transformed queries, whose product with the keys gives the logits."""
         return self.scaled(torch.matmul(Q, self.weight.mT))
 
 
 class AdditiveScore(Score):
     """logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
 
-    A hidden layer has c numbers for each pair of a query and a key: they are made for some queries at a time, and
-    again in the backward pass. On a CPU attention makes a single hidden layer in tiles instead (`fast.additive`).
+    A hidden layer has c numbers for each pair of a query and a key. They are computed for some queries at a time, and
+    again in the backward pass. On a CPU, attention computes a single hidden layer in tiles instead (`fast.additive`).
     """
 
     linear = False
@@ -139,13 +139,13 @@ class AdditiveScore(Score):
 
 
 def uniform(*shape: int, inputs: int) -> Tensor:
-    """Initial weights of a layer of so many inputs, as `nn.Linear` has them."""
+    """Initial weights of a layer with this number of inputs, as in `nn.Linear`."""
     bound = 1.0 / math.sqrt(inputs)
     return torch.empty(*shape).uniform_(-bound, bound)
 
 
 def make_score(dim: int, options: AttentionOptions) -> Score:
-    """The named score of heads that share the width d; only those that grow with the width have the scale."""
+    """The score of `options` for width d; only scores that grow with the width are scaled."""
     heads, width = options.heads, dim // options.heads
     temperature, trained = options.temperature, options.trained_temperature
     if options.score == "additive":

@@ -1,4 +1,4 @@
-"""Seeds that are not trained vectors but come from a pooling of the set that they are to read."""
+"""Seeds of PMA that are computed from the set by a pooling, instead of trained vectors."""
 
 from collections.abc import Mapping
 

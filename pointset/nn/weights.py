@@ -1,7 +1,7 @@
-"""What turns logits into attention weights: the `weights` of Att(Q, K, V; score, weights).
+"""Attention weights from logits: the `weights` of Att(Q, K, V; score, weights).
 
-The functions themselves are in `simplex`, and a user's own in `own_weights`; here they become a module that a block
-holds, with a name for each head, upper bounds that fit a set of any size, and dropout.
+The functions are in `simplex`, and those of users in `own_weights`. This module combines them in a block: one function
+per head, upper bounds relative to the set size, and dropout.
 """
 
 import torch
@@ -20,16 +20,16 @@ from pointset.nn.simplex.rows import single_or_double
 class Weights(nn.Module):
     """Logits [B, h, n, m] and a mask [B, m] -> weights [B, h, n, m], whose rows sum to 1 over the real keys.
 
-    Padded keys get exactly 0, rows over an empty set are all 0. Rows of a user's own function sum to what they will.
+    Padded keys get exactly 0, rows over an empty set are all 0. Rows of a user's own function may have any sum.
 
-    Constrained weights are at most u. With m real keys u = bound / m, so that no key gets more than `bound` times what
-    it would of uniform attention. With `coverage` the rows of T seeds, or of T heads, come one after the other,
+    Constrained weights are at most u. With m real keys, u = bound / m, so no key gets more than `bound` times uniform
+    attention. With `coverage`, the rows of T seeds, or of T heads, are computed one after the other,
 
         u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
 
-    and share one *fertility* per key: together they give a key at most `bound` times what it would get if all of them
-    were uniform (after Malaviya et al., arXiv 1805.08241, where fertilities are whole words). What is left
-    always suffices, as bound >= 1.
+    and share one *fertility* per key: their sum for a key is at most `bound` times its value under uniform attention
+    (after Malaviya et al., arXiv 1805.08241, where fertilities are whole words). Since bound >= 1, a feasible row
+    always remains.
 
     Args:
         options: heads, `weights`, `bound`, `coverage` ("seeds" are the queries, in each head; "heads" those of each
@@ -54,7 +54,7 @@ class Weights(nn.Module):
 
     @property
     def are_softmax(self) -> bool:
-        """True if all rows are softmax and nothing is dropped: what fused attention computes."""
+        """True if all rows are softmax without dropout, which fused attention can compute."""
         return self.all_softmax and self.sum_to_one
 
     @property
@@ -66,7 +66,7 @@ class Weights(nn.Module):
         return not self.functions and (not self.training or self.dropout.rate == 0.0)
 
     def unexportable(self) -> list[str]:
-        """The user-defined functions that are not entered for export."""
+        """The user-defined functions that are not registered for export."""
         return [name_of(one) for one in self.functions if not exports(one)]
 
     def forward(
@@ -99,10 +99,10 @@ class Weights(nn.Module):
         return WEIGHTS[name](logits, mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Rows of seeds or heads one after the other, each with what the earlier ones have left.
+        """Weights of seeds or heads, one after the other; each gets the part of the bound that earlier ones left.
 
-        All in float32 at least, though logits and weights be of half precision: what is left must sum to 1 for the last
-        one too, and rounding would add up.
+        Computed in float32 at least, even for logits in half precision: the remaining bounds must sum to 1 for the last
+        row too, and rounding errors would accumulate.
         """
         dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1
@@ -122,7 +122,7 @@ class Weights(nn.Module):
         return torch.cat([WEIGHTS[str(one)](row, bound, mask=keep) for one, row, bound in rows], dim=1)
 
     def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Real keys of each set, in a shape that goes with the logits; 1 for an empty set.
+        """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set.
 
         In float32 or float64: bfloat16 counts to 256.
         """

@@ -1,5 +1,5 @@
-"""Work in folders that survives a kill: atomic files, ownership, jobs, workers, provenance.
+"""Runs in folders that can be killed and resumed: atomic files, ownership, jobs, workers, provenance.
 
-Imports: no other room. Imported by: `commands`, `comparison`, `data`, `evaluation`, `explain`, `export`, `tasks`,
+Imports: no other subpackage. Imported by: `commands`, `comparison`, `data`, `evaluation`, `explain`, `export`, `tasks`,
 `training`, `viz`, `zoo`.
 """

@@ -1,7 +1,7 @@
-"""Tasks: what is learned and how it is judged, for the engine in `pointset.comparison`.
+"""Tasks: what is learned and how it is evaluated, for the engine in `pointset.comparison`.
 
-classification/ is about point sets of shapes. The other tasks are the set problems of the papers that need no meshes
-(set_problem.py has what they share, rows.py their models), the first two with published results beside ours:
+classification/ classifies point sets of shapes. The other tasks are set problems from the papers that need no meshes
+(set_problem.py has their shared code, rows.py their models). For the first two, tables include the published results:
 
     pointset task max-regression
 

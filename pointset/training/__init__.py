@@ -1,4 +1,4 @@
-"""One explicit training loop, its objectives, its optimiser, its checkpoints, and several processes for one run.
+"""The training loop, objectives, optimizers and checkpoints, in one process or several.
 
 Imports: `data`, `evaluation`, `runs`, `zoo`. Imported by: `commands`, `comparison`, `export`, `tasks`.
 """

@@ -1,13 +1,13 @@
-"""Pictures of attention: functions take maps and points, draw, and never run a model.
+"""Pictures of attention: functions that draw maps and points, and never run a model.
 
-Maps come from `pointset.attention_maps(model, points)`. On every picture 1 means uniform attention, on a logarithmic
+Maps come from `pointset.attention_maps(model, points)`. In every picture, 1 is uniform attention, on a logarithmic
 scale.
 
     still (matplotlib; PNG or SVG by `save`)
-        draw_clouds(clouds, names=...)              clouds without attention, to see what a model sees
+        draw_clouds(clouds, names=...)              clouds without attention
         draw_map(map, points, head=0, query=5)      one cloud, coloured by one map
         draw_maps(map, points)                      all heads and queries of one layer (inducing points, or PMA's seeds)
-        draw_reads_and_writes(reads, writes, points)    what an inducing point reads, and who reads it back
+        draw_reads_and_writes(reads, writes, points)    what an inducing point reads, and which points read it back
         draw_instances(maps, clouds, head=0, query=5)   one inducing point on several shapes of a class
         draw_pooling_comparison(points, critical=..., pools=..., influence=...)    ways of pooling on one shape
         draw_specialisation(trained, control)       measures of inducing points, the untrained model beside them
@@ -15,11 +15,11 @@ scale.
         draw_predictions(truth, said)               predicted numbers against true ones
     interactive (one HTML file, no network)
         make_page(maps, points)                     all maps of a layer turn together; a `Page`
-        make_live_page(models, shapes)              models that answer in the page, of `pointset.describe_plainly`
+        make_live_page(models, shapes)              models that run in the page, from `pointset.describe_plainly`
     3D tools
         export_cloud(map, points, path)             coloured points for MeshLab or Blender (.ply, .glb)
         export_surface(map, points, mesh, path)     the same on the mesh that the points were sampled from
-        show_window(map, points, path)              an Open3D window, or the saved file where no display is
+        show_window(map, points, path)              an Open3D window, or a file if there is no display
 
 Imports: `data`, `evaluation`, `explain`, `runs`. Imported by: `commands`, `comparison`, `tasks`.
 """

@@ -1,4 +1,4 @@
-"""Names of models, and the classifiers that they stand for.
+"""Models by name, and trained models.
 
 Imports: `data`, `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `evaluation`, `explain`, `export`,
 `tasks`, `training`.

@@ -1,6 +1,6 @@
-"""From points to rows that know their set, one file for each kind of encoder, registered there.
+"""Encoders: from points to features that depend on the whole set. Each kind of encoder is registered in its own file.
 
-Every file in this folder is imported with it, so that a new encoder needs no other place.
+All files in this folder are imported automatically, so a new encoder needs only its file.
 """
 
 import importlib

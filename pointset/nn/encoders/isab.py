@@ -1,4 +1,4 @@
-"""ISABs: the rows meet in m inducing points (Lee et al., arXiv 1810.00825, eq. 9, 10 and 14)."""
+"""ISABs: the rows interact through m inducing points (Lee et al., arXiv 1810.00825, eq. 9, 10 and 14)."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""No encoder: the pooling sees the points themselves."""
+"""No encoder: the pooling reads the points directly."""
 
 from torch import nn
 

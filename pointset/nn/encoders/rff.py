@@ -1,4 +1,4 @@
-"""Rows on their own: PointNet's skeleton (Qi et al., arXiv 1612.00593), and DeepSets without interaction."""
+"""Row-wise layers: PointNet's skeleton (Qi et al., arXiv 1612.00593), and DeepSets without interaction."""
 
 from torch import nn
 

@@ -17,8 +17,8 @@ from pointset.nn.rows import check_rows
 class EquivariantLayer(nn.Module):
     """y_i = tanh(N(Gamma(x_i - max_j x_j))), or with the mean in place of the max; Gamma is linear with a bias.
 
-    This is the layer of the authors' point-cloud runs: the rows meet through one vector, the set's statistic. They had
-    no norm N.
+    This is the layer of the authors' point-cloud runs, without the norm N: the rows interact through one vector, a
+    statistic of the set.
 
     X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
 

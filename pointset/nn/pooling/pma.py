@@ -15,8 +15,8 @@ from pointset.nn.registry import register
 class AttentionPool(nn.Module):
     """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff" rFF(SAB(PMA_k(Z))), whatever k is.
 
-    The first is what the authors ran with k = 1, the second their equation 15. Its rFF is FC(d, ReLU), FC(d), on each
-    of the k rows by itself. The layer that follows, from the k rows to logits, is not a part of either.
+    The first is what the authors ran (with k = 1), the second their equation 15, where rFF is FC(d, ReLU), FC(d),
+    applied to each of the k rows. The layer from the k rows to logits is not included.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AttentionPool(nn.Module):
         return self.finish(self.pma(self.dropout(Z), mask))
 
     def finish(self, pooled: Float[Tensor, "B k d"]) -> Float[Tensor, "B k d"]:
-        """What follows PMA."""
+        """Apply the layers after PMA."""
         for module in filter(None, (self.sab, self.feed_forward)):
             pooled = module(pooled)
         return pooled

@@ -1,4 +1,4 @@
-"""ApproxRepSet (Skianis et al., arXiv 1904.01962): how well a set can be matched with trained sets, nearly."""
+"""ApproxRepSet (Skianis et al., arXiv 1904.01962): approximate matching of a set with trained sets."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -11,12 +11,12 @@ from pointset.nn.registry import register
 
 @register("pooling", "repset<k>", listed="repset5", packed=True, export=True)
 class ApproxRepSetPool(WholePool):
-    """y_f = sum_i max_j ReLU(x_i . u_fj): against hidden set f of k trained elements u_f1, ..., u_fk.
+    """y_f = sum_i max_j ReLU(x_i . u_fj): with hidden set f of k trained elements u_f1, ..., u_fk.
 
-    Each row x_i takes the element that suits it best; in RepSet, of which this is the released relaxation, no two rows
-    may take the same. As many hidden sets as features, as Kothapalli et al. (arXiv 2306.05553) have it for clouds,
-    with k = 5; for words the authors take 10 of 20 elements. A sum, which grows with n; elements are drawn from
-    [-1, 1], as released.
+    Each row x_i is matched with its best element. This is the released relaxation of RepSet, where no two rows may
+    match the same element. There are as many hidden sets as features, and k = 5, as Kothapalli et al. (arXiv
+    2306.05553) use for clouds; for words, the authors use 10 sets of 20 elements. The result is a sum, so it grows
+    with n. Elements are initialised uniformly in [-1, 1], as released.
 
     Args:
         k: elements of each hidden set.

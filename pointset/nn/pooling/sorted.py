@@ -1,4 +1,4 @@
-"""Poolings that are weighted sums of sorted features, with weights that depend on the place among n."""
+"""Poolings that are weighted sums of sorted features, with weights that depend on the rank."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,12 +11,12 @@ from pointset.nn.pooling.whole import WholePool
 class SortedPool(WholePool):
     """y_f = sum_i w_f(i, n) x_f(i), where x_f(0) <= x_f(1) <= ... are the n values of feature f in a set.
 
-    A subclass gives the weights as products of `weights`, which are trained, and `basis`, which depends on n alone. So
-    they are computed once for a batch of equal sets, and sorting is most of the work.
+    A subclass defines the weights as products of `weights`, which are trained, and `basis`, which depends only on n. So
+    they are computed once for a batch of sets of equal size; most of the work is sorting.
     """
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:
-        """What is sorted of each row."""
+        """The features of each row to sort."""
         return Z
 
     def weights(self) -> Float[Tensor, "f k"]:
@@ -24,7 +24,7 @@ class SortedPool(WholePool):
         raise NotImplementedError
 
     def basis(self, places: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
-        """What each trained weight counts for at each place from 0, in sets of these sizes, all at least 1."""
+        """The contribution of each trained weight to each rank from 0, for these set sizes, all at least 1."""
         raise NotImplementedError
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 f"]:

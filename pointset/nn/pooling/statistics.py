@@ -1,4 +1,4 @@
-"""Poolings that are functions of statistics of the set, which is why they also work on a set in pieces."""
+"""Poolings that are functions of statistics of the set, and can therefore read a set in pieces."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, get_args
@@ -19,13 +19,13 @@ SomeStatistics = Annotated[
 
 
 class StatisticPool(nn.Module):
-    """Statistics of each feature side by side: Z [B, n, d], mask [B, n] -> [B, 1, s d]; zeros for an empty set.
+    """Concatenated statistics of each feature: Z [B, n, d], mask [B, n] -> [B, 1, s d]; zeros for an empty set.
 
-    A subclass names its `statistics` ("max", "min", "mean", "sum", "deviation"); one that does more with them than lay
-    them side by side has an `of_statistics` of its own.
+    A subclass lists its `statistics` ("max", "min", "mean", "sum", "deviation"). By default they are concatenated;
+    override `of_statistics` to combine them in another way.
 
     Raises:
-        PointsetError: it names none, or another.
+        PointsetError: the subclass lists no statistics, or an unknown one.
 
     Example:
         >>> class Range(pointset.nn.StatisticPool):

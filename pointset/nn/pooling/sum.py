@@ -6,7 +6,7 @@ from pointset.nn.registry import register
 
 @register("pooling", "sum", packed=True, export=True)
 class SumPool(StatisticPool):
-    """Sum of each feature: the one that can count.
+    """Sum of each feature; unlike the mean, it depends on the number of elements.
 
     Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
 

@@ -11,7 +11,7 @@ from pointset.nn.registry import register
 
 @register("pooling", "top<k>", listed="top8", packed=True, export=True)
 class TopPool(WholePool):
-    """Mean of the k largest values of each feature, of all of them in smaller sets: the maximum for k = 1."""
+    """Mean of the k largest values of each feature, or of all values in smaller sets; k = 1 is the maximum."""
 
     def __init__(self, k: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What poolings of whole sets share: padded and packed sets, mixed precision, and zeros for an empty set."""
+"""Base class for poolings of whole sets: handles padded and packed sets, mixed precision, and empty sets (zeros)."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,8 +12,8 @@ from pointset.nn.rows import check_layout
 class WholePool(nn.Module):
     """Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
 
-    A subclass says in `pooled` what it makes of plain and of padded sets. It computes in float32 at least: sums over
-    bfloat16 rows would stop growing at 256 rows.
+    A subclass implements `pooled` for sets with and without padding. It computes in float32 at least: sums of bfloat16
+    rows would stop growing at 256 rows.
     """
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
