@@ -1,7 +1,7 @@
-"""How reliable probabilities are: Brier score, expected calibration error, temperature scaling.
+"""Calibration: Brier score, expected calibration error, temperature scaling.
 
 All are pure functions of logits [shapes, classes] and labels [shapes]. A prediction's confidence is its largest
-probability; a classifier is calibrated if a share c of the predictions with confidence c is right.
+probability; a classifier is calibrated if a share c of its predictions with confidence c is correct.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from pointset.configuration import check
 from pointset.errors import PointsetError
 
 BINS = 15
-"""The usual number since Guo et al., arXiv 1706.04599."""
+"""Default number of bins, as in Guo et al., arXiv 1706.04599."""
 Edges = Literal["width", "mass"]
 Objective = Literal["log-loss", "ece"]
 TEMPERATURES = (1e-2, 1e2)
-"""The least and the largest that are fitted."""
+"""Smallest and largest temperature that is fitted."""
 FACTOR, GRID = 16.0, 128
 """A grid for the calibration error goes up and down by FACTOR in GRID steps each: the first grid's are of 2.2 %, the
 second's of 0.02 %."""
@@ -33,9 +33,9 @@ class Reliability:
     confidence: Float[ndarray, " bins"]
     """Mean confidence of the bin."""
     accuracy: Float[ndarray, " bins"]
-    """Share of the bin that is right."""
+    """Accuracy of the bin."""
     share: Float[ndarray, " bins"]
-    """Of all predictions; sums to 1."""
+    """Share of all predictions in the bin; the shares sum to 1."""
 
     @property
     def error(self) -> float:
@@ -64,11 +64,11 @@ def reliability(
     """Sort predictions into bins of confidence.
 
     Args:
-        logits: of the test shapes.
-        labels: their classes.
+        logits: logits of the test shapes [shapes, classes].
+        labels: their classes [shapes].
         edges: "width" for bins of equal width on (0, 1], as in arXiv 1706.04599, eq. 3; "mass" for bins with equally
             many predictions, so that a few crowded bins do not decide the error (Nguyen and O'Connor 2015).
-        bins: how many.
+        bins: number of bins.
 
     Raises:
         PointsetError: there are no predictions, or no bins.

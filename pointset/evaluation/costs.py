@@ -24,27 +24,27 @@ from pointset.runs.threads import torch_threads
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one model at one size of set."""
+    """Costs of one model at one set size."""
 
     multiply_adds: int
-    """Of the matrix products of one forward pass over one set."""
+    """Multiply-adds in the matrix products of one forward pass over one set."""
     latency_ms: float
-    """Of one forward pass over one set: median of interleaved repeats, on the given device and threads."""
+    """Milliseconds of one forward pass over one set: median of interleaved repeats, on the given device and threads."""
     step_memory_mb: float
-    """Most memory that a training step holds beyond what it began with, in MB of 10^6 bytes."""
+    """Peak memory of a training step, beyond what was allocated before it, in MB of 10^6 bytes."""
 
 
 def measure_costs(
     models: Sequence[nn.Module], points: int, *, batch_size: int = 32, repeats: int = 9, threads: int = 1
 ) -> list[Cost]:
-    """Measure several models side by side.
+    """Measure the costs of several models.
 
     Args:
-        models: of the zoo, all on one device.
-        points: per set.
+        models: models of the zoo, all on one device.
+        points: points per set.
         batch_size: sets per training step, for the memory.
-        repeats: timings of each model; the models take turns, so that a busy moment of the machine affects all.
-        threads: of torch.
+        repeats: timings of each model; they are interleaved, so that a busy moment of the machine affects all models.
+        threads: number of torch threads.
     """
     with torch_threads(threads):
         rounds = [[latency_ms(model, points) for model in models] for _ in range(repeats)]

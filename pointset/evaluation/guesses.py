@@ -1,4 +1,4 @@
-"""What a model takes shapes for: the likeliest classes of each, and files of them."""
+"""Predictions for single shapes: the most likely classes of each, and files of predictions."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from pointset.evaluation.predictions import Evaluation
 from pointset.runs.atomic import check_place, write_for_user
 
 BEST = 5
-"""Classes that are named of each shape."""
+"""Number of classes listed for each shape."""
 DIGITS = 6
 Strangeness = tuple[Float[ndarray, " shapes"], float]
 SUFFIXES = (".csv", ".json", ".parquet")
@@ -26,27 +26,27 @@ SUFFIXES = (".csv", ".json", ".parquet")
 
 @dataclass(frozen=True)
 class Guess:
-    """What a model takes one shape for."""
+    """The prediction of a model for one shape."""
 
     name: str
-    """A file's path, as it was given or inside its folder; of a data set, the shape's name."""
+    """Path of the file, as given or relative to its folder; for a dataset, the name of the shape."""
     likeliest: tuple[tuple[str, float], ...]
-    """Classes with their probabilities, at most five, the likeliest first."""
+    """At most five classes with their probabilities, the most likely first."""
     entropy: float
-    """Of the probabilities of all classes, in nats."""
+    """Entropy of the probabilities of all classes, in nats."""
     points: int
-    """That the model got."""
+    """Number of points that the model got."""
     true_class: str = ""
-    """Empty where it is not known; perhaps not one of the model's."""
+    """The true class, empty if unknown; it may be a class that the model does not know."""
     streamed: bool = False
     """True if the points were read from the disk in pieces."""
     unlike: bool | None = None
-    """True for a shape unlike those of the training; None if the model cannot tell."""
+    """True for a shape unlike the training shapes; None if the model has no threshold."""
     unlike_score: float | None = None
-    """What this goes by: see `pointset.evaluation.strangers`."""
+    """The score behind `unlike`: see `pointset.evaluation.strangers`."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
+        """The prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": _short(probability)} for name, probability in self.likeliest]
         found: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
         found |= {"entropy": _short(self.entropy), "points": self.points, "streamed": self.streamed}
@@ -72,17 +72,17 @@ def guess(
     temperature: float = 1.0,
     strangeness: Strangeness | None = None,
 ) -> list[Guess]:
-    """The likeliest classes of shapes.
+    """The most likely classes of shapes, from logits.
 
     Args:
-        names: of the shapes.
-        logits: of a model.
-        classes: of the model, in the order of its logits.
-        points: that the model got, of each shape.
-        true_classes: one for each shape, empty where it is not known.
+        names: names of the shapes.
+        logits: logits [shapes, classes].
+        classes: classes of the model, in the order of its logits.
+        points: number of points that the model got for each shape.
+        true_classes: the true class of each shape, empty if unknown.
         streamed: see `Guess`.
-        temperature: by which logits are divided.
-        strangeness: scores of strangeness, and the threshold that those of strange shapes are above.
+        temperature: divides the logits.
+        strangeness: scores of `pointset.evaluation.strangers`, and their threshold.
     """
     from scipy.special import entr
 
@@ -160,12 +160,12 @@ def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]
     """Write predictions, atomically, as the suffix says; see `SUFFIXES`.
 
     Args:
-        path: of the file.
-        guesses: a row each.
-        about: of all of them, which only JSON has room for: model, classes, temperature.
+        path: the file to write.
+        guesses: one row each.
+        about: common information, saved only in JSON: model, classes, temperature.
 
     Raises:
-        PointsetError: as of `check_suffix`, or the path cannot be written.
+        PointsetError: as for `check_suffix`, or the path cannot be written.
     """
     check_suffix(path)
     writer = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}[path.suffix.lower()]

@@ -1,4 +1,4 @@
-"""Metrics of predictions: every test shape once, means over shapes and not over batches."""
+"""Metrics of predictions: every test shape counts once; means are over shapes, not over batches."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,7 @@ from pointset.nn.modes import in_evaluation_mode
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Predictions of a model on a data set, and what follows from them.
+    """Predictions of a model on a dataset, with metrics.
 
     Example:
         >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]], dtype=np.float32)
@@ -33,13 +33,13 @@ class Evaluation:
     """
 
     logits: Float[ndarray, "shapes classes"]
-    """Of the model: no softmax is taken."""
+    """Logits of the model, before any softmax."""
     labels: Int[ndarray, " shapes"]
-    """The true classes, as places in `classes`."""
+    """Indices of the true classes in `classes`."""
     classes: list[str]
-    """Names, in the order of the logits."""
+    """Names of the classes, in the order of the logits."""
     names: list[str] = field(default_factory=list)
-    """Of the shapes; empty where they are not known."""
+    """Names of the shapes; empty if unknown."""
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -53,7 +53,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """Share of all shapes that are right (overall accuracy)."""
+        """Overall accuracy: share of all shapes that are classified correctly."""
         return float((self.predictions == self.labels).mean())
 
     @property
@@ -70,7 +70,7 @@ class Evaluation:
 
     @property
     def right(self) -> Bool[ndarray, " shapes"]:
-        """Which shapes are right."""
+        """True for each shape that is classified correctly."""
         return self.predictions == self.labels
 
     @property
@@ -86,7 +86,7 @@ class Evaluation:
 
     @property
     def confusion(self) -> Int[ndarray, "classes classes"]:
-        """How many shapes of each class (row) were taken for each class (column)."""
+        """Confusion matrix: how many shapes of each class (row) were predicted as each class (column)."""
         from sklearn.metrics import confusion_matrix
 
         return confusion_matrix(self.labels, self.predictions, labels=np.arange(len(self.classes)))
@@ -117,15 +117,15 @@ class Evaluation:
 
 @takes(model=nn.Module, data=PointSets, batch_size=Count)
 def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
-    """Run a classifier over the fixed subsets of a data set, on the model's own device.
+    """Evaluate a classifier on the fixed subsets of a dataset, on the device of the model.
 
     Args:
-        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is left as it was.
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is restored.
         data: every shape is used once.
         batch_size: shapes per forward pass; does not change the result beyond rounding.
 
     Returns:
-        Logits and labels of every shape, and what follows from them.
+        Logits and labels of every shape, with metrics.
 
     Raises:
         PointsetError: the model takes other `inputs` than `data.inputs`, has another number of classes than the data,

@@ -1,7 +1,7 @@
-"""Shapes unlike those that a model was trained on: two scores, a threshold, and how well it tells strangers.
+"""Detection of shapes unlike the training shapes (out-of-distribution detection): two scores, a threshold, and AUROC.
 
-A classifier gives an airplane, if it knows only furniture, the name of a piece of furniture, and often with a high
-probability. Both scores are larger for stranger shapes, need no training, and say nothing of why a shape is strange.
+A classifier that knows only furniture classifies an airplane as a piece of furniture, often with a high probability.
+Both scores are larger for less familiar shapes and need no training. They do not tell why a shape is unfamiliar.
 
 "energy" is minus the logarithm of the sum of exponentials of the logits: Liu et al., arXiv 2010.03759, at their
 temperature of 1, as in CIFAR/test.py of their code. "distance" is the squared Mahalanobis distance of what the last
@@ -33,19 +33,19 @@ from pointset.runs import digests
 from pointset.zoo.pretrained import StrangerScore, Unlike
 
 BELOW = 0.95
-"""Share of held-out shapes that are below the threshold."""
+"""Share of held-out shapes whose score is below the threshold."""
 MEANS = "unlike.safetensors"
-"""Beside the weights of a model whose card scores by distance."""
+"""File with the class means, beside the weights of a model that scores by distance."""
 Rows = Callable[[], Float[ndarray, "shapes width"]]
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMeans:
-    """Where the training shapes of each class lie, as the last layer gets them."""
+    """Class means of the training shapes, in the input space of the last layer."""
 
     means: Float[ndarray, "classes width"]
     precision: Float[ndarray, "width width"]
-    """Inverse of the covariance that all classes share."""
+    """Inverse of the covariance, which all classes share."""
 
     @classmethod
     def fit(cls, rows: Float[ndarray, "shapes width"], labels: Int[ndarray, " shapes"]) -> "ClassMeans":
@@ -71,11 +71,11 @@ class ClassMeans:
 
 @dataclass(frozen=True, eq=False)
 class Detector:
-    """Says of a model's answers which are to shapes unlike those of its training."""
+    """Detects shapes unlike the training shapes, from the outputs of a model."""
 
     threshold: float
     means: ClassMeans | None = None
-    """To score by distance; None scores by energy."""
+    """For scoring by distance; None scores by energy."""
 
     @property
     def score(self) -> StrangerScore:
@@ -94,24 +94,24 @@ class Detector:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model makes of point sets."""
+    """Outputs of a model for point sets."""
 
     logits: Float[ndarray, "shapes classes"]
     rows: Float[ndarray, "shapes width"]
-    """What its last layer got."""
+    """Input of its last layer."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """How well a score tells strangers from test shapes."""
+    """How well a score separates unfamiliar shapes from test shapes."""
 
     detector: Detector
     flagged: float
     """Share of test shapes above the threshold."""
     auroc: dict[str, float]
-    """By strangers: the chance that one of them has a larger score than a test shape."""
+    """AUROC by set of unfamiliar shapes: the probability that such a shape has a larger score than a test shape."""
     found: dict[str, float]
-    """By strangers: share above the threshold."""
+    """Share above the threshold, by set of unfamiliar shapes."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON and a card's `unlike`."""
@@ -127,7 +127,7 @@ def energy(logits: Float[ndarray, "shapes classes"]) -> Float[ndarray, " shapes"
 
 
 def fit_threshold(scores: Float[ndarray, " shapes"], below: float = BELOW) -> float:
-    """The score that this share of held-out shapes stays below.
+    """The threshold: this share of held-out shapes has a smaller score.
 
     Raises:
         PointsetError: there is no shape.
@@ -138,7 +138,7 @@ def fit_threshold(scores: Float[ndarray, " shapes"], below: float = BELOW) -> fl
 
 
 def auroc(own: Float[ndarray, " shapes"], strange: Float[ndarray, " others"]) -> float:
-    """Area under the ROC curve of scores that are to be larger for strangers: 0.5 is chance, 1 is perfect."""
+    """Area under the ROC curve of scores that should be larger for unfamiliar shapes: 0.5 is chance, 1 is perfect."""
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(np.repeat([0, 1], [len(own), len(strange)]), np.concatenate([own, strange])))
@@ -146,7 +146,7 @@ def auroc(own: Float[ndarray, " shapes"], strange: Float[ndarray, " others"]) ->
 
 @contextmanager
 def last_inputs(model: nn.Module) -> Iterator[Rows]:
-    """Keep what the last linear layer gets while the block runs: a function that gives it, [shapes, width].
+    """Record the input of the last linear layer inside this block; yields a function that returns it, [shapes, width].
 
     The function raises a PointsetError if there is no such layer or it was not called.
     """
@@ -177,7 +177,7 @@ def _is_linear(layer: nn.Module) -> bool:
 
 
 def answers_of(model: nn.Module, sets: PointSets, batch_size: int = 64) -> Answers:
-    """Logits and last inputs of every shape, of any classes, on the model's device."""
+    """Logits and last-layer inputs of every shape, whatever its class, on the device of the model."""
     device = next(model.parameters()).device
     with torch.inference_mode(), in_evaluation_mode(model), last_inputs(model) as rows:
         logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(sets, batch_size)]
@@ -187,7 +187,7 @@ def answers_of(model: nn.Module, sets: PointSets, batch_size: int = 64) -> Answe
 def measure_strangers(
     model: nn.Module, train: PointSets, held_out: PointSets, test: PointSets, strangers: Mapping[str, PointSets]
 ) -> dict[StrangerScore, Measured]:
-    """Fit both scores on a model's own shapes, and measure how well they tell strangers from its test shapes.
+    """Fit both scores on the data of a model, and measure how well they detect unfamiliar shapes.
 
     Args:
         model: trained on `train`.

@@ -41,7 +41,7 @@ def _counted(heads: int, queries: int) -> str:
 class AttentionMap:
     """The weights of one attention, on one cloud or on a batch of them. Every row sums to 1 over the keys.
 
-    Only rows of weights functions of a user's own may sum to anything.
+    Only the rows of a user's own weights function may have another sum.
 
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
@@ -61,13 +61,13 @@ class AttentionMap:
     layer: str
     """The module's name inside the model, such as "encoder.0.reads"."""
     kind: Kind
-    """Who asks whom, as above."""
+    """Which kind of map it is, as above."""
     weights: Tensor
     """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
     points_are: Side
-    """Which side are the points of the cloud."""
+    """Whether queries or keys are the points of the cloud."""
     mask: Tensor | None = None
-    """Of a batch with padding: bool [B, n], True at real points."""
+    """Mask of a padded batch: bool [B, n], True at real points."""
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -98,7 +98,7 @@ class AttentionMap:
         return f"{line}<table><tr>{''.join(f'<th>{name}</th>' for name in columns)}</tr>{cells}</table>"
 
     def __len__(self) -> int:
-        """Clouds in the batch."""
+        """Number of clouds in the batch."""
         if self.weights.dim() == 3:
             raise TypeError(f"the map of {self.layer} has no length: it is of one cloud, not of a batch")
         return len(self.weights)
@@ -121,7 +121,7 @@ class AttentionMap:
         return self.weights * self._keys()
 
     def entropy(self) -> Tensor:
-        """Entropy of each row over its greatest value, log n: 1 is uniform, 0 looks at one key. [..., heads, queries].
+        """Normalised entropy of each row, entropy / log n: 1 is uniform, 0 is a single key. [..., heads, queries].
 
         A row over one key, or over none, is uniform. A row that does not sum to 1 is
         taken as shares of its sum; NaN if it has a negative weight.
@@ -176,7 +176,7 @@ class AttentionMap:
 def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once and return one map per attention in it, in the order of the computation.
 
-    The model computes what it always computes, keeps no record and stays in its mode.
+    The prediction does not change; the model keeps no record and stays in its mode.
 
     Args:
         model: any module with this package's attention blocks.
@@ -220,7 +220,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
 
 @takes(maps=Sequence[AttentionMap], layer=str | None, kind=str | None)
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
-    """The map of a layer, or the only one of a kind.
+    """Find the map of a layer, or the only map of a kind.
 
     Args:
         maps: as `attention_maps` gives them.
@@ -231,7 +231,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
         The one map.
 
     Raises:
-        PointsetError: there is none, or several; the message lists what there is.
+        PointsetError: there is no such map, or several; the message lists all maps.
 
     Example:
         >>> maps = pointset.attention_maps(model, test.points[0])

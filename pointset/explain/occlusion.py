@@ -1,4 +1,4 @@
-"""Which points a prediction needs, found by removing them: a check on what attention maps suggest."""
+"""Occlusion: find the points that a prediction needs by removing them. A check of attention maps."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Occlusion:
     influence: Tensor
     """[n]: how much the log-probability of the class falls, in nats, without the point and its neighbours."""
     label: int
-    """The class."""
+    """Index of the class."""
     log_probability: float
-    """Of the class, with all points."""
+    """Log-probability of the class with all points, in nats."""
     neighbours: int
-    """Points removed at once."""
+    """Number of points removed at a time."""
 
 
 @takes(label=int | None, neighbours=int | None, batch_size=Count)

@@ -1,4 +1,4 @@
-"""What the pooling of a classifier looked at: one number for each point, whatever the kind of pooling."""
+"""The influence of each point on the pooled vector: one number per point, for attention and max pooling."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Pooled:
 
 @takes(model=nn.Module)
 def pooled_from(model: nn.Module, points: Tensor) -> Pooled | None:
-    """What the pooling of a model took from each point of one cloud [n, inputs].
+    """The contribution of each point of one cloud [n, inputs] to the pooling of a model.
 
     Returns:
-        None where the pooling treats all points alike, as a mean does. Of several poolings side by side those with
+        None if the pooling treats all points alike, as a mean does. If several poolings are joined, only those with
         attention count.
 
     Raises:

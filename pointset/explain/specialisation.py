@@ -1,4 +1,4 @@
-"""How far inducing points, or seeds, specialise: measures over a data set, with the untrained model as control."""
+"""Specialisation of inducing points or seeds: measures over a dataset, with the untrained model as control."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pointset.inputs import takes
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
-"""Cells along each axis of the grid in which regions of different shapes are compared."""
+"""Cells along each axis of the grid on which regions of different shapes are compared."""
 DESCRIPTIONS = {
     "entropy": "1: reads all points alike",
     "overlap": "1: reads what the others read",
@@ -44,9 +44,9 @@ class Specialisation:
     """
 
     layer: str
-    """Whose inducing points, or seeds, they are."""
+    """Name of the layer with the inducing points or seeds."""
     shapes: int
-    """That were measured."""
+    """Number of shapes measured."""
     entropy: Tensor
     """Mean entropy of its row over log n: 1 is uniform."""
     overlap: Tensor

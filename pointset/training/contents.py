@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Checkpoint:
-    """The state of a training after some epochs."""
+    """State of a training run after some epochs."""
 
     weights: Weights
     optimizer: dict[str, Any]
@@ -29,7 +29,7 @@ class Checkpoint:
 
     @property
     def epoch(self) -> int:
-        """Finished epochs."""
+        """Number of finished epochs."""
         return len(self.history)
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

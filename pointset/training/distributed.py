@@ -39,12 +39,12 @@ AnyBatch = TypeVar("AnyBatch", Batch, MixedBatch)
 
 
 class OneProcess:
-    """A process that trains by itself."""
+    """A single process."""
 
     rank = 0
-    """Number of this process, from 0."""
+    """Index of this process, from 0."""
     world = 1
-    """How many processes train together."""
+    """Number of processes."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

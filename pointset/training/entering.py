@@ -1,4 +1,4 @@
-"""How a training enters its folder: it begins, resumes, loads what is finished, or goes on from there.
+"""How a training uses its folder: it begins, resumes, loads a finished run, or extends it.
 
 A finished run goes on where it is asked for more epochs and nothing else differs: a new schedule, with a new optimizer,
 begins from its weights. The epochs keep their numbers, and with them their random numbers, so that the whole can be
@@ -23,7 +23,7 @@ CONTINUED = "continued_from"
 
 
 def describe(model: nn.Module, train: PointSets, recipe: Recipe, seed: int, processes: int = 1) -> dict[str, Any]:
-    """What a run is: enough to repeat it."""
+    """Describe a run completely, so that it can be repeated."""
     return {
         "model": describe_model(model),
         "recipe": recipe.as_dict(),

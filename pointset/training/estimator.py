@@ -1,4 +1,4 @@
-"""A classifier of point sets for scikit-learn's tools: cross-validation, grids of options, pipelines, calibration."""
+"""A scikit-learn estimator: works with cross-validation, grid search, pipelines and calibration."""
 
 import copy
 import dataclasses
@@ -36,7 +36,7 @@ CALLED = {(Recipe, "points"): "train_points", (ModelOptions, "score"): "attentio
 
 
 class PointSetClassifier(ClassifierMixin, BaseEstimator):
-    """A model of the zoo with its data and its training, as an estimator of scikit-learn.
+    """A model of the zoo with its data options and recipe, as a scikit-learn estimator.
 
     X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
     first three numbers of a point are its coordinates, in any unit: they are normalised here. y has N labels of any

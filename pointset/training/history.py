@@ -1,4 +1,4 @@
-"""What a training leaves: a model, and a row for each epoch."""
+"""The result of training: a model, and a row for each epoch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ class Muon(Optimizer):
                 (self._orthogonal_step if group["hidden"] else self._adamw_step)(parameters, group)
 
     def _orthogonal_step(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        """Of matrices of one shape."""
+        """Step for matrices of the same shape."""
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self._kept(matrix, "momentum_buffer") for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1.0 - group["momentum"])
@@ -78,14 +78,14 @@ class Muon(Optimizer):
         )
 
     def _kept(self, parameter: Tensor, name: str) -> Tensor:
-        """What is remembered of a parameter's gradients, zero at first."""
+        """Optimizer state of a parameter, initially zero."""
         state = self.state[parameter]
         if name not in state:
             state[name] = torch.zeros_like(parameter)
         return state[name]
 
     def _steps(self, parameter: Tensor) -> Tensor:
-        """How many there were."""
+        """Number of steps so far."""
         return self.state[parameter].setdefault("step", torch.zeros((), device=parameter.device))
 
 

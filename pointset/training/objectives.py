@@ -1,4 +1,4 @@
-"""What a training works on: its sets and its loss. The loop itself is in `pointset.training.loop`."""
+"""Objectives: the sets and the loss of a training. The training loop is in `pointset.training.loop`."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from pointset.training.sizes import bounds, drawn_size, require_sizes
 
 
 class Loss(NamedTuple):
-    """Of one batch."""
+    """Loss and metrics of one batch."""
 
     mean: Float[Tensor, ""]
-    """Over the sets: what gradients are taken of."""
+    """Mean loss over the sets, which is differentiated."""
     sums: Sequence[Tensor]
-    """Over the sets, of each of the objective's metrics."""
+    """Sum over the sets of each metric of the objective."""
 
 
 class Objective(Protocol):
@@ -46,13 +46,13 @@ class Objective(Protocol):
         """The batches of one epoch, from 0; they depend on nothing that ran before."""
 
     def size(self, batch: Any) -> int:
-        """Sets in a batch."""
+        """Number of sets in a batch."""
 
     def share(self, batch: Any, processes: OneProcess) -> Any:
         """The part of a batch that this process works on."""
 
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
-        """What the model says of a batch, in float32."""
+        """Output of the model for a batch, in float32."""
 
     def loss(self, output: Tensor, batch: Any) -> Loss:
         """The value to minimise, and the sums of the metrics."""
@@ -61,7 +61,7 @@ class Objective(Protocol):
         """Further metrics of an epoch, on sets that are not trained on."""
 
     def fault(self) -> str:
-        """What is wrong with the sets, or nothing; asked when the loss is not finite."""
+        """A description of a fault in the sets, or empty; called when the loss is not finite."""
 
 
 class Classification:
@@ -96,7 +96,7 @@ class Classification:
         )
 
     def size(self, batch: Batch | MixedBatch) -> int:
-        """Shapes in a batch."""
+        """Number of shapes in a batch."""
         return len(batch.labels)
 
     def share(self, batch: AnyBatch, processes: OneProcess) -> AnyBatch:
@@ -138,5 +138,5 @@ class Classification:
         return {"validation_accuracy": evaluate(model, self.validation).accuracy}
 
     def fault(self) -> str:
-        """A shape that is not finite, or far too large."""
+        """The first shape that is not finite or far too large, in words; empty if there is none."""
         return first_fault(self.train)

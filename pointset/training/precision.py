@@ -10,7 +10,7 @@ import torch
 from pointset.training.devices import find_device
 
 ROWS, WIDTH = 1_600, 256
-"""Of the product that is measured: rows of a batch, times a layer."""
+"""Shape of the product that is timed: the rows of a batch times a layer."""
 PRODUCTS, ROUNDS = 3, 7
 WORTH = 1.1
 """How many times faster bfloat16 must be before it is chosen: below, its rounding buys next to nothing."""
@@ -30,7 +30,7 @@ def bfloat16_speed(device: str = "auto") -> float:
 
 
 def warn_of_slow_products(precision: str, device: str) -> None:
-    """Say it where bfloat16 was asked for and float32 is faster."""
+    """Warn if bfloat16 was requested but float32 is faster."""
     if precision == "bfloat16" and (speed := bfloat16_speed(device)) < 1.0:
         warnings.warn(
             f"products in bfloat16 take {1 / speed:.1f} times as long as in float32 on this machine: set precision "

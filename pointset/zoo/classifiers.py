@@ -26,11 +26,11 @@ MaskLike = Any
 
 
 class Classifier(nn.Module):
-    """What the classifiers share: what they take for points, and predictions on clouds as a user has them.
+    """Base class of the classifiers: conversion of points, and predictions on clouds in any unit.
 
     Attributes:
-        classes: names of the classes in the order of the logits; None before a training.
-        normalize: how each cloud is normalised before a prediction, as in the training; "none" before one.
+        classes: names of the classes in the order of the logits; None before training.
+        normalize: how each cloud is normalised before a prediction, as in training; "none" before training.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -67,11 +67,11 @@ class Classifier(nn.Module):
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
     def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
-        """Return the class of each cloud, as its place in `classes`: `model.classes[label]` is its name.
+        """Return the class index of each cloud; its name is `model.classes[index]`.
 
-        Clouds are normalised here as those of the training were, by what `pointset.fit`, `load_run` and
-        `create_model(pretrained=...)` leave in `normalize`: give them in any unit and place. Clouds that are normalised
-        already, such as those of `PointSets`, stay as they are. The model is in evaluation mode meanwhile.
+        Clouds may have any unit and position: they are normalised as in training, according to `normalize`, which
+        `pointset.fit`, `load_run` and `create_model(pretrained=...)` set. Normalised clouds, such as those of
+        `PointSets`, do not change. Predictions use evaluation mode and restore the mode afterwards.
 
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
@@ -155,8 +155,8 @@ class SetClassifier(Classifier):
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud of any size that arrives in pieces, in constant memory.
 
-        They equal `model(cloud[None])` in evaluation mode, to the rounding of float32, however the cloud is cut. Each
-        layer that needs something of the whole set takes a pass over the pieces, and the pooling one more.
+        They equal `model(cloud[None])` in evaluation mode up to float32 rounding, whatever the pieces are. Each layer
+        that needs statistics of the whole set takes one pass over the pieces, and the pooling one more.
 
         Args:
             chunks: a function that gives a fresh iterator over pieces [n_i, inputs] each time it is called, such as

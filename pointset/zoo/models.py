@@ -1,7 +1,7 @@
 """Models from their names: `head(pool(encoder(X)))`.
 
-All poolings but pma share one decoder, so that such models differ in the pooling alone. `pointnet` and `dgcnn` stand
-beside them as context.
+All poolings except pma share one head, so such models differ only in the pooling. `pointnet` and `dgcnn` are there for
+comparison.
 """
 
 import itertools
@@ -34,7 +34,7 @@ from pointset.zoo.pretrained import pretrained_run, pretrained_weights
 
 @dataclass(frozen=True)
 class Spec:
-    """All it takes to build a zoo model again; saved beside its weights."""
+    """Everything needed to rebuild a zoo model; saved beside its weights."""
 
     name: str
     classes: int
@@ -108,7 +108,7 @@ def create_model(
 
 
 def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
-    """Fill a model with shipped weights; the last layer keeps its own where it has another number of classes."""
+    """Load pretrained weights into a model; the last layer stays new if the number of classes differs."""
     weights = pretrained_weights(trained)
     own = model.state_dict()
     if model.spec.classes != classes:  # type: ignore[union-attr]
@@ -117,7 +117,7 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
 
 
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
-    """Let a zoo model's predictions treat clouds as its training did, which was on the data of this description."""
+    """Set the classes and the normalisation of a zoo model's predictions from the description of its training data."""
     if isinstance(model, Classifier):
         model.normalize = normalization_elsewhere(data)
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
@@ -187,7 +187,7 @@ def _with_head(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:
 
 
 def _hidden(width: int, options: ModelOptions, activation: type[nn.Module]) -> list[nn.Module]:
-    """The head's hidden layer, of pooled rows laid side by side."""
+    """The head's hidden layer, on the concatenated pooled vectors."""
     dim, norm = options.head_dim or options.dim, options.head_norm
     layers: list[nn.Module] = [nn.Linear(width, dim, bias=not has_shift(norm))]
     if norm != "none":
@@ -227,7 +227,7 @@ def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
 
 
 def describe_models(classes: int = CLASSES, **options: Any) -> list[dict[str, Any]]:
-    """What every model of `list_models` is: its name, its parameters, and its `abilities`.
+    """Name, number of parameters and `abilities` of every model in `list_models`.
 
     Args:
         classes: of each.
@@ -256,7 +256,7 @@ def _passes(check: Callable[[nn.Module], None], model: nn.Module) -> bool:
 
 
 def check_export(model: nn.Module) -> None:
-    """Raise a PointsetError that names a part unless all parts of a model can be exported."""
+    """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
     for module in model.modules():
         if isinstance(module, Weights) and (names := module.unexportable()):
             raise PointsetError(

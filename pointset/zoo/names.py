@@ -38,7 +38,7 @@ ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\
 
 
 def list_models() -> list[str]:
-    """The standard names: every encoder with every pooling, and the context models.
+    """The standard model names: every encoder with every pooling, and pointnet and dgcnn.
 
     Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so do any poolings joined by `+`
     (`isab16-max+pma`) and any aggregation of torch-geometric that pools a set (`isab16-aggr.mean`; `aggregation_names`
@@ -60,8 +60,8 @@ def parse_name(name: str) -> tuple[Choice, ...]:
     """The encoder and the pooling of a model, or the whole model.
 
     Raises:
-        PointsetError: the name is unknown (the nearest ones are given), or names an aggregation that does not pool
-            sets (why is said).
+        PointsetError: the name is unknown (similar names are suggested), or names an aggregation that does not pool
+            sets (with the reason).
     """
     load_files()
     if whole := registry.find("model", name):

@@ -1,7 +1,7 @@
-"""Trained models that come with the package: of each the folder of its run, with a card beside the weights.
+"""Trained models in the package: for each, the folder of its run, with a card beside the weights.
 
-A name is that of the model, a point, and what it was trained on: "isab16-pma.modelnet40-1024". Whatever takes the
-folder of a run takes such a name too.
+A name consists of the model, a dot, and the training data: "isab16-pma.modelnet40-1024". Every function that takes the
+folder of a run also takes such a name.
 """
 
 import difflib
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "trained"
 USUAL = "isab16-pma.modelnet40-1024"
-"""What answers where a command is given no model."""
+"""The default model of the commands."""
 AGAIN = "install pointset again"
 
 
@@ -32,7 +32,7 @@ Finite = Annotated[float, Meta(ge=-FINITE, le=FINITE, description="a finite numb
 
 
 class Tested(NamedTuple):
-    """A share of test shapes, with its 95 % interval."""
+    """An accuracy on test shapes, with its 95 % interval."""
 
     accuracy: float
     low: float
@@ -45,9 +45,9 @@ class Unlike(Checked):
 
     score: StrangerScore
     threshold: Finite
-    """95 % of held-out shapes are below it."""
+    """The score that 95 % of held-out shapes stay below."""
     auroc: Mapping[str, float] = field(default_factory=dict)
-    """By strangers: the chance that one of them has a larger score than a test shape."""
+    """AUROC by set of unfamiliar shapes: the probability that such a shape has a larger score than a test shape."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,31 +56,31 @@ class PretrainedCard(Checked):
 
     title: Text
     data: Text
-    """The card of what it was trained on."""
+    """Name of the card of its training dataset."""
     parameters: Count
     multiply_adds: Count
-    """Of a set of 1,024 points."""
+    """Multiply-adds for a set of 1,024 points."""
     accuracy: Mapping[str, Tested] = field(default_factory=dict)
-    """By points of a test set, on the official test split."""
+    """Accuracy on the official test split, by points per set."""
     temperature: Positive
-    """By which logits are divided for probabilities; fitted on the validation split."""
+    """Logits are divided by this before the softmax; fitted on the validation split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
     """Mean over five severities, by corruption of ModelNet40-C; "clean" without any, on sets of so many `points`."""
     unlike: Unlike | None = None
-    """What tells shapes unlike those of training, and how well it does."""
+    """How shapes unlike the training shapes are detected, and how well."""
     failures: tuple[Text, ...] = ()
-    """What it is known to get wrong."""
+    """Known weaknesses."""
     command: Text
-    """Trains it again."""
+    """The command that repeats the training."""
     terms: Text
-    """Of code, weights and data."""
+    """Licences of code, weights and data."""
 
 
 def list_pretrained() -> list[str]:
-    """Names of the trained models that come with the package, sorted.
+    """Names of the trained models in the package, sorted.
 
     Returns:
-        Names for `load_run`; behind the point stands what `create_model` takes as `pretrained`.
+        Names for `load_run`. The part after the dot is `pretrained` for `create_model`.
 
     Example:
         >>> "isab16-pma.modelnet40-1024" in pointset.list_pretrained()
@@ -93,7 +93,7 @@ def pretrained_folder(name: str) -> Path:
     """The folder of a trained model's run.
 
     Raises:
-        PointsetError: no trained model has this name; those most like it are given.
+        PointsetError: no trained model has this name; similar names are suggested.
     """
     if name in list_pretrained():
         return FOLDER / name
@@ -101,7 +101,7 @@ def pretrained_folder(name: str) -> Path:
 
 
 def pretrained_card(name: str) -> PretrainedCard:
-    """What is known of a trained model.
+    """The card of a trained model.
 
     Raises:
         PointsetError: no trained model has this name, or its card is damaged.
@@ -110,14 +110,14 @@ def pretrained_card(name: str) -> PretrainedCard:
 
 
 def pretrained_run(name: str) -> dict[str, Any]:
-    """Content of run.json: what the model is and how it was trained."""
+    """Content of run.json: the model and its training."""
     found = digests.read_json(pretrained_folder(name) / "run.json", AGAIN)
     assert isinstance(found, dict), "what is shipped has been tested"
     return found
 
 
 def pretrained_weights(name: str) -> "dict[str, Tensor]":
-    """Weights by name, as they are stored: in 16 bits."""
+    """Weights by name, in 16 bits as they are stored."""
     from safetensors.torch import load as load_tensors  # not needed to list what there is
 
     return digests.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", AGAIN)

@@ -31,7 +31,7 @@ def register_pooling(
     maps: bool = False,
     replace: bool = False,
 ) -> Callable[[T], T]:
-    """Register a user-defined pooling: its name then works behind every encoder, as those of the package do.
+    """Register a user-defined pooling: its name then works with every encoder, like those of the package.
 
     Its models can be trained, compared (in worker processes too), checked by `check_symmetry`, saved and loaded. A
     pooling made of the maximum, minimum, mean, sum or standard deviation of the rows is best written as a subclass of
@@ -91,7 +91,7 @@ def register_encoder(
     maps: bool = False,
     replace: bool = False,
 ) -> Callable[[T], T]:
-    """Register a user-defined encoder: its name then works before every pooling, as in mine-max or mine-pma.
+    """Register a user-defined encoder: its name then works with every pooling, as in mine-max or mine-pma.
 
     The order of the rows is kept. A function that returns a list of such modules, to be called in turn, works too.
 
