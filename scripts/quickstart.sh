@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set up .venv, then train DeepSets and Set Transformers on the embedded data set and compare them in one table.
+# Set up .venv, then train DeepSets and Set Transformers on the embedded dataset and compare them in one table.
 #
 #   bash scripts/quickstart.sh                     the main job: minutes on 2 cores
 #   bash scripts/quickstart.sh --help              arguments go to `pointset compare`

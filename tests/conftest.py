@@ -66,7 +66,7 @@ def clouds(label: int, count: int, points: int, rng: np.random.Generator) -> NDA
 
 @pytest.fixture(scope="session")
 def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small data set in the layout of ModelNet40's HDF5 release: 3 classes, 40 + 20 shapes each, 64 points."""
+    """A small dataset in the layout of ModelNet40's HDF5 release: 3 classes, 40 + 20 shapes each, 64 points."""
     folder = tmp_path_factory.mktemp("clouds")
     rng = np.random.default_rng(0)
     (folder / "shape_names.txt").write_text("\n".join(CLASSES) + "\n")

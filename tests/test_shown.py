@@ -1,4 +1,4 @@
-"""What a session or a notebook shows of data sets, models, maps and comparisons."""
+"""What a session or a notebook shows of datasets, models, maps and comparisons."""
 
 import dataclasses
 

@@ -20,7 +20,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_kind, described
 
 NAME = "arrays"
-"""What a data set in memory is called."""
+"""What a dataset in memory is called."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 """The name of a class that is a number: at most one of 64 bits."""
 

@@ -63,7 +63,7 @@ def batches(
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be run again
     to the last bit. The last batch may be shorter. Sets of several sizes are padded to the largest of their batch.
-    `size` says how many points the sets of batch i, from 0, have; those of the data set when None. `mix` comes after
+    `size` says how many points the sets of batch i, from 0, have; those of the dataset when None. `mix` comes after
     the augmentation, and the batches are of its kind.
     """
     generator = epoch_generator(seed, epoch)

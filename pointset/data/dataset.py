@@ -1,4 +1,4 @@
-"""From a name, a folder or a torch-geometric data set to sets of points."""
+"""From a name, a folder or a torch-geometric dataset to sets of points."""
 
 import dataclasses
 import warnings
@@ -37,13 +37,13 @@ def load_dataset(
     progress: bool = True,
     **options: Any,
 ) -> PointSets:
-    """Load one split of a data set as sets of points.
+    """Load one split of a dataset as sets of points.
 
     Args:
         name_or_folder: a card's name, as text (see `list_cards`), whose data is looked for in `home()/datasets`; or a
             folder, with meshes or clouds (.npy, .npz, .ply, .pcd, .xyz, .txt) as class/split/file, split/class/file
             or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C); or a
-            torch-geometric data set of `Data` with `pos`. "shapes10" is built at first use.
+            torch-geometric dataset of `Data` with `pos`. "shapes10" is built at first use.
         split: "train" or "test" (any split that a class/split/file folder has).
         points: points per set, n. Cloud files may differ in size: those with fewer points give all they have, and
             batches are padded and masked.
@@ -97,7 +97,7 @@ def load_split(
     classes: Sequence[str] | None = None,
     progress: bool = True,
 ) -> PointSets:
-    """One split of a data set under the options; arguments and errors as for `load_dataset`."""
+    """One split of a dataset under the options; arguments and errors as for `load_dataset`."""
     normals = normals or options.has_normals
     if not isinstance(data, str | Path):
         pool = geometric_pool(data, options, normals)

@@ -1,4 +1,4 @@
-"""To torch-geometric and back: sets as `Data`, and any data set of `Data` with positions as sets."""
+"""To torch-geometric and back: sets as `Data`, and any dataset of `Data` with positions as sets."""
 
 import functools
 from typing import Any
@@ -57,7 +57,7 @@ def _beside(points: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
-    """Read a torch-geometric data set into memory.
+    """Read a torch-geometric dataset into memory.
 
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
@@ -75,19 +75,19 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
         PointsetError: meshes stand beside clouds, or there are more labels than classes.
     """
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
-        raise PointsetError(f"{quoted(dataset)} is neither a name, a folder nor a torch-geometric data set")
+        raise PointsetError(f"{quoted(dataset)} is neither a name, a folder nor a torch-geometric dataset")
     items = [dataset[index] for index in range(len(dataset))]
     if not items:
-        raise PointsetError("the torch-geometric data set is empty: give one with at least one item")
+        raise PointsetError("the torch-geometric dataset is empty: give one with at least one item")
     are_meshes = [getattr(item, "face", None) is not None and len(item.face.T) > 0 for item in items]
     if any(are_meshes) != all(are_meshes):
         odd = are_meshes.index(not are_meshes[0])
-        raise PointsetError(f"the torch-geometric data set mixes meshes and clouds: item {odd} differs from item 0")
+        raise PointsetError(f"the torch-geometric dataset mixes meshes and clouds: item {odd} differs from item 0")
     if not are_meshes[0] and options.sampler != "uniform":
-        raise PointsetError(f"the torch-geometric data set holds clouds: leave sampler={options.sampler!r} out")
+        raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
     if are_meshes[0] and options.further:
         raise PointsetError(
-            f"the torch-geometric data set holds meshes, whose points have normals alone: leave "
+            f"the torch-geometric dataset holds meshes, whose points have normals alone: leave "
             f"{', '.join(options.further)} out"
         )
     sampled, read = (functools.partial(make, options=options) for make in (_sample, _cloud))
@@ -98,7 +98,7 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
         lambda index, name: (_label(items[index], index), make(items[index], index, name)),
         options.on_error,
         "items",
-        "the torch-geometric data set",
+        "the torch-geometric dataset",
         stacklevel=5,  # the caller of load_dataset
     )
     labels, clouds = [label for label, _ in made.values()], {name: cloud for name, (_, cloud) in made.items()}
@@ -114,14 +114,14 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
 
 def _label(item: Any, index: int) -> int:
     if getattr(item, "pos", None) is None:
-        raise PointsetError(f"item {index} of the torch-geometric data set has no pos: give Data with positions")
+        raise PointsetError(f"item {index} of the torch-geometric dataset has no pos: give Data with positions")
     label: Any = getattr(item, "y", None)
     whole = isinstance(label, int) or (
         isinstance(label, torch.Tensor) and label.numel() == 1 and not label.dtype.is_floating_point
     )
     if not whole or int(label) < 0:
         raise PointsetError(
-            f"item {index} of the torch-geometric data set has y={quoted(label)}: give one class from 0 up"
+            f"item {index} of the torch-geometric dataset has y={quoted(label)}: give one class from 0 up"
         )
     return int(label)
 
@@ -130,7 +130,7 @@ def _classes(dataset: Any, needed: int) -> list[str]:
     found = getattr(dataset, "classes", None)
     known = [str(label) for label in range(needed)] if found is None else [str(name) for name in found]
     if len(known) < needed:
-        raise PointsetError(f"the torch-geometric data set has label {needed - 1}, and only {len(known)} class names")
+        raise PointsetError(f"the torch-geometric dataset has label {needed - 1}, and only {len(known)} class names")
     return known
 
 
@@ -140,7 +140,7 @@ def _sample(item: Any, index: int, name: str, options: DataOptions) -> Cloud:
         mesh = Mesh(as_array(item.pos), as_array(item.face).T)
         return Cloud(*sample_points(mesh, options.pool_points, seed=seed, sampler=options.sampler, normals=True))
     except PointsetError as error:
-        raise PointsetError(f"item {index} of the torch-geometric data set cannot be sampled: {error}") from error
+        raise PointsetError(f"item {index} of the torch-geometric dataset cannot be sampled: {error}") from error
 
 
 def _cloud(item: Any, index: int, name: str, options: DataOptions, normals: bool) -> Cloud:
@@ -151,4 +151,4 @@ def _cloud(item: Any, index: int, name: str, options: DataOptions, normals: bool
         normal = getattr(item, "normal", None) if normals else None
         return usable_cloud(item.pos, normal, normals, list(found.values()))
     except (PointsetError, ValueError) as error:
-        raise PointsetError(f"item {index} of the torch-geometric data set cannot be used: {error}") from error
+        raise PointsetError(f"item {index} of the torch-geometric dataset cannot be used: {error}") from error

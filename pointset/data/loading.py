@@ -35,7 +35,7 @@ def load_like(
     on_error: OnError | None = None,
     points: int | None = None,
 ) -> PointSets:
-    """Another split, or another data set, made into sets like those that `PointSets.describe` tells of.
+    """Another split, or another dataset, made into sets like those that `PointSets.describe` tells of.
 
     Args:
         description: from `describe`.

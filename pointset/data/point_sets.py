@@ -240,7 +240,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         )
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
-        """The shapes at `indices`, in that order, as a data set of its own that shares the pool."""
+        """The shapes at `indices`, in that order, as a dataset of its own that shares the pool."""
         check_kind("split", split, str | None)
         part = copy.copy(self)
         part.split = split or self.split
@@ -253,7 +253,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Of a class of c shapes round(fraction * c), chosen by the seed, go to validation, but one stays in training.
 
         Returns:
-            (training, validation), both in the order of this data set.
+            (training, validation), both in the order of this dataset.
 
         Raises:
             PointsetError: the fraction is not in (0, 1), or so small that validation would be empty.

@@ -119,7 +119,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
 
 
 def seed_for(seed: int, name: str) -> int:
-    """A seed for one shape, from the data set's seed and its name: the same on any machine, in any order."""
+    """A seed for one shape, from the dataset's seed and its name: the same on any machine, in any order."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
 
 

@@ -17,7 +17,7 @@ LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
 
 
 class UnreadableShapesError(PointsetError, ValueError):
-    """Some shapes of a data set cannot be used; all were tried.
+    """Some shapes of a dataset cannot be used; all were tried.
 
     Attributes:
         failures: the reason for each, by the shape's name.

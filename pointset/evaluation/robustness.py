@@ -1,8 +1,8 @@
 """Accuracy under corruptions, and with fewer points than a model was trained on.
 
-**Frames.** Corruptions are defined for clouds in the unit sphere, y up; a data set may be normalised otherwise.
+**Frames.** Corruptions are defined for clouds in the unit sphere, y up; a dataset may be normalised otherwise.
 `corrupted_sets` moves each fixed set into the unit sphere (mean at the origin, farthest point at distance 1), y up,
-corrupts it there, moves it back and normalises it again with the data set's own option: what a model would get if it
+corrupts it there, moves it back and normalises it again with the dataset's own option: what a model would get if it
 were given the corrupted cloud.
 """
 
@@ -149,7 +149,7 @@ def robustness(
 def evaluate_corrupted(
     model: nn.Module, data: PointSets, name: str, severity: int, *, seed: int = 0, batch_size: int = 64
 ) -> Evaluation:
-    """Run a classifier over a data set under one corruption; see `evaluate` and `corrupted_sets`.
+    """Run a classifier over a dataset under one corruption; see `evaluate` and `corrupted_sets`.
 
     Args:
         model, data, batch_size: see `evaluate`.
@@ -167,7 +167,7 @@ def evaluate_corrupted(
 
 @takes(data=PointSets, name=str, severity=int)
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
-    """The fixed sets of a data set under one corruption, as a data set.
+    """The fixed sets of a dataset under one corruption, as a dataset.
 
     density_inc returns half of its points, so it gets twice as many from the pools, if they hold them for every shape.
     Otherwise it gets the sets' own, and a model sees half as many points as it was trained on.
@@ -218,7 +218,7 @@ def accuracy_by_size(
     Args:
         model: see `evaluate`.
         data: usually a test set.
-        sizes: points to keep; those above the size of the sets are left out. Sets of a ragged data set that have fewer
+        sizes: points to keep; those above the size of the sets are left out. Sets of a ragged dataset that have fewer
             are kept whole.
         seed: of the subsets.
         batch_size: shapes per forward pass.
@@ -269,7 +269,7 @@ def _with_more_points(data: PointSets, factor: int) -> PointSets:
 
 
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
-    """The data set with clouds [n_i, d] in place of its own, in sets of at most `size` points."""
+    """The dataset with clouds [n_i, d] in place of its own, in sets of at most `size` points."""
     rows, normals = torch.cat(list(clouds)).numpy(), data.options.has_normals
     pool = Pool(
         rows[:, :3],

@@ -61,7 +61,7 @@ def compare(
         The finished runs, with tables and statistics.
 
     Raises:
-        PointsetError: a model or data set is unknown, `out` holds a comparison under another protocol, or no run at
+        PointsetError: a model or dataset is unknown, `out` holds a comparison under another protocol, or no run at
             all could be finished.
 
     Example:

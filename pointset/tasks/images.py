@@ -161,7 +161,7 @@ class EachElement(nn.Module):
 
 
 def find_folder(data: str, name: str, help_text: str) -> Path:
-    """The folder of a data set of images: a path, or the data set's name for its place under POINTSET_HOME.
+    """The folder of a dataset of images: a path, or the dataset's name for its place under POINTSET_HOME.
 
     Raises:
         PointsetError: it is not there; the text says how to get it.

@@ -13,7 +13,7 @@ _STREAM = 0x51
 
 
 def bounds(recipe: Recipe, epoch: int, epochs: int, size: int) -> SizeRange | None:
-    """The fewest and the most points in an epoch, from 0, of so many; None where the data set decides.
+    """The fewest and the most points in an epoch, from 0, of so many; None where the dataset decides.
 
     They go from `points` to `last_points` in equal factors: a half-way epoch has the geometric mean of the two. A share
     is that of `size`, the points of an evaluated set.

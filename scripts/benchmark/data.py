@@ -140,7 +140,7 @@ def off_files(folder: Path, most: int) -> list[Path]:
 
 
 def shapes10_folder() -> Path:
-    """The embedded data set, built if it is not there."""
+    """The embedded dataset, built if it is not there."""
     from pointset.data.catalogue.locate import locate_data
 
     return locate_data("shapes10", progress=True)[1]

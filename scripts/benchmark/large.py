@@ -1,8 +1,8 @@
-"""A data set of many shapes: time, memory and files from the meshes to the first epoch, and how they grow.
+"""A dataset of many shapes: time, memory and files from the meshes to the first epoch, and how they grow.
 
     .venv/bin/python scripts/benchmark/large.py --sizes 1000 10000 100000 --folder path/with/room
 
-For each size small meshes are generated, `pointset data build` makes their pools, and a new process opens the data set
+For each size small meshes are generated, `pointset data build` makes their pools, and a new process opens the dataset
 and trains a small `rff-max` for one epoch. Each step is a process of its own, watched from outside, so that its peak of
 memory is its own: resident memory, that of its workers included. The time of a step is that of the process, from its
 start to its end; what opening, the epoch and the evaluation alone take is told by the process itself.

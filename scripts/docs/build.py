@@ -68,7 +68,7 @@ def without_links_out(path: Path, folder: Path) -> str:
 
 def cards_page() -> str:
     """What the cards say, in Markdown."""
-    parts = ["# The data sets"]
+    parts = ["# The datasets"]
     for name in list_cards():
         card = load_card(name)
         sizes = ", ".join(f"{count:,} to {split}" for split, count in card.splits.items())

@@ -141,9 +141,9 @@ def test_help_is_success(arguments, capsys):
         (["train", "rff-max", "--train-points", "9", "5"], ": train-points must be the fewest and then the most"),
         (["train", "rff-max", "--last-points", "5", "9"], "set train-points, such as"),
         (["data", "show", "modelnet50"], "modelnet40"),
-        (["data", "show", "no/such"], "'no/such' is neither a folder nor the name of a data set"),
-        (["data", "show", __file__], "is a file: give the folder of a data set"),
-        (["data", "build", __file__], "is a file: give the folder of a data set"),
+        (["data", "show", "no/such"], "'no/such' is neither a folder nor the name of a dataset"),
+        (["data", "show", __file__], "is a file: give the folder of a dataset"),
+        (["data", "build", __file__], "is a file: give the folder of a dataset"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -266,7 +266,7 @@ def test_a_run_on_arrays_asks_for_files(capsys, clouds_folder, tmp_path, monkeyp
     model = pointset.create_model("rff-max", classes=3, dim=8)
     pointset.fit(model, sets, Recipe(epochs=1, validation=0.2), run=tmp_path / "run", progress=False)
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(clouds_folder, "arrays")  # another data set, though it is called as those in memory are
+    shutil.copytree(clouds_folder, "arrays")  # another dataset, though it is called as those in memory are
     said = fail(capsys, "evaluate", "--model", "run")
     assert "data in memory ('arrays')" in said
     assert "--data" in said

@@ -1,4 +1,4 @@
-"""`pointset data build` and `data show FOLDER`: what a data set holds, and a picture of it."""
+"""`pointset data build` and `data show FOLDER`: what a dataset holds, and a picture of it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A small data set of meshes, and builds of it, for the tests of builds."""
+"""A small dataset of meshes, and builds of it, for the tests of builds."""
 
 from pathlib import Path
 from typing import Any

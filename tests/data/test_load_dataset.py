@@ -123,7 +123,7 @@ TRIANGLE = "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """A generated data set of two classes, and the folders that it was built in."""
+    """A generated dataset of two classes, and the folders that it was built in."""
     folders: list[Path] = []
 
     def build(folder: Path, *, progress: bool = True) -> None:

@@ -1,1 +1,1 @@
-"""What data sets there are and where they lie: cards, folders, released layouts, downloads."""
+"""What datasets there are and where they lie: cards, folders, released layouts, downloads."""

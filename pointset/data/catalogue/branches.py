@@ -1,4 +1,4 @@
-"""A data set's folder and those inside it: their shape files by name, found but not opened."""
+"""A dataset's folder and those inside it: their shape files by name, found but not opened."""
 
 import os
 import unicodedata
@@ -10,7 +10,7 @@ from pointset.data.files.file_kinds import is_shape_file
 from pointset.errors import PointsetError, quoted
 
 DEPTH = 2
-"""Levels of folders below a data set's own."""
+"""Levels of folders below a dataset's own."""
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Branch:
 
     path: Path
     inside: str
-    """Where it is in the data set's folder, such as "chair/train"; empty for that folder itself."""
+    """Where it is in the dataset's folder, such as "chair/train"; empty for that folder itself."""
     files: dict[str, Path] = field(default_factory=dict)
     folders: list["Branch"] = field(default_factory=list)
     deeper: list[Path] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Branch:
 
     @property
     def name(self) -> str:
-        """Its last part; empty for the data set's own folder."""
+        """Its last part; empty for the dataset's own folder."""
         return self.inside.rpartition("/")[2]
 
     def walk(self) -> Iterator["Branch"]:
@@ -40,7 +40,7 @@ class Branch:
 
 
 def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = (), loose: bool = False) -> Branch:
-    """A data set's folder, or one inside it.
+    """A dataset's folder, or one inside it.
 
     Links back to a folder above, pipes and devices are skipped. A link that leads nowhere counts as a file if it has
     the name of one: it cannot be read, and that is said. `loose` also takes text and arrays at the top for shapes.

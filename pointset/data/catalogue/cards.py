@@ -1,4 +1,4 @@
-"""Cards: one TOML file per data set, documented in `datasets/README.md`; the wheel has them in `pointset/cards`."""
+"""Cards: one TOML file per dataset, documented in `datasets/README.md`; the wheel has them in `pointset/cards`."""
 
 import dataclasses
 import difflib
@@ -45,7 +45,7 @@ class Splits(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Card(Checked):
-    """One data set, as its file says.
+    """One dataset, as its file says.
 
     Example:
         >>> card = pointset.data.load_card("modelnet40")
@@ -72,7 +72,7 @@ class Card(Checked):
     splits: Mapping[str, int]
     """Shapes per split."""
     homepage: str = ""
-    """Where the data set is described."""
+    """Where the dataset is described."""
     urls: Texts = ()
     """Archives to download, the original first."""
     instructions: str = ""
@@ -94,7 +94,7 @@ def cards_folder() -> Path:
     for folder in (PACKAGE / "cards", PACKAGE.parent / "datasets"):
         if folder.is_dir():
             return folder
-    raise PointsetError(f"the data set cards are missing beside {PACKAGE}: install pointset again")
+    raise PointsetError(f"the dataset cards are missing beside {PACKAGE}: install pointset again")
 
 
 def list_cards() -> list[str]:
@@ -128,7 +128,7 @@ def load_card(name: str) -> Card:
     """
     check("name", name, str)
     if name not in list_cards():
-        raise PointsetError(f"no data set is called {quoted(name)}: did you mean {', '.join(nearest_cards(name))}?")
+        raise PointsetError(f"no dataset is called {quoted(name)}: did you mean {', '.join(nearest_cards(name))}?")
     return read_card(cards_folder() / f"{name}.toml")
 
 

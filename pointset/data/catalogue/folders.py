@@ -24,18 +24,18 @@ LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYP
 
 @dataclass(frozen=True)
 class ShapeFile:
-    """One file of a data set, with a mesh or a point cloud."""
+    """One file of a dataset, with a mesh or a point cloud."""
 
     path: Path
     name: str
-    """Its path inside the data set's folder, such as "chair/train/chair_0001.off"."""
+    """Its path inside the dataset's folder, such as "chair/train/chair_0001.off"."""
     label: int
     split: str
 
 
 @dataclass(frozen=True)
 class LooseShape:
-    """A file with a mesh or a point cloud, in a data set or not."""
+    """A file with a mesh or a point cloud, in a dataset or not."""
 
     path: Path
     name: str
@@ -157,7 +157,7 @@ def _require_folders(tree: Branch) -> None:
     loose, folders = len(tree.files), len(tree.folders)
     if not folders or loose:
         found = f"{loose} mesh or cloud files beside {folders} folders" if loose else "no folder in it"
-        raise PointsetError(f"{tree.path} is not a data set of shapes: found {found}; {LAYOUTS}")
+        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {found}; {LAYOUTS}")
 
 
 def _splits_come_first(tree: Branch) -> bool:

@@ -158,7 +158,7 @@ def _whole(file: Any, key: str, path: Path) -> NDArray[Any]:
     link = file.get(key, getlink=True)
     if link is None:
         found = one_line(", ".join(sorted(file)), REPEATED) or "nothing"
-        raise PointsetError(f"{path} has no data set {key!r}: found {found}")
+        raise PointsetError(f"{path} has no dataset {key!r}: found {found}")
     node = None if isinstance(link, h5py.ExternalLink) else file.get(key)
     if not isinstance(node, h5py.Dataset) or node.shape is None or node.is_virtual or node.external:
         raise PointsetError(f"{path}: {key!r} must be an array in this file, not a link, a group or nothing")

@@ -1,4 +1,4 @@
-"""Where downloaded data, built data sets and caches live."""
+"""Where downloaded data, built datasets and caches live."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def home() -> Path:
 
 
 def datasets_home() -> Path:
-    """Where a card's data is looked for, one folder per data set."""
+    """Where a card's data is looked for, one folder per dataset."""
     return home() / "datasets"
 
 

@@ -1,7 +1,7 @@
 """Whether the files of a release are whole, by their digests: checked once for each version of a file, and remembered.
 
 HDF5 and NumPy files have no checksums of their own, so a byte that changed on the disk would be another coordinate. The
-digests come from the data set's card, or were noted when `pointset data fetch` unpacked a right archive. A file that
+digests come from the dataset's card, or were noted when `pointset data fetch` unpacked a right archive. A file that
 neither knows is read as it is.
 """
 

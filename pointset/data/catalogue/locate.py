@@ -1,4 +1,4 @@
-"""From the name of a data set to the folder that holds it."""
+"""From the name of a dataset to the folder that holds it."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
-    """The card, if a text names one, and the folder of a data set; the embedded one is built at first use.
+    """The card, if a text names one, and the folder of a dataset; the embedded one is built at first use.
 
     Raises:
         PointsetError: no card and no folder has the name, or the card's data is not in its place.
@@ -23,9 +23,9 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
     if folder.is_dir():
         return None, folder.resolve()
     if folder.is_file():
-        raise PointsetError(f"{quoted(name)} is a file: give the folder of a data set, or the name of one")
+        raise PointsetError(f"{quoted(name)} is a file: give the folder of a dataset, or the name of one")
     near = ", ".join(nearest_cards(name))
-    raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a data set: did you mean {near}?")
+    raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a dataset: did you mean {near}?")
 
 
 def check_against_card(
@@ -75,7 +75,7 @@ def present_folder(card: Card) -> Path | None:
 
 
 def _generated(folder: Path, progress: bool) -> Path:
-    """Build the embedded data set, unless this version has built it; a second process waits."""
+    """Build the embedded dataset, unless this version has built it; a second process waits."""
     if not is_current(folder):
         make_folder(folder.parent)
         with disk_errors_told(folder.parent), locked(folder):

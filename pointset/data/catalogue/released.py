@@ -27,10 +27,10 @@ def read_released(
     card: Card | None = None,
     on_error: str = "raise",
 ) -> Pool:
-    """Read one split of a released data set, in one of its variants.
+    """Read one split of a released dataset, in one of its variants.
 
     Args:
-        folder: of the data set.
+        folder: of the dataset.
         split: "train" or "test".
         variant: where it comes in several.
         card: by which the folder was found; its digests are those of the files.

@@ -73,7 +73,7 @@ def pool_of_clouds(
         parts: the files that could be read.
         failures: why the others could not, by name.
         classes: names of the classes.
-        where: the data set's folder and split, for messages.
+        where: the dataset's folder and split, for messages.
         on_error: "raise", or "skip" to leave out what cannot be used.
 
     Raises:

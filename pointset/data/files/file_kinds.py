@@ -32,7 +32,7 @@ def suffix_of(name: str) -> str:
 
 
 def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
-    """Whether a data set holds meshes or clouds; where all files are .ply, the first of them decides.
+    """Whether a dataset holds meshes or clouds; where all files are .ply, the first of them decides.
 
     Args:
         folder: named in the error.
@@ -58,7 +58,7 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
 
 
 def mixed(folder: Path, mesh: Path, cloud: Path) -> PointsetError:
-    """The error for a data set that has both."""
+    """The error for a dataset that has both."""
     found = f"{mesh.relative_to(folder).as_posix()} beside {cloud.relative_to(folder).as_posix()}"
     return PointsetError(f"{folder} mixes meshes and point clouds: found {found}; keep them in two folders")
 

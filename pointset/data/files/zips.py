@@ -1,4 +1,4 @@
-"""Zip files that are damaged, or made to fill memory or a disk: what is asked of data sets and of .npz files alike."""
+"""Zip files that are damaged, or made to fill memory or a disk: what is asked of datasets and of .npz files alike."""
 
 import lzma
 import os

@@ -1,4 +1,4 @@
-"""Making the pools of a whole data set, all its splits, before anything trains on them."""
+"""Making the pools of a whole dataset, all its splits, before anything trains on them."""
 
 import time
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class BuildReport:
-    """The result of a build of a data set."""
+    """The result of a build of a dataset."""
 
     source: str
-    """The data set: a card's name or a folder."""
+    """The dataset: a card's name or a folder."""
     pools: dict[str, Made]
     """By split."""
     seconds: float
@@ -58,7 +58,7 @@ def build_dataset(
     split_seed: int = 0,
     progress: bool = True,
 ) -> BuildReport:
-    """Sample every mesh of a data set into pools of points on disk.
+    """Sample every mesh of a dataset into pools of points on disk.
 
     Shapes that an earlier build finished, even a stopped one, are not sampled again. The workers change no byte. On a
     cluster they must see the mesh files under the same paths; this process alone writes.
@@ -79,7 +79,7 @@ def build_dataset(
 
     Raises:
         UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.
-        PointsetError: the data set has no meshes, an option is wrong, the disk is full or read-only, or a pool is
+        PointsetError: the dataset has no meshes, an option is wrong, the disk is full or read-only, or a pool is
             damaged and `rebuild` is off.
     """
     started = time.perf_counter()
@@ -99,7 +99,7 @@ def build_dataset(
 
 
 def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
-    """The folder with a data set's meshes; a PointsetError if it holds sampled points already."""
+    """The folder with a dataset's meshes; a PointsetError if it holds sampled points already."""
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")

@@ -49,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The data set, the sampling and the shapes of a finished pool."""
+    """The dataset, the sampling and the shapes of a finished pool."""
 
     folder: str
     classes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a data set holds, by class and split, and a few shapes of every class to look at before anything is trained."""
+"""What a dataset holds, by class and split, and a few shapes of every class to look at before anything is trained."""
 
 import itertools
 import warnings
@@ -30,7 +30,7 @@ POINTS = 512
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """Counts of a data set, and some of its shapes."""
+    """Counts of a dataset, and some of its shapes."""
 
     name: str
     rule: str
@@ -55,7 +55,7 @@ class Overview:
 def look_at(
     name_or_folder: str | Path, sampling: Sampling, *, split_seed: int = 0, up: str | None = None, progress: bool = True
 ) -> Overview:
-    """Count the shapes of a data set, and get points of a few of each class: of its pool, if there is one.
+    """Count the shapes of a dataset, and get points of a few of each class: of its pool, if there is one.
 
     Args:
         name_or_folder: as for `load_dataset`.

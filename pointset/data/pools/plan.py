@@ -22,7 +22,7 @@ FORMAT = 3
 
 @dataclass(frozen=True)
 class Sampling:
-    """How every shape of a data set becomes points: a mesh is sampled, a cloud is read as it is."""
+    """How every shape of a dataset becomes points: a mesh is sampled, a cloud is read as it is."""
 
     points: int | None
     """Per shape, P; None for clouds, which keep all that they have."""
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def root(self) -> Path:
-        """The data set's folder, which the shapes' names are relative to."""
+        """The dataset's folder, which the shapes' names are relative to."""
         shape = self.shapes[0]
         return shape.path.parents[len(PurePosixPath(shape.name).parts) - 1]
 
@@ -102,7 +102,7 @@ class Plan:
 def identity(
     root: str | Path, classes: Sequence[str], sampling: Sampling, names: Sequence[tuple[str, int, str]]
 ) -> dict[str, Any]:
-    """Data set, classes, sampling, and (name, label, file) of all shapes: a pool with the same is the same."""
+    """Dataset, classes, sampling, and (name, label, file) of all shapes: a pool with the same is the same."""
     return {
         "folder": str(root),
         "classes": list(classes),

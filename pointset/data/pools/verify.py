@@ -35,10 +35,10 @@ class Verified:
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all pools of a data set, named as for `load_dataset`, or the files of a release by their digests.
+    """Verify all pools of a dataset, named as for `load_dataset`, or the files of a release by their digests.
 
     Raises:
-        PointsetError: the data set is unknown, has no pool, or no digest of its files is known.
+        PointsetError: the dataset is unknown, has no pool, or no digest of its files is known.
     """
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
@@ -101,7 +101,7 @@ def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]
 
 
 def _made_from(folder: Path, root: Path) -> bool:
-    """Whether a pool, of any format, is that of a data set's folder; by its name if its manifest is damaged."""
+    """Whether a pool, of any format, is that of a dataset's folder; by its name if its manifest is damaged."""
     try:
         content = digests.read_json(folder / FILE, "make the pool again")
         return bool(content["folder"] == str(root))

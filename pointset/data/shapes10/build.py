@@ -58,7 +58,7 @@ def is_current(folder: Path) -> bool:
 
 
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
-    """Write the data set, unless it is there; the same seed gives the same bytes.
+    """Write the dataset, unless it is there; the same seed gives the same bytes.
 
     Files are written beside `folder`, which is renamed when they are whole. A folder that another version made is
     replaced, with a warning.
@@ -71,7 +71,7 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
         progress: show a bar, or lines where the output is not a terminal.
 
     Raises:
-        PointsetError: the folder holds something that is not this data set.
+        PointsetError: the folder holds something that is not this dataset.
     """
     if is_current(folder):
         return

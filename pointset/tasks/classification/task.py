@@ -1,4 +1,4 @@
-"""Classification of point sets as a task: one data set, one or several sizes of set, the whole test split."""
+"""Classification of point sets as a task: one dataset, one or several sizes of set, the whole test split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is flipped: a data set, its pools, a stopped and a finished training, and a comparison, made once."""
+"""What is flipped: a dataset, its pools, a stopped and a finished training, and a comparison, made once."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def pools_in(home: Path) -> Iterator[None]:
 
 @cache
 def fixture() -> Path:
-    """A data set, its pools, a stopped and a finished training, and a comparison, made once and kept to the end."""
+    """A dataset, its pools, a stopped and a finished training, and a comparison, made once and kept to the end."""
     import atexit
 
     folder = Path(tempfile.mkdtemp(prefix="flips-fixture-"))

@@ -88,8 +88,8 @@ WITH_NAN[1, 3, 2] = np.nan
             "ply_data_test0.h5. .*in test_files.txt and in train_files.txt",
         ),
         (put("shape_names.txt", "théière\nbed\nsofa\n".encode("latin-1")), "shape_names.txt .*UTF-8"),
-        (break_nothing_but("ply_data_test0.h5", label=GOOD_LABEL), "no data set 'data': found label"),
-        (break_nothing_but("ply_data_test0.h5", data=clouds(2)), "no data set 'label': found data"),
+        (break_nothing_but("ply_data_test0.h5", label=GOOD_LABEL), "no dataset 'data': found label"),
+        (break_nothing_but("ply_data_test0.h5", data=clouds(2)), "no dataset 'label': found data"),
         (
             break_nothing_but("ply_data_test0.h5", data=clouds(3), label=GOOD_LABEL),
             r"'label' must be integers \[3, 1\]",
