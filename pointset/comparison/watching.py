@@ -85,6 +85,7 @@ class Watch:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
+        self._trained = [not run.task.takes_over(run) for run in runs]
         self._over: set[Path] = set()
         self._seen: dict[Path, tuple[int, Seen]] = {}
         self._before = [self._look(run).share for run in runs]
@@ -92,15 +93,18 @@ class Watch:
     def standing(self) -> Standing:
         """How much of the runs' training is done, and what is being trained.
 
-        A run's work is the time that runs of its row take; of rows of which none has begun, the mean of the others.
+        A run's work is the time that runs of its row take; of rows of which none has begun, the mean of the others. A
+        run that takes over the training of another size has none.
         """
         seen = [self._look(run) for run in self._runs]
         whole = _seconds_by_group(self._runs, seen)
         usual = fmean(whole.values()) if whole else 1.0
-        work = [whole.get((run.label, run.size), usual) for run in self._runs]
+        sizes = [whole.get((run.label, run.size), usual) for run in self._runs]
+        work = [size * trained for size, trained in zip(sizes, self._trained, strict=True)]
+        total = sum(work)
         return Standing(
-            share=sum(one.share * size for one, size in zip(seen, work, strict=True)) / sum(work),
-            before=sum(share * size for share, size in zip(self._before, work, strict=True)) / sum(work),
+            share=sum(one.share * size for one, size in zip(seen, work, strict=True)) / total,
+            before=sum(share * size for share, size in zip(self._before, work, strict=True)) / total,
             doing=[f"{run.place.name}: {one.told}" for run, one in self._under_way(seen)],
             longest=max((1.0 - one.share) * size for one, size in zip(seen, work, strict=True)) if whole else 0.0,
         )

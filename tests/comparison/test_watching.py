@@ -11,6 +11,8 @@ from pointset.comparison.runs import Failure, Finished, Run
 from pointset.comparison.watching import Watch, complete_seeds, watched
 from pointset.runs import digests
 from pointset.tasks import create_task, task_recipe
+from pointset.tasks.classification.task import Classification
+from pointset.training.recipe import Recipe
 
 STEPS, EPOCH = 4000, 1000
 
@@ -56,6 +58,16 @@ def test_a_run_counts_as_long_as_runs_of_its_row_take(experiment, tmp_path):
         found = watch.standing()
     assert found.share == pytest.approx((2 + 9) / (3 * 4 + 3 * 9)), "one that stopped early"
     assert found.doing == ["rff-max, seed 0: begins"]
+
+
+def test_a_training_that_is_taken_over_counts_once(experiment, tmp_path):
+    drawn = experiment.changed(task=Classification(points=(24, 7)), recipe=Recipe(epochs=4, points=(5, 24)))
+    runs = make_runs(drawn, tmp_path)
+    assert len(runs) == 12
+    for run in runs:
+        if run.size == 24 and run.label == "rff-max":
+            has_steps(run, 2000, 1.0)
+    assert Watch(runs).standing().share == pytest.approx(2 / 4 / 2)
 
 
 def test_a_damaged_history_stops_nothing(experiment, tmp_path):
