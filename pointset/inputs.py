@@ -159,8 +159,15 @@ def mask_error(mask: Any, points: Tensor) -> InputError:
     return InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
 
 
+def require_unmasked(values: Any) -> None:
+    """Refuse, with an InputError, a masked array: as a plain one it would have what is masked for numbers."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{described(values)} has masked entries, which are no numbers: leave those points out")
+
+
 def as_numbers(values: np.ndarray) -> Tensor:
     """An array of any byte order and strides, perhaps read-only, as a tensor: float32 or, for more digits, float64."""
+    require_unmasked(values)
     single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
 

@@ -26,7 +26,7 @@ from msgspec import Meta
 from pointset.comparison.experiment import Entry, Experiment, Published
 from pointset.comparison.task import Task
 from pointset.configuration import Cores, check
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.zoo.options import ModelOptions
 
 Table = Annotated[dict[str, Any], Meta(description="a table")]
@@ -68,7 +68,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         PointsetError: the file is missing or is not TOML; it is named.
     """
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
     except IsADirectoryError:
@@ -84,6 +84,9 @@ def _from_content(content: Mapping[str, Any], create: Callable[[str | None, Mapp
         if key in KEYS:
             check(key, value, KEYS[key])
     options = {key: value for key, value in content.items() if key not in KEYS}
+    for key in options:
+        if key in content.get("options", {}):
+            raise PointsetError(f"{quoted(key)} stands both in [options] and outside of it: give it once")
     task = create(content.get("task"), {**content.get("options", {}), **options})
     found: dict[str, Any] = {key: content[key] for key in ("title", "threads") if key in content}
     if "models" in content:

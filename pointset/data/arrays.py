@@ -11,6 +11,7 @@ import torch
 
 from pointset.data.augment import Axis
 from pointset.data.files.clouds import Cloud
+from pointset.data.files.layouts import looks_transposed
 from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
@@ -65,8 +66,8 @@ def from_arrays(
     Raises:
         UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
             one place; all were tried, and `failures` names them.
-        PointsetError: there are not as many labels or names as clouds, a label is not a class, or names are given
-            twice.
+        PointsetError: there are not as many labels or names as clouds, a label is not a class, names are given twice,
+            or all clouds look transposed.
 
     Example:
         >>> sets = pointset.from_arrays(X, y, points=20)
@@ -83,8 +84,10 @@ def from_arrays(
     kept = [label for label, name in zip(labels, chosen, strict=True) if name in made]
     pool = _pool(made, kept, known, skipped)
     most = int(pool.sizes.max()) if points is None else points
-    wide = as_array(clouds[chosen.index(pool.names[0])]).shape[1] > 3
-    kinds = tuple(dict.fromkeys(["columns"] * wide + list(beside)))
+    shape = as_array(clouds[chosen.index(pool.names[0])]).shape
+    if looks_transposed(*shape) and (pool.sizes == shape[0]).all():  # as networks of convolutions take them
+        raise PointsetError(f"X must hold clouds [n, d], got {list(shape)}: they look transposed, give each as cloud.T")
+    kinds = tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside)))
     options = DataOptions.from_dict(
         {"points": most, "normalize": normalize, "data_seed": seed, "up": up, "on_error": on_error, "features": kinds}
     )

@@ -11,6 +11,7 @@ from pointset.data.files.clouds import Cloud, CloudError, extent_fault, require_
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line, quoted
+from pointset.inputs import InputError, require_unmasked
 
 T = TypeVar("T")
 
@@ -96,8 +97,15 @@ def ragged_pool(
 
 
 def as_array(values: Any) -> np.ndarray:
-    """A tensor of any floating type, on any device, or something else as an array."""
+    """A tensor of any floating type, on any device, or something else as an array.
+
+    Raises:
+        InputError: entries are masked, or a tensor is not dense.
+    """
     if not isinstance(values, torch.Tensor):
+        require_unmasked(values)
         return np.asarray(values)
+    if values.layout is not torch.strided:
+        raise InputError(f"a tensor must be dense, got one of layout {values.layout}: give tensor.to_dense()")
     short = values.dtype in (torch.bfloat16, torch.float16)  # numpy knows no bfloat16
     return (values.float() if short else values).numpy(force=True)

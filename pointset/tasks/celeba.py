@@ -95,7 +95,10 @@ def read_attributes(path: Path) -> tuple[list[str], Bool[Tensor, "images attribu
     Raises:
         PointsetError: a line is damaged; file and line are named.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PointsetError(f"{path} cannot be read ({error}): get CelebA's own file again") from error
     if len(lines) < 3 or not lines[0].strip().isdecimal() or int(lines[0]) != len([x for x in lines[2:] if x.strip()]):
         raise PointsetError(f"{path} does not begin with the number of images: download the original file again")
     attributes = lines[1].split()

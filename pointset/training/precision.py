@@ -1,12 +1,13 @@
 """Which type the matrix products of a training are computed in: found by measuring, since no processor's name tells."""
 
 import functools
-import statistics
 import time
 import warnings
+from contextlib import nullcontext
 
 import torch
 
+from pointset.runs.threads import torch_threads
 from pointset.training.devices import find_device
 
 ROWS, WIDTH = 1_600, 256
@@ -20,13 +21,17 @@ WORTH = 1.1
 def bfloat16_speed(device: str = "auto") -> float:
     """How many times faster products are in bfloat16 than in float32 on a device, measured once in a process.
 
-    About a tenth of a second: the median ratio of several rounds of both, in turn. With AMX it is about 4, and 0.3 on a
-    processor without instructions for it.
+    About a tenth of a second: the ratio of the shortest of several rounds of both, in turn. With AMX it is 4 to 8, and
+    0.3 on a processor without instructions for it. On a CPU it is one thread's, and the processor's time: by a clock,
+    and with threads that wait for one another, a busy machine would decide.
     """
     place = find_device(device)
     slow, fast = (_Product(place, dtype) for dtype in (torch.float32, torch.bfloat16))
-    slow.seconds(), fast.seconds()  # the first one pays for memory and for the choice of a kernel
-    return statistics.median(slow.seconds() / fast.seconds() for _ in range(ROUNDS))
+    threads = torch_threads(1) if place.type == "cpu" else nullcontext()
+    with threads:
+        slow.seconds(), fast.seconds()  # the first one pays for memory and for the choice of a kernel
+        rounds = [(slow.seconds(), fast.seconds()) for _ in range(ROUNDS)]
+    return min(one for one, _ in rounds) / min(other for _, other in rounds)
 
 
 def warn_of_slow_products(precision: str, device: str) -> None:
@@ -41,13 +46,13 @@ def warn_of_slow_products(precision: str, device: str) -> None:
 
 class _Product:
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        self.device = device
+        self.clock = time.thread_time if device.type == "cpu" else time.perf_counter
         self.X = torch.ones(ROWS, WIDTH, device=device, dtype=dtype)
         self.W = torch.ones(WIDTH, WIDTH, device=device, dtype=dtype)
 
     def seconds(self) -> float:
-        start = time.perf_counter()
+        start = self.clock()
         for _ in range(PRODUCTS):
             product = self.X @ self.W
         product[0, 0].item()  # on a GPU, waits for it
-        return time.perf_counter() - start
+        return self.clock() - start

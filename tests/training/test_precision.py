@@ -1,8 +1,10 @@
 """The precision that a measurement chooses, and the warning where the other would be faster."""
 
 import re
+import time
 
 import pytest
+import torch
 
 import pointset
 from pointset.training import precision
@@ -48,6 +50,24 @@ def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):
     assert 0.01 < speed < 100
     monkeypatch.setattr(precision._Product, "seconds", None)
     assert precision.bfloat16_speed("cpu") == speed
+
+
+def test_waiting_for_other_work_changes_no_measurement(monkeypatch):
+    """As on a busy machine, where every product in bfloat16 happens to wait for the processor."""
+    item = torch.Tensor.item
+
+    def late(number: torch.Tensor) -> float:
+        if number.dtype == torch.bfloat16:
+            time.sleep(0.1)
+        return item(number)
+
+    monkeypatch.setattr(torch.Tensor, "item", late)
+    product, threads = precision._Product(torch.device("cpu"), torch.bfloat16), torch.get_num_threads()
+    start = time.perf_counter()
+    assert product.seconds() < 0.1 <= time.perf_counter() - start
+    precision.bfloat16_speed.cache_clear()
+    precision.bfloat16_speed("cpu")
+    assert torch.get_num_threads() == threads
 
 
 def small():

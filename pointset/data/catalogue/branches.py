@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.files.file_kinds import is_shape_file
+from pointset.data.files.file_kinds import is_shape_file, is_unread_shape
 from pointset.errors import PointsetError, quoted
 
 DEPTH = 2
@@ -26,6 +26,8 @@ class Branch:
     """Folders in it that are not looked into, being too deep."""
     beside: list[Path] = field(default_factory=list)
     """Text and arrays that are not taken for shapes, lying at the top."""
+    unread: list[Path] = field(default_factory=list)
+    """Shapes in formats that are not read, if none of that name is; lists at the top are not among them."""
 
     @property
     def name(self) -> str:
@@ -66,12 +68,21 @@ def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ..
                 branch.files[name] = Path(entry.path)
             elif at_top and is_shape_file(name, at_top=False) and entry.is_file():
                 branch.beside.append(Path(entry.path))
+            elif not at_top and is_unread_shape(name) and entry.is_file():
+                branch.unread.append(Path(entry.path))
         except PermissionError as error:
             raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
         except OSError:  # a link that leads in a circle
             if is_shape_file(name, at_top=at_top):
                 branch.files[name] = Path(entry.path)
+    branch.unread = _without_twins(branch)
     return branch
+
+
+def _without_twins(branch: Branch) -> list[Path]:
+    """Files in other formats that are of no name that is taken: chair.off stands for chair.fbx and chair.off.gz."""
+    taken = {Path(name).stem for name in branch.files} if branch.unread else set()
+    return [path for path in branch.unread if taken.isdisjoint((path.stem, Path(path.stem).stem))]
 
 
 def _leads_nowhere(entry: "os.DirEntry[str]") -> bool:

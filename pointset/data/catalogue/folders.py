@@ -71,7 +71,8 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     "train". So the split is the same on any machine, and a new file changes it for few others.
 
     Warns:
-        UserWarning: shapes lie deeper than the layouts have them, or clouds beside the folders; they are not taken.
+        UserWarning: shapes lie deeper than the layouts have them, clouds beside the folders, or shapes are of formats
+            that are not read; they are not taken.
 
     Raises:
         PointsetError: the layout is none of the three, or mixed, meshes and clouds are mixed, two names are one, or
@@ -115,7 +116,8 @@ def list_shapes(folder: Path) -> list[LooseShape]:
     set, meshes may lie beside clouds; text beside meshes is taken for notes.
 
     Warns:
-        UserWarning: shapes lie more than two folders deep, or clouds beside folders of shapes; they are not taken.
+        UserWarning: shapes lie more than two folders deep, clouds beside folders of shapes, or shapes are of formats
+            that are not read; they are not taken.
 
     Raises:
         PointsetError: there is no such file, or a name cannot be used.

@@ -17,7 +17,7 @@ HEAD = 1 << 16
 
 
 def warn_of_passed_over(tree: Branch) -> None:
-    """Warn, once for a folder, of files of shapes that lie too deep, and of clouds beside its folders.
+    """Warn, once for a folder, of shapes that lie too deep, of clouds beside its folders, and of formats not read.
 
     Of text and arrays only those count that can be clouds: lists of names and arrays of labels lie beside many a data
     set's folders.
@@ -29,6 +29,8 @@ def warn_of_passed_over(tree: Branch) -> None:
     beside = [path for path in tree.beside if may_hold_cloud(path)]
     found = _told(deep, "more than two folders deep", "move them up", tree.path)
     found += _told(beside, "beside folders of shapes", "move them into a folder", tree.path)
+    unread = [path for branch in tree.walk() for path in branch.unread]
+    found += _told(unread, "of formats that are not read", "unpack or convert them", tree.path)
     if found:
         warnings.warn(
             f"{tree.path} has files of shapes that are not taken: {' and '.join(found)}",

@@ -100,10 +100,27 @@ def _require_features(features: np.ndarray | None, count: int) -> np.ndarray | N
     return np.ascontiguousarray(features, np.float32)
 
 
+def _look_like_colors(vectors: np.ndarray) -> bool:
+    """Whether vectors [n, 3] are bytes, some bright, of several lengths: files without names often have x y z r g b."""
+    if not len(vectors) or vectors.min() < 0 or not 16 < vectors.max() <= 255 or (vectors % 1).any():
+        return False
+    lengths = (vectors**2).sum(axis=1)
+    return bool((lengths != lengths[0]).any())
+
+
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
-    """Normals [n, 3] of any length but 0, as float32 of length 1."""
+    """Normals [n, 3] of any length but 0, as float32 of length 1.
+
+    Raises:
+        CloudError: there are none, one has no length, or they look like colors.
+    """
     if not vectors.shape[1]:
         raise CloudError("normals were asked for, and there are none: give points with normals, or do without them")
+    if _look_like_colors(vectors):
+        raise CloudError(
+            "has whole numbers from 0 to 255 for normals, as colors are: do without normals, or read these columns as "
+            "the feature columns"
+        )
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
         raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal without length")

@@ -11,6 +11,12 @@ Kind = Literal["meshes", "clouds"]
 
 MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf"})
 CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
+UNREAD_SUFFIXES = frozenset(
+    {".3ds", ".3mf", ".asc", ".csv", ".dae", ".e57", ".fbx", ".las", ".laz", ".pts", ".step", ".stp", ".tsv", ".usd"}
+    | {".usdz", ".wrl", ".x3d", ".xyzn", ".xyzrgb"}
+)
+"""Of shapes in formats that are not read."""
+PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Names, in small letters, of text files that do not hold clouds: nothing is called readme, but license_plate is."""
 
@@ -23,6 +29,13 @@ def is_shape_file(name: str, *, at_top: bool) -> bool:
     if at_top and suffix in (".txt", ".npy", ".npz"):
         return False
     return suffix in MESH_SUFFIXES or suffix in CLOUD_SUFFIXES
+
+
+def is_unread_shape(name: str) -> bool:
+    """Whether a file is a shape, by its name, in a format that is not read, or a packed one."""
+    suffix = suffix_of(name)
+    inner = suffix_of(name[: -len(suffix)]) if suffix in PACKED_SUFFIXES else suffix
+    return inner in UNREAD_SUFFIXES or (inner != suffix and inner in MESH_SUFFIXES | CLOUD_SUFFIXES)
 
 
 def suffix_of(name: str) -> str:

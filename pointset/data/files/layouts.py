@@ -91,6 +91,11 @@ def plain_columns(width: int, features: Sequence[str]) -> tuple[str, ...]:
     return (*named, *numbered("columns", width - len(named)))
 
 
+def looks_transposed(count: int, width: int) -> bool:
+    """Whether an array [count, width] rather has the rows x, y, z, and perhaps those of normals."""
+    return count in (len(AXES), len(AXES + NORMALS)) and width > 2 * count
+
+
 def unpacked(names: Sequence[str], packed: str | None) -> list[str]:
     """The columns of a file whose column `packed`, if any, holds a color in one number."""
     return [column for name in names for column in (PACKED if name == packed else (name,))]

@@ -24,6 +24,7 @@ from pointset.data.files.layouts import (
     NORMALS,
     Binary,
     kept_columns,
+    looks_transposed,
     numbered,
     plain_columns,
     records,
@@ -34,6 +35,8 @@ from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
 """Names of the arrays in an .npz file, the first that is there."""
+FACE_KEYS = ("faces", "triangles")
+"""Names of arrays that make vertices a mesh."""
 SMALL = 1 << 26
 """Bytes that an .npz file may unpack to, however small it is: points that are all alike compress well."""
 BLOCK = 1 << 20
@@ -42,7 +45,6 @@ LONGEST_HEADER = 10_000
 """As numpy has it: the parser of Python fails on longer ones."""
 _LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
 """Bytes of the header's length, by the version of the format."""
-TRANSPOSED = ": it looks transposed, save array.T"
 _TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")
 
 
@@ -90,6 +92,8 @@ def _arrays(
     key = next((key for key in POINT_KEYS if key in members), next(iter(members)) if len(members) == 1 else None)
     if key is None:
         raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {quoted(', '.join(members))}")
+    if key == "vertices" and not members.keys().isdisjoint(FACE_KEYS):
+        raise PointsetError("is a mesh, and .npz files are read as clouds: save it as .off, .obj or .ply")
     normal_key = next((key for key in NORMAL_KEYS if key in members), None)
     others = {name: members[name] for name in features if name in members and name not in (*NORMAL_KEYS, key)}
     wanted = {**({} if normal_key is None else {"normals": members[normal_key]}), **others}
@@ -127,12 +131,13 @@ def _layout(file: BinaryIO, features: Sequence[str], *, any_width: bool = False)
         shape, by_column = (*shape, 1), False
     if len(shape) != 2 or not shape[1] or not _TYPE.fullmatch(kind):
         raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {one_line(kind, 40)} {quoted(list(shape))}")
+    told = f"expected numbers [n, 3] or [n, 6], found {kind} {list(shape)}"
+    if not any_width and looks_transposed(*shape):  # with the feature "columns" it would be three points
+        raise PointsetError(f"{told}: it looks transposed, save array.T")
     try:
         names = tuple(numbered("", shape[1])) if any_width else plain_columns(shape[1], features)
     except PointsetError as error:
-        transposed = shape[0] in (3, 6) and shape[1] > shape[0]
-        more = TRANSPOSED if transposed else MORE_COLUMNS if shape[1] > len(AXES) else ""
-        raise PointsetError(f"expected numbers [n, 3] or [n, 6], found {kind} {list(shape)}{more}") from error
+        raise PointsetError(told + MORE_COLUMNS * (shape[1] > len(AXES))) from error
     dtype = np.dtype(kind)
     if by_column:
         return Binary(shape[0], file.tell(), dtype, by_column=names)

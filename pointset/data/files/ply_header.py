@@ -75,7 +75,7 @@ def read_ply_header(path: Path) -> PlyHeader:
         OSError: the file cannot be read.
     """
     header = read_header(path, "end_header")
-    if header.first != b"ply":
+    if header.first.rstrip(b" \t") != b"ply":
         raise PointsetError("expected the header of a PLY file, that begins with ply and its format")
     told = [(number, words) for number, words in header.lines[1:] if words[0] not in ("comment", "obj_info")]
     match told[0][1]:

@@ -48,7 +48,9 @@ function position(lines, words, homogeneous) {
   const numbers = lines.numbers(words);
   if (!homogeneous) return numbers.slice(0, 3);
   if (numbers[3] === 0) throw lines.error("a fourth coordinate that is not zero");
-  return numbers.slice(0, 3).map((number) => number / numbers[3]);
+  const place = numbers.slice(0, 3).map((number) => number / numbers[3]);
+  if (!place.every(Number.isFinite)) throw lines.error("finite coordinates");
+  return place;
 }
 
 function face(lines, which, vertexCount) {

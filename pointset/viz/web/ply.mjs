@@ -51,20 +51,28 @@ function headerOf(bytes, name) {
   for (; words; words = lines.next()) {
     const [keyword, ...rest] = words;
     if (keyword === "comment" || keyword === "obj_info") continue;
-    if (keyword === "format" && FORMATS.includes(rest[0]) && rest[1] === "1.0") [format] = rest;
-    else if (keyword === "element" && rest.length === 2)
+    // Each once: of two that differ, nobody knows which is meant.
+    if (keyword === "format" && !format && FORMATS.includes(rest[0]) && rest[1] === "1.0" && rest.length === 2)
+      [format] = rest;
+    else if (keyword === "element" && format && rest.length === 2 && !named(elements, rest[0]))
       elements.push({ name: rest[0], count: lines.whole(rest[1]), properties: [] });
-    else if (keyword === "property" && elements.length) elements.at(-1).properties.push(property(lines, rest));
+    else if (keyword === "property" && elements.length && !named(elements.at(-1).properties, rest.at(-1)))
+      elements.at(-1).properties.push(property(lines, rest));
     else throw lines.error("a format, an element or a property");
   }
+  const bare = elements.find((element) => element.count && !element.properties.length);
+  if (bare) throw new ReadError(`${name}: expected properties of its element ${excerpt(bare.name)}`);
   if (!format) throw new ReadError(`${name}: expected a format, one of ${FORMATS.join(", ")}`);
   const offset = end.index + end[0].length;
   return { format, elements, offset, line: head.slice(0, offset).split(/\r\n?|\n/).length };
 }
 
+const named = (those, name) => those.some((one) => one.name === name);
+
 function property(lines, words) {
-  const [length, type, name] = words[0] === "list" ? words.slice(1) : [null, ...words];
-  if (!TYPES[type] || !name || (length !== null && !TYPES[length]))
+  const [length, type, name, ...more] = words[0] === "list" ? words.slice(1) : [null, ...words];
+  const counts = length === null || (TYPES[length] && !TYPES[length].startsWith("Float"));
+  if (!TYPES[type] || !name || !counts || more.length)
     throw lines.error("a property with a type of PLY and a name");
   return { name, type: TYPES[type], length: length && TYPES[length] };
 }
