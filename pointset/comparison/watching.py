@@ -12,6 +12,7 @@ from pointset.comparison.task import Size
 from pointset.errors import PointsetError, escaped
 from pointset.runs.progress import Board, Lines, Standing, progress_bar
 from pointset.training.checkpoints import RunFolder
+from pointset.training.sizes import share_of_work
 
 Group = tuple[str, Size]
 """Runs that take equally long: the label of their row, and their size."""
@@ -150,7 +151,8 @@ def _seen(run: Run, begun: bool) -> Seen:
     seconds, told = sum(row.get("seconds", 0.0) for row in history), f"{unit.removesuffix('s')} {done:,}"
     if run.recipe.steps is not None and unit != "steps":  # counted in something else than the recipe's length
         return Seen(0.0, 0.0, told + _reached(history[-1]))
-    return Seen(min(1.0, done / asked), seconds, f"{told} of {asked:,}{_reached(history[-1])}")
+    share = min(1.0, done / asked) if run.recipe.steps else share_of_work(run.recipe, done)
+    return Seen(share, seconds, f"{told} of {asked:,}{_reached(history[-1])}")
 
 
 def _reached(row: Mapping[str, Any]) -> str:

@@ -56,10 +56,24 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
 
 def usual_size(recipe: Recipe) -> SizeRange | None:
     """The mean number of points over a training, about, as both bounds: a step of this size takes what they all do."""
-    found = [between for between in (_drawn_between(recipe, epoch, 9) for epoch in range(9)) if between is not None]
-    means = [(most - least) / math.log(most / least) if most > least else least for least, most in found]
+    means = _means(recipe, epochs=9)
     mean = round(sum(means) / max(1, len(means)))
     return (mean, mean) if means else None
+
+
+def share_of_work(recipe: Recipe, epochs: int) -> float:
+    """How much of the training the first so many epochs are, in [0, 1]: those with larger sets take longer."""
+    means = _means(recipe, recipe.epochs) or [1.0] * recipe.epochs
+    return sum(means[:epochs]) / sum(means)
+
+
+def _means(recipe: Recipe, epochs: int) -> list[float]:
+    """The mean number of points in each of so many epochs; empty where the dataset decides."""
+    found = [_drawn_between(recipe, epoch, epochs) for epoch in range(epochs)]
+    return [
+        (most - least) / math.log(most / least) if most > least else float(least)
+        for least, most in (between for between in found if between is not None)
+    ]
 
 
 def sizes_in_words(recipe: Recipe) -> str:

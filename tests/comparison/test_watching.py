@@ -68,6 +68,10 @@ def test_a_training_that_is_taken_over_counts_once(experiment, tmp_path):
         if run.size == 24 and run.label == "rff-max":
             has_steps(run, 2000, 1.0)
     assert Watch(runs).standing().share == pytest.approx(2 / 4 / 2)
+    growing = drawn.changed(recipe=Recipe(epochs=3, points=(5, 5), last_points=(20, 20)))
+    runs = make_runs(growing, tmp_path / "growing")
+    has_steps(runs[0], 1000, 1.0)
+    assert Watch(runs).standing().share == pytest.approx(1 / 7 / 6), "epochs of 5, 10 and 20 points"
 
 
 def test_a_damaged_history_stops_nothing(experiment, tmp_path):

@@ -17,7 +17,7 @@ from pointset.errors import PointsetError
 from pointset.tasks.experiments import read_experiment
 from pointset.training.objectives import Classification
 from pointset.training.recipe import Recipe
-from pointset.training.sizes import bounds, drawn_size, usual_size
+from pointset.training.sizes import bounds, drawn_size, share_of_work, usual_size
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +175,13 @@ def test_a_file_says_sizes_and_they_are_in_the_caption_and_the_estimate(tmp_path
     assert caption == "2 epochs of 4 to 16 points, at the end of 16 to 64 points"
     (run,) = make_runs(experiment, tmp_path)
     assert step_seconds(run) > 0.0
+
+
+def test_epochs_with_larger_sets_are_more_of_the_work():
+    assert [share_of_work(Recipe(epochs=4), epochs) for epochs in range(6)] == [0, 0.25, 0.5, 0.75, 1, 1]
+    assert share_of_work(Recipe(epochs=4, points=(8, 32)), 1) == pytest.approx(0.25)
+    growing = Recipe(epochs=3, points=(10, 10), last_points=(40, 40))  # 10, 20 and 40 points
+    assert [share_of_work(growing, epochs) for epochs in range(4)] == pytest.approx([0, 1 / 7, 3 / 7, 1])
 
 
 def test_the_usual_size_is_the_mean_of_the_draws():
