@@ -8,7 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> 
     before = Evidence.kept(kept)
     about = json.loads((kept / "about.json").read_text(encoding="utf-8"))
     configuration = found["configuration"]
-    experiment = read_experiment(file)
+    experiment = _as_trained(read_experiment(file), about["precision"].partition(" and ")[0])
     models = _models(about["models"], configuration["models"], experiment)
     if models is None or about["protocol"] != protocol_of(configuration):
         raise PointsetError(f"{comparison} has another protocol than {kept}: leave --add out, which replaces it")
@@ -140,6 +140,11 @@ def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> 
     return Joined(
         {**found, "configuration": {**configuration, "models": models}, **rows_and_pairs(joined)}, tables, evidence
     )
+
+
+def _as_trained(experiment: Experiment, precision: str) -> Experiment:
+    """With the precision of the first runs: "auto" in the file would be measured anew, on the machine that joins them."""
+    return experiment.changed(recipe=replace(experiment.recipe, precision=precision))
 
 
 def _models(
