@@ -1,5 +1,6 @@
 """Numbers in lines of text: parsed by numpy, then line by line only to name the wrong one."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,9 +64,11 @@ def parse_usual(lines: Sequence[str], form: Form) -> np.ndarray | None:
     whole = any(kind[0] != "f" for kind in form.types)
     kinds = ["f8" if kind[0] == "f" else kind for kind in form.types]
     dtype = np.dtype([(str(place), kind) for place, kind in enumerate(kinds)]) if whole else np.dtype(np.float64)
-    try:  # numpy refuses whole numbers that do not fit into their type
-        found: Any = np.loadtxt(rows, dtype, comments=None, delimiter=form.separator, ndmin=1 if whole else 2)
-    except ValueError:
+    try:
+        # numpy refuses whole numbers that do not fit into their type; before 2.3 it cut them to it, with this warning.
+        with warnings.catch_warnings(action="error", category=DeprecationWarning):
+            found: Any = np.loadtxt(rows, dtype, comments=None, delimiter=form.separator, ndmin=1 if whole else 2)
+    except (ValueError, DeprecationWarning):
         return None
     if not whole and found.shape[1] != len(form.types):
         return None

@@ -1,5 +1,8 @@
 """Lines of numbers: numpy's parser gives what reading word by word gives, or leaves it to that."""
 
+import warnings
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,6 +41,18 @@ def test_what_is_not_as_it_should_be_is_told_of_the_line(types: tuple[str, ...],
     for lines in (["1 1", "", line, "1 1"], ["", "", line]):
         with pytest.raises(PointsetError, match=r"^line 12: expected "):
             parse_lines(lines, 10, form, usual=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # as outside of tests
+@pytest.mark.parametrize("line", ["1.5 1", "300 1", "-1 1"])
+def test_whole_numbers_are_never_cut_to_their_type(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    def before_2_3(rows: list[str], dtype: np.dtype, **_: Any) -> np.ndarray:
+        warnings.warn("loadtxt(): Parsing an integer via a float is deprecated.", DeprecationWarning, stacklevel=2)
+        return np.array([tuple(map(float, row.split())) for row in rows]).astype("u1").view(dtype)
+
+    monkeypatch.setattr(np, "loadtxt", before_2_3)
+    with pytest.raises(PointsetError, match=r"^line 1: expected a whole number from 0 to"):
+        parse_lines([line], 1, Form(("u1", "u1"), (0, 1), (0, 1)), usual=True)
 
 
 def test_numbers_that_are_none_may_stand_where_nothing_is_finite() -> None:
