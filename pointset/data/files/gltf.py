@@ -120,13 +120,45 @@ class Buffers:
             except (binascii.Error, ValueError):
                 pass
             raise buffer.error("uri", "data in base64")
-        name = unquote(uri)
-        if "://" in name or "\0" in name or Path(name).is_absolute():
+        path = _beside(self.folder, uri)
+        if path is None:
             raise buffer.error("uri", "a file beside this one")
-        path = self.folder / name
         try:
             if not path.is_file():  # a device has no end
                 raise buffer.error("uri", "a file that is there")
             return path.read_bytes()
         except OSError as error:
-            raise PointsetError(f"{buffer.place}.uri: {quoted(name)} cannot be read: {error.strerror}") from error
+            raise PointsetError(
+                f"{buffer.place}.uri: {quoted(unquote(uri))} cannot be read: {error.strerror}"
+            ) from error
+
+
+def files_beside(path: Path) -> list[Path]:
+    """The files that a .glb or .gltf file names as its buffers and that are there; none if it cannot be understood.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        document = parse_json(_description(path))
+        uris = [document.member("buffers", index).values.get("uri") for index in range(len(document.array("buffers")))]
+    except PointsetError:
+        return []
+    named = [_beside(path.parent, uri) for uri in uris if isinstance(uri, str) and not uri.startswith("data:")]
+    return [file for file in named if file is not None and file.is_file()]
+
+
+def _description(path: Path) -> bytes:
+    """The bytes of a file's JSON, and not the numbers that may follow in a .glb file."""
+    with path.open("rb") as file:
+        if path.suffix.lower() != ".glb":
+            return file.read()
+        head = file.read(_HEADER.size + _CHUNK.size).ljust(_HEADER.size + _CHUNK.size, b"\0")
+        length, _ = _CHUNK.unpack_from(head, _HEADER.size)
+        return file.read(min(length, path.stat().st_size))
+
+
+def _beside(folder: Path, uri: str) -> Path | None:
+    """The file that a document's uri names; None if it is none beside the document."""
+    name = unquote(uri)
+    return None if "://" in name or "\0" in name or Path(name).is_absolute() else folder / name

@@ -1,9 +1,10 @@
 """Whether a shape's file has changed since its pool was made, by size and time, and by hash where those differ."""
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
+
+from pointset.data.files.gltf import files_beside
 
 
 @dataclass(frozen=True)
@@ -11,7 +12,7 @@ class Source:
     """One version of a file."""
 
     bytes: int
-    """Its size; with the buffers beside it, if it is a .gltf file."""
+    """Its size; with the buffers beside it, if it is a .gltf or .glb file."""
     modified_ns: int
     """The latest modification."""
     blake2b: str | None
@@ -56,12 +57,5 @@ def _glance(path: Path) -> tuple[int, int]:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file and, of .gltf, the buffers that it refers to."""
-    if path.suffix.lower() != ".gltf":
-        return [path]
-    try:
-        buffers = [buffer.get("uri", "data:") for buffer in json.loads(path.read_bytes()).get("buffers", [])]
-        named = [path.parent / uri for uri in buffers if not uri.startswith("data:")]
-    except (ValueError, AttributeError, TypeError):
-        return [path]
-    return [path, *(file for file in named if file.is_file())]
+    """The file and, of .gltf and .glb, the buffers that it names."""
+    return [path, *(files_beside(path) if path.suffix.lower() in (".gltf", ".glb") else ())]

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -133,13 +134,26 @@ def test_a_mesh_with_another_time_alone_is_read_once(
     assert len(sampled) == 6
 
 
-def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path) -> None:
-    (tmp_path / "part.gltf").write_text('{"buffers": [{"uri": "part.bin"}, {"uri": "data:,abc"}]}')
-    (tmp_path / "part.bin").write_bytes(b"1234")
-    source = sources.describe_source(tmp_path / "part.gltf")
-    assert sources.recheck(tmp_path / "part.gltf", source) is source
-    (tmp_path / "part.bin").write_bytes(b"12345")
-    assert sources.recheck(tmp_path / "part.gltf", source) is None
+@pytest.mark.parametrize("uri", ["my part.bin", "my%20part.bin"])
+@pytest.mark.parametrize("suffix", [".gltf", ".glb"])
+def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path, uri: str, suffix: str) -> None:
+    text = f'{{"buffers": [{{"uri": "{uri}"}}, {{"uri": "data:,abc"}}, {{"byteLength": 4}}]}}'.encode()
+    head = struct.pack("<4s2II4s", b"glTF", 2, 20 + len(text), len(text), b"JSON") if suffix == ".glb" else b""
+    path = tmp_path / f"part{suffix}"
+    path.write_bytes(head + text)
+    (tmp_path / "my part.bin").write_bytes(b"1234")
+    source = sources.describe_source(path)
+    assert sources.recheck(path, source) is source
+    (tmp_path / "my part.bin").write_bytes(b"12345")
+    assert sources.recheck(path, source) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"glTF", b"{", b'{"buffers": [{"uri": 3}, {"uri": "https://a.b/c"}]}', b"[]"])
+@pytest.mark.parametrize("suffix", [".gltf", ".glb"])
+def test_a_file_whose_buffers_nobody_knows_is_itself(tmp_path: Path, content: bytes, suffix: str) -> None:
+    path = tmp_path / f"part{suffix}"
+    path.write_bytes(content)
+    assert sources.describe_source(path).bytes == len(content)
 
 
 def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Path) -> None:
