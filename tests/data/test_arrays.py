@@ -129,6 +129,12 @@ NAN[4, 2, 1] = np.nan
         ("chairs", [0], {}, ["X must be", "str"]),
         (X[:2], [0, 1], {"points": 8}, ["points=8", "7"]),
         (X[:2], [0, 1], {"normalize": "unit"}, ["normalize", "'unit'"]),
+        (X.transpose(0, 2, 1), Y, {}, ["[3, 7]", "look transposed", "cloud.T"]),
+        (X.transpose(0, 2, 1).tolist(), Y, {}, ["[3, 7]", "look transposed"]),
+        ([torch.tensor(one.T) for one in X], Y, {}, ["[3, 7]", "look transposed"]),
+        (np.ma.masked_greater(X, X.max() - 1e-6), Y, {}, ["cloud", "masked entries", "leave those points out"]),
+        (X, np.ma.masked_equal([0, 1, 0, 1, 0, 7], 7), {}, ["masked entries"]),
+        (torch.tensor(X).to_sparse(), Y, {}, ["dense", "to_dense()"]),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_sentence(given: Any, y: Any, options: Any, said: list[str]) -> None:

@@ -6,6 +6,7 @@ import struct
 import tracemalloc
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -209,7 +210,14 @@ def test_a_signalling_nan_is_refused_without_a_warning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "advice"),
-    [((3, 50), "transposed"), ((6, 50), "transposed"), ((50, 4), "others out"), ((3, 2), ""), ((50, 50), "others out")],
+    [
+        ((3, 50), "transposed"),
+        ((6, 50), "transposed"),
+        ((50, 4), "others out"),
+        ((3, 5), "others out"),
+        ((3, 2), ""),
+        ((50, 50), "others out"),
+    ],
 )
 def test_a_transposed_array_is_told_from_one_with_more_columns(
     shape: tuple[int, int], advice: str, tmp_path: Path
@@ -220,3 +228,24 @@ def test_a_transposed_array_is_told_from_one_with_more_columns(
     assert f"expected numbers [n, 3] or [n, 6], found <f8 {list(shape)}" in message
     assert ("it looks transposed, save array.T" in message) == (advice == "transposed")
     assert ("leave the others out" in message) == (advice == "others out")
+
+
+@pytest.mark.parametrize(("save", "name"), [(np.save, "a.npy"), (np.savez, "a.npz")])
+def test_a_transposed_array_is_not_three_points_of_many_columns(
+    save: Callable[..., None], name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    save(path, np.arange(150.0).reshape(3, 50))
+    with pytest.raises(CloudError, match=r"found <f8 \[3, 50\]: it looks transposed, save array.T"):
+        read_cloud(path, features=["columns"])
+
+
+@pytest.mark.parametrize("key", ["faces", "triangles"])
+def test_the_vertices_of_a_mesh_are_not_a_cloud(key: str, tmp_path: Path) -> None:
+    faces = np.array([[0, 1, 2]])
+    assert "is a mesh, and .npz files are read as clouds" in refusal(
+        tmp_path / "a.npz", npz(vertices=POINTS, **{key: faces})
+    )
+    np.testing.assert_array_equal(
+        read_both(tmp_path / "a.npz", npz(vertices=POINTS[::-1], points=POINTS, **{key: faces})), POINTS
+    )
