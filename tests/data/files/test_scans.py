@@ -167,6 +167,20 @@ def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path
         read_cloud(write(path, np.array([[0, 0, 0, 0, 0, 1], [1, 1, 1, 0, 0, 0]])), normals=True)
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.npy"])
+def test_colors_are_not_taken_for_normals(tmp_path: Path, name: str) -> None:
+    rows = np.array([[0.5, 1, 2, 255, 0, 3], [3, 4, 5, 0, 0, 0], [6, 7, 9, 40, 41, 42]])
+    if name.endswith("npy"):
+        np.save(tmp_path / name, rows)
+    else:
+        np.savetxt(tmp_path / name, rows, fmt="%g")
+    for read in (lambda one: read_cloud(one, normals=True), lambda one: list(open_scan(one, features=["normals"])())):
+        with pytest.raises(CloudError, match="has whole numbers from 0 to 255 for normals, as colors are: do without"):
+            read(tmp_path / name)
+    np.testing.assert_array_equal(read_cloud(tmp_path / name).points, rows[:, :3].astype(np.float32))
+    np.testing.assert_array_equal(read_cloud(tmp_path / name, features=["columns"]).features, rows[:, 3:])
+
+
 def test_two_readers_of_one_text_do_not_meet(tmp_path: Path) -> None:
     scan = open_scan(write(tmp_path / "a.xyz", FILES["blank.xyz"]), piece=50)
     for mine, theirs in zip(scan(), scan(), strict=True):
