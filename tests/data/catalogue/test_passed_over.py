@@ -74,6 +74,22 @@ def test_clouds_at_the_top_of_folders_of_shapes_are_said_and_lists_are_not(tmp_p
         list_folder(tmp_path, "train")
 
 
+@pytest.mark.parametrize("layout", ["parts/bed/{}", "parts/train/bed/{}", "parts/bed/train/{}"])
+def test_shapes_of_formats_that_are_not_read_are_said(layout: str, tmp_path: Path) -> None:
+    put(tmp_path, *(layout.format(name) for name in ("1.off", "2.off", "2.fbx", "2.OFF.gz", "1.mtl", "1.png", "a.gz")))
+    put(tmp_path, "parts/metadata.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list_folder(tmp_path / "parts", "train")
+    put(tmp_path, layout.format("3.off.gz"), layout.format("4.CSV"))
+    first = layout.format("3.off.gz").removeprefix("parts/")
+    words = rf"not taken: 2 files of formats that are not read, the first '{first}' \(unpack or convert them\)$"
+    with pytest.warns(UserWarning, match=words):
+        list_folder(tmp_path / "parts", "train")
+    with pytest.warns(UserWarning, match=words):
+        assert len(list_shapes(tmp_path / "parts")) == 2
+
+
 def test_a_command_says_it_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(tmp_path / "parts", *(f"{split}/bed/{number}.txt" for split in ("train", "test") for number in range(2)))
     put(tmp_path / "parts", "train/bed/more/5.txt")
