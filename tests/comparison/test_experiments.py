@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.files import read_toml
 from pointset.comparison.grid import make_run, make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -228,12 +229,18 @@ def test_it_is_saved_as_plain_data(read):
         ('task = "maxima"', ("'maxima'", "max-regression")),
         ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "options")),
         ("points = [1, 2", ("not a TOML file",)),
+        ("points = 5\n[options]\npoints = 6", ("'points'", "both in [options] and outside")),
     ],
 )
 def test_what_it_cannot_mean_is_refused_and_the_file_is_named(text, words, read):
     with pytest.raises(PointsetError) as raised:
         read(text)
     assert all(word in str(raised.value) for word in (*words, "some.toml"))
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    (tmp_path / "some.toml").write_text("seeds = [1]\n", encoding="utf-8-sig")
+    assert read_toml(tmp_path / "some.toml") == {"seeds": [1]}
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
