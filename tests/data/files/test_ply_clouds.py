@@ -35,6 +35,7 @@ GOOD = {
     "no last line end": plain("0 1 2", "3 4 5").rstrip(),
     "CR LF": text(*HEAD, *AXES, "end_header", "0 1 2", "3 4 5", end="\r\n"),
     "CR": text(*HEAD, *AXES, "end_header", "0 1 2", "3 4 5", end="\r"),
+    "blanks behind": text(*HEAD, *AXES, "end_header", "0 1 2", "3 4 5", end=" \t\n"),
     "mixed line ends": plain("0 1 2\r", "3 4 5\r").replace(b"1.0\n", b"1.0\r"),
     "limits": text(*COLOURED, "0 1 2 255 4294967295 1e308", "3 4 5 0 0 -1e-400"),
     "odd whole numbers": text(*COLOURED, "0 1 2 +7 007 0", "3 4 5 -0 -000 0"),
