@@ -179,6 +179,13 @@ def test_wrong_files_are_refused_at_their_line(read: dict[str, Any], tmp_path: P
             b"x,y,z\n1,2,3\n",
             "line 1: expected numbers, or # before a line that is no point, found 'x,y,z'",
         ),
+        ("twice.ply", PLY.replace("element face", "element vertex").encode(), "line 9: expected a format, an element"),
+        ("y.ply", PLY.replace("float z", "float y").encode(), "line 7: expected a format, an element or a property"),
+        ("formats.ply", binary_ply("<").replace(b"comment", b"format ascii 1.0\ncomment"), "line 3: expected a format"),
+        ("more.ply", PLY.replace("uchar red", "uchar red green").encode(), "line 8: expected a property"),
+        ("length.ply", PLY.replace("list uchar", "list float").encode(), "line 10: expected a property"),
+        ("bare.ply", PLY.replace("element face", "element a 99999999999\nelement face").encode(), "element 'a'"),
+        ("far.off", b"4OFF 3 1 0\n1e300 0 0 1e-300\n2 0 0 2\n0 4 0 2\n3 0 1 2\n", "line 2: expected finite coord"),
         ("word.xyz", b"1 2 z\n", "line 1: expected finite numbers, found '1 2 z'"),
     ],
 )
