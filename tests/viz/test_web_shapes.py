@@ -185,6 +185,7 @@ def test_wrong_files_are_refused_at_their_line(read: dict[str, Any], tmp_path: P
         ("more.ply", PLY.replace("uchar red", "uchar red green").encode(), "line 8: expected a property"),
         ("length.ply", PLY.replace("list uchar", "list float").encode(), "line 10: expected a property"),
         ("bare.ply", PLY.replace("element face", "element a 99999999999\nelement face").encode(), "element 'a'"),
+        ("strip.ply", PLY.replace("face 2", "tristrips 2").encode(), "found strips of triangles: save it with faces"),
         ("far.off", b"4OFF 3 1 0\n1e300 0 0 1e-300\n2 0 0 2\n0 4 0 2\n3 0 1 2\n", "line 2: expected finite coord"),
         ("word.xyz", b"1 2 z\n", "line 1: expected finite numbers, found '1 2 z'"),
     ],

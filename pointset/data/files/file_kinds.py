@@ -77,14 +77,15 @@ def mixed(folder: Path, mesh: Path, cloud: Path) -> PointsetError:
 
 
 def has_faces(path: Path) -> bool:
-    """Whether a PLY file's header announces faces; False if it cannot be read."""
+    """Whether a PLY file's header announces faces, or strips of them; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(1 << 16).partition(b"end_header")[0]
     except OSError:
         return False
     words = [line.split() for line in head.splitlines()]
-    return any(line[:2] == [b"element", b"face"] and line[2:3] != [b"0"] for line in words)
+    announced = [line[1:] for line in words if line[:1] == [b"element"]]
+    return any(line[:1] in ([b"face"], [b"tristrips"]) and line[1:2] != [b"0"] for line in announced)
 
 
 def _first_of_each_suffix(listings: Iterable[Mapping[str, Path]]) -> dict[str, Path]:

@@ -14,7 +14,7 @@ def ply_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText
     """The layout of the vertices, and of wanted features, in a PLY file without faces."""
     header = read_ply_header(path)
     counts = {element.name: element.count for element in header.elements}
-    if counts.get("face"):
+    if counts.get("face") or counts.get("tristrips"):
         raise PointsetError(
             "is a mesh, among point clouds: keep meshes and clouds in two folders, or sample points on it"
         )

@@ -55,6 +55,8 @@ def parse_ply(content: bytes, path: Path) -> Mesh:
 
 def _element(header: PlyHeader, name: str) -> PlyElement:
     found = next((element for element in header.elements if element.name == name), None)
+    if name == "face" and any(element.name == "tristrips" and element.count for element in header.elements):
+        raise PointsetError("expected a mesh of faces, found strips of triangles: save it with faces")
     if found is None or not found.count:
         has = ", ".join(f"{element.count} of {element.name}" for element in header.elements)
         what = "vertices" if name == "vertex" else "triangles (a point cloud alone has none)"

@@ -60,6 +60,8 @@ function headerOf(bytes, name) {
       elements.at(-1).properties.push(property(lines, rest));
     else throw lines.error("a format, an element or a property");
   }
+  if (elements.some((element) => element.name === "tristrips" && element.count))
+    throw new ReadError(`${name}: expected a mesh of faces, found strips of triangles: save it with faces`);
   const bare = elements.find((element) => element.count && !element.properties.length);
   if (bare) throw new ReadError(`${name}: expected properties of its element ${excerpt(bare.name)}`);
   if (!format) throw new ReadError(`${name}: expected a format, one of ${FORMATS.join(", ")}`);

@@ -77,6 +77,7 @@ def test_faces_are_those_that_a_header_announces(tmp_path: Path) -> None:
     for content, expected in [
         (MESH, True),
         (CLOUD, False),
+        (MESH.replace(b"element face", b"element tristrips"), True),
         (b"ply\nelement vertex 1\nend_header\nelement face 1", False),
     ]:
         (tmp_path / "a.ply").write_bytes(content)

@@ -111,6 +111,7 @@ BAD_FILES = {
     "length of": (swapped("end_header", "element a 0\nproperty list byte int b\nend_header"), ", line 8: .*list byte"),
     "no properties": (swapped("end_header", "element a 1\nend_header"), "'a' without properties"),
     "faces": (swapped("end_header", "element face 1\nproperty list uchar int a\nend_header"), "is a mesh"),
+    "strips": (swapped("end_header", "element tristrips 1\nproperty list int int a\nend_header"), "is a mesh"),
     "mark": (b"\xef\xbb\xbf" + plain("0 1 2", "3 4 5"), "begins with ply"),
     "binary, cut": (binary()[:-1], "as its header says, found .*cut off"),
     "binary, surplus": (binary() + b"\0", "bytes, as its header says, found"),
