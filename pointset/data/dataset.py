@@ -116,8 +116,15 @@ def load_split(
 
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
-    """What is usual for the files of a folder; said where it is not z, which is what nobody would look for."""
+    """What is usual for the files of a folder; said where it is not z, or not one, which nobody would look for."""
     if usual_up(pool.names) is None:
+        if other := next((name for name in pool.names if usual_up([name])), None):
+            warnings.warn(
+                f"{folder} holds {PurePath(other).suffix} files, which usually have Y up, beside others: all are taken "
+                "for Z up; turn those that are not, and say --up y or --up z (in Python up=)",
+                UserWarning,
+                stacklevel=4,
+            )
         return "z"
     warnings.warn(
         f"{folder} holds {PurePath(pool.names[0]).suffix} files, which usually have Y up: y is taken for their upward "

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import pointset
+from pointset.data import Mesh
 from pointset.data.axes import turned_up, usual_up
+from pointset.data.files.off import write_off
 from pointset.data.loading import load_shape_like
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -63,6 +65,18 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs: Path) -> N
     assert said.source_pool.fingerprint([0]) == sets.source_pool.fingerprint([0])
     with pytest.warns(UserWarning, match="Y up"):
         assert load(objs, up="auto").describe() == sets.describe()
+
+
+def test_obj_files_beside_others_are_not_taken_for_z_up_in_silence(objs: Path) -> None:
+    write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
+    with pytest.warns(
+        UserWarning, match=r"objs holds \.obj files, which usually have Y up, beside others.*--up"
+    ) as said:
+        assert load(objs).up == "z"
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(objs, up="z")
 
 
 def test_automatic_is_saved_as_what_was_always_saved() -> None:
