@@ -114,7 +114,9 @@ def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]
     except (OSError, ValueError, SyntaxError) as error:
         raise PointsetError(f"{path} is not a readable image ({error}): restore it or remove it") from error
     values = torch.from_numpy(read.astype(np.float32) / (255.0 if read.dtype == np.uint8 else 1.0))
-    values = values[..., None] if values.dim() == 2 else values[..., :3]  # [height, width, 1 or 3], without alpha
+    values = values[..., None] if values.dim() == 2 else values  # [height, width, 1, 3 or 4]
+    if values.shape[2] == 4:  # what is transparent shows a white page: its own color is often that of the ink
+        values = 1 - (1 - values[..., :3]) * values[..., 3:]
     height, width = values.shape[:2]
     square = min(height, width)
     top, left = (height - square) // 2, (width - square) // 2

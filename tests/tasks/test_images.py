@@ -74,6 +74,14 @@ def test_an_image_is_its_middle_square_scaled(tmp_path):
     assert read_image(tmp_path / "image.png", 2, channels=1).tolist() == pytest.approx([1 / 3] * 4)
 
 
+def test_what_is_transparent_shows_a_white_page(tmp_path):
+    """Black ink, thick and thin, on a page whose own color is black too."""
+    pixels = np.zeros((2, 2, 4), dtype=np.uint8)
+    pixels[0, 0, 3], pixels[1, 1, 3] = 255, 51
+    imsave(tmp_path / "image.png", pixels)
+    assert read_image(tmp_path / "image.png", 2, channels=1).tolist() == pytest.approx([0, 1, 1, 0.8])
+
+
 def test_a_file_that_is_not_an_image_is_named(tmp_path):
     (tmp_path / "image.png").write_bytes(b"no image")
     with pytest.raises(PointsetError, match=r"image\.png"):
