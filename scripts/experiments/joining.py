@@ -27,6 +27,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.runs.atomic import write_atomically
 from pointset.tasks.classification.predictions import load_predictions
+from pointset.training.recipe import Precision
 
 PREDICTIONS = "predictions.npz"
 COST = tuple(field.name for field in fields(Cost))
@@ -142,8 +143,8 @@ def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> 
     )
 
 
-def _as_trained(experiment: Experiment, precision: str) -> Experiment:
-    """With the precision of the first runs: "auto" in the file would be measured anew, on the machine that joins them."""
+def _as_trained(experiment: Experiment, precision: Precision) -> Experiment:
+    """With the precision of the first runs: "auto" in the file would be measured again, on this machine."""
     return experiment.changed(recipe=replace(experiment.recipe, precision=precision))
 
 
