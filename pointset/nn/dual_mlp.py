@@ -81,9 +81,11 @@ class DualMLP(nn.Module):
     def _read(
         self, logits: Float[Tensor, "B n k"], V: Float[Tensor, "B n e"], mask: Tensor | None
     ) -> Float[Tensor, "B k e"]:
+        mixed = torch.is_autocast_enabled(V.device.type)
         with torch.autocast(V.device.type, enabled=False):
             keep = None if mask is None else mask[:, :, None]
             A = softmax(single_or_double(logits), keep, dim=1).mT
             if self.record is not None:
                 self.record(A.unsqueeze(1))
-            return A @ single_or_double(V)
+            read = A @ single_or_double(V)
+        return read if mixed else read.to(V.dtype)

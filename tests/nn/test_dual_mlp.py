@@ -163,6 +163,20 @@ def test_mixed_precision_sums_in_float32():
     torch.testing.assert_close(rounded, exact, rtol=0.05, atol=0.05)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("name", ["dumlp16-max", "rff-dumlp32", "rff-aggr.softmax"])
+def test_a_whole_model_of_another_type_gives_logits_of_it(name, dtype):
+    """`model.half()`: sums are in float32, and what follows them has weights of the model's type."""
+    points = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
+    expected = pointset.create_model(name, classes=4, dim=16).eval()(points)
+    model = pointset.create_model(name, classes=4, dim=16).eval().to(dtype)
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    packed = model.packed(points.to(dtype).flatten(0, 1), torch.arange(2).repeat_interleave(9))
+    for found in (model(points.to(dtype)), model(points.to(dtype), mask), packed):
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
+
+
 def test_maps_are_one_head_of_k_rows():
     model = pointset.create_model("dumlp3-dumlp5", dim=16).eval()
     cloud = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))

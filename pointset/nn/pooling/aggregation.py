@@ -86,15 +86,17 @@ class AggregationPool(nn.Module):
             ) from error
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
-        """Return one row per set, in float32 at least.
+        """Return one row per set, summed in float32 at least.
 
         Sums over bfloat16 rows would stop growing at 256 rows (1 + 256 rounds to 256), so mixed precision ends here.
         """
         rows, index = packed(Z, mask)
+        mixed = torch.is_autocast_enabled(Z.device.type)
         with torch.autocast(Z.device.type, enabled=False):
             full = rows.to(torch.promote_types(rows.dtype, torch.float32))
             sets = len(mask) if isinstance(mask, Packed) else Z.shape[0]
             pooled = self.aggregation(full, index, dim_size=sets).unsqueeze(1)
+        pooled = pooled if mixed else pooled.to(Z.dtype)
         if mask is None:
             return pooled
         return pooled.masked_fill(~non_empty(mask, Z.device), 0.0)
