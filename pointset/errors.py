@@ -2,9 +2,13 @@
 
 import re
 import reprlib
-from pathlib import PurePath
+import sysconfig
+import traceback
+from pathlib import Path, PurePath
 from typing import Any
 
+NOT_OWN = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), "site-packages", "dist-packages", "<frozen")
+"""Parts of the paths of code that is not the user's."""
 QUOTED = 80
 """Characters of a value in a message."""
 REPEATED = 200
@@ -50,6 +54,13 @@ def one_line(text: object, most: int | None = None) -> str:
 def escaped(text: str) -> str:
     r"""Text with all that a terminal might obey, or cannot show, as Python writes it: ESC becomes \x1b."""
     return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
+
+
+def place_in_own_code(error: BaseException) -> str:
+    """Where in the user's own code an error was raised, as " (mine.py, line 31)"; empty if nowhere in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in NOT_OWN)]
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pointset.errors import REPEATED, escaped, one_line, quoted
+from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted
 
 
 def nested(depth: int) -> list[Any]:
@@ -61,3 +61,15 @@ def test_a_long_path_stays_readable() -> None:
 def test_the_words_of_a_library_are_cut() -> None:
     assert one_line(ValueError("two\n  lines,\x07 é")) == r"two lines,\x07 é"
     assert one_line("ab " * 999, REPEATED) == ("ab " * 99)[: REPEATED - 3] + "..."
+
+
+def fail_in_numpy() -> None:
+    np.zeros(2).reshape(3)
+
+
+def test_an_error_is_placed_in_the_innermost_code_of_ones_own():
+    with pytest.raises(ValueError, match="reshape") as found:
+        fail_in_numpy()
+    line = fail_in_numpy.__code__.co_firstlineno + 1
+    assert place_in_own_code(found.value) == f" ({__file__}, line {line})"
+    assert place_in_own_code(ValueError("never raised")) == ""

@@ -12,6 +12,7 @@ from pointset.comparison.gathering import Comparison, gather
 from pointset.comparison.grid import check_folder, claim_folder, longest_first, make_runs, prepare_sets
 from pointset.comparison.results import save
 from pointset.comparison.runs import Failure
+from pointset.comparison.symmetries import warn_of_order
 from pointset.comparison.watching import watched
 from pointset.errors import PointsetError
 from pointset.inputs import takes
@@ -67,6 +68,7 @@ def run_experiment(
     prepared = prepare_sets(experiment, progress)  # data that is not there leaves no folder behind
     with owned(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
+        warn_of_order(experiment)
         return _compare(experiment, out, workers, progress, report)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 
 from pointset.comparison.runs import Failure, Finished, Run
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, place_in_own_code
 from pointset.runs import digests
 from pointset.runs.threads import torch_threads
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
@@ -23,7 +23,7 @@ def run_one(run: Run) -> Finished | Failure:
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)
         reason = one_line(error, None if known else REPEATED) or type(error).__name__
-        return run.failed(reason if known else f"{type(error).__name__}: {reason}")
+        return run.failed(reason if known else f"{type(error).__name__}: {reason}{place_in_own_code(error)}")
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:

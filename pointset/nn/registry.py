@@ -123,14 +123,21 @@ class Choice:
         return all("width" in one.part.parameters for one in self.members)
 
     def make(self, known: Mapping[str, Any]) -> list[nn.Module]:
-        """Build its modules from values by name and from the argument of its name."""
+        """Build its modules from values by name and from the argument of its name.
+
+        Raises:
+            PointsetError: what it makes is not a module.
+        """
         given = {**known, **self.argument}
         if self.joined:
             given["pools"] = [module for one in self.joined for module in one.make(known)]
         made = self.part.make(**{name: given[name] for name in self.part.parameters if name in given})
         modules = made if isinstance(made, list) else [made]
         for module in modules:
-            module.registered_as = self.part
+            if not isinstance(module, nn.Module):
+                kind = type(module).__qualname__
+                raise PointsetError(f"{self.part.kind} {self.part.name!r} must make a torch.nn.Module, got a {kind}")
+            module.registered_as = self.part  # type: ignore[assignment]
         return modules
 
 

@@ -261,8 +261,9 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     options = model.get("options")
     if missing := missing_parts(model["name"]) or missing_weights(options if isinstance(options, dict) else {}):
         raise PointsetError(
-            f"{path} holds a {model['name']}, and {missing} is not registered: run the code that registers it first "
-            "(pointset.register_pooling, register_encoder or register_weights)"
+            f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not registered: "
+            "first run the code with pointset.register_pooling, register_encoder or register_weights, or name its file "
+            "in the environment variable POINTSET_PARTS"
         )
     built = _build(model, folder.path / "run.json")
     load_weights(built, weights, f"model.safetensors in {path}")

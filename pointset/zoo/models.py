@@ -30,6 +30,7 @@ from pointset.zoo.listing import CLASSES
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_run, pretrained_weights
+from pointset.zoo.trying import check_encoder, check_pooling
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,8 @@ def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Bo
     dim = options.dim
     known = _known(options, inputs=inputs, statistic=pooling.part.statistic, any_width=pooling.any_width)
     modules = encoder.make(known)
-    if encoder.part.user_defined and (shape := shape_of(modules, inputs)) != [1, 1, dim]:
-        raise PointsetError(
-            f"encoder {encoder.name!r} must give [B, n, dim], got {shape} for [1, 1, {inputs}] and dim={dim}"
-        )
+    if encoder.part.user_defined:
+        check_encoder(encoder.part, modules, inputs, dim)
     layers = put_together(encoder, modules, inputs, options)
     width = shape_of(layers, inputs)[-1] if pooling.any_width else dim
     (pool,) = pooling.make({**known, "width": width})
@@ -213,12 +212,9 @@ def _body(choices: tuple[Choice, ...], inputs: int, options: ModelOptions) -> Bo
 
 def _pooled_width(pooling: Choice, pool: nn.Module, width: int) -> int:
     """Width of the rows that a pooling gives for a set of rows [n, width], side by side."""
-    shape = shape_of([pool], width)
-    if len(shape) not in (2, 3) or shape[0] != 1:
-        raise PointsetError(
-            f"pooling {pooling.name!r} must give [B, d] or [B, rows, d], got {shape} for [1, 1, {width}]"
-        )
-    return math.prod(shape)
+    if pooling.part.user_defined:
+        check_pooling(pooling.part, pool, width)
+    return math.prod(shape_of([pool], width))
 
 
 def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missi
     assert torch.equal(loaded(POINTS), model.eval()(POINTS))
     assert description["model"]["parts"] == source_digests("rff-low2")
     del registry.PARTS["pooling", "low<k>"]
-    with pytest.raises(PointsetError, match="rff-low2, and the pooling 'low2' is not registered"):
+    with pytest.raises(PointsetError, match=r"rff-low2, and the pooling 'low2' is not registered: .*POINTSET_PARTS"):
         pointset.load_run(tmp_path / "run")
     assert missing_parts("rff-max+low2") == "the pooling 'low2'"
 
@@ -247,8 +247,81 @@ def test_a_wrong_shape_names_the_part():
         pointset.create_model("rff-flat", dim=8)
     with pytest.raises(PointsetError, match=r"pooling 'flat' must give .* got \[\]"):
         pointset.create_model("rff-max+flat", dim=8)
-    with pytest.raises(PointsetError, match=r"encoder 'narrow' must give .* got \[1, 1, 5\]"):
+    with pytest.raises(PointsetError, match=r"encoder 'narrow' must give .* got \[2, 3, 5\]"):
         pointset.create_model("narrow-max", dim=8)
+
+
+class Changing(nn.Module):
+    def forward(self, X, mask=None):
+        X -= X.mean(dim=1, keepdim=True)
+        return X.amax(dim=1)
+
+
+class ChangingPadding(nn.Module):
+    def forward(self, X, mask=None):
+        if mask is not None:
+            X[~mask] = -1e9
+        return X.amax(dim=1)
+
+
+class Failing(nn.Module):
+    def forward(self, X, mask=None):
+        raise RuntimeError("out of ideas")
+
+
+class FailingWithMask(Middle):
+    def forward(self, X, mask=None):
+        return X.amax(dim=1) if mask is None else X.masked_fill(mask, 0.0).amax(dim=1)
+
+
+class OnItsOwn:
+    def __call__(self, X, mask=None):
+        return X.amax(dim=1)
+
+
+def returning(function) -> type[nn.Module]:
+    return type("Returning", (nn.Module,), {"forward": lambda self, X, mask=None: function(X)})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (returning(lambda X: X.amax(dim=2)), r"must give \[B, d\] .* for every n, got \[2, 4\] for \[2, 4, 8\]"),
+        (returning(lambda X: X), r"must give .*, the same d and rows for every n, got \[2, 4, 8\]"),
+        (returning(lambda X: X.amax(dim=(0, 1))), r"must give \[B, d\] .* got \[8\] for"),
+        (returning(lambda X: X.max(dim=1)), "must give a tensor of floating numbers, got a torch.return_types.max"),
+        (returning(lambda X: X.argmax(dim=1)), r"must give a tensor of floating numbers, got int64 \[2, 8\]"),
+        (returning(lambda X: X.amax(dim=1).numpy()), "must give a tensor of floating numbers, got a numpy.ndarray"),
+        (returning(lambda X: None), "must give a tensor of floating numbers, got None"),
+        (OnItsOwn, "must make a torch.nn.Module, got a OnItsOwn"),
+        (Changing, "must not change X in place"),
+        (ChangingPadding, "must not change X in place"),
+        (Failing, r"fails on X \[2, 3, 8\] without a mask: RuntimeError: out of ideas \(.*test_registration.py, line "),
+        (FailingWithMask, r"fails on X \[2, 3, 8\] with a mask: RuntimeError: .*\(.*test_registration.py, line "),
+    ],
+)
+def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, words):
+    pointset.register_pooling("mistaken", replace=True)(make)
+    for name in ("rff-mistaken", "rff-max+mistaken"):
+        with pytest.raises(PointsetError, match=f"pooling 'mistaken' {words}"):
+            pointset.create_model(name, dim=8)
+
+
+def test_an_encoder_does_not_change_the_points_that_it_is_given():
+    @pointset.register_encoder("centred")
+    class Centred(nn.Module):
+        def __init__(self, inputs: int, dim: int) -> None:
+            super().__init__()
+            self.rows = nn.Sequential(nn.Linear(inputs, dim), nn.ReLU(inplace=True))  # of its own rows: no harm
+
+        def forward(self, X, mask=None):
+            X -= X.mean(dim=1, keepdim=True)
+            return self.rows(X)
+
+    with pytest.raises(PointsetError, match="encoder 'centred' must not change X in place"):
+        pointset.create_model("centred-max", dim=8)
+    Centred.forward = lambda self, X, mask=None: self.rows(X)
+    assert pointset.create_model("centred-max", dim=8)(POINTS).shape == (2, 40)
 
 
 @pytest.mark.parametrize(

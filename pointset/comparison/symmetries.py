@@ -1,0 +1,44 @@
+"""Whether user-defined parts of a comparison's models are functions of sets: a table cannot show that they are not."""
+
+import math
+import warnings
+
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.errors import PointsetError
+from pointset.evaluation.symmetry import check_symmetry
+from pointset.zoo.carried import user_parts
+
+MOST = 1e-2
+"""The deviation, as a share of the largest logit, that may still be rounding; in float32 that is mostly below 1e-4."""
+SIZES = (3, 7)
+"""Of the sets that are tried: small, for it is done at every start."""
+
+
+def warn_of_order(experiment: Experiment) -> None:
+    """Warn of each row with a user-defined part whose results depend on the order of a set, or on padding."""
+    for entry in experiment.models:
+        said = _deviations(experiment, entry)
+        if said:
+            warnings.warn(
+                f"{entry.label} is not a function of sets: its results depend on {said}; see pointset.check_symmetry",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _deviations(experiment: Experiment, entry: Entry) -> str:
+    """What the results of an untrained model depend on and should not, in words; empty if nothing."""
+    task, options = experiment.task, entry.options(experiment.model)
+    try:
+        if not user_parts(task.zoo_name(entry.name), options):
+            return ""
+        found = check_symmetry(task.build(entry.name, options, 0, task.sizes[0]), sizes=SIZES)
+    except PointsetError:  # of a model that cannot be built, which its runs will say
+        return ""
+    order = max(found.permutation, found.duplicates)
+    names = {"the order of the elements": order, "padding": found.padding or 0.0}
+    return " and ".join(f"{name} ({_written(apart)})" for name, apart in names.items() if apart > MOST)
+
+
+def _written(deviation: float) -> str:
+    return f"by {deviation:.0%}" if math.isfinite(deviation) else "they are not finite"

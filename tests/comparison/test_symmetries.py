@@ -1,0 +1,87 @@
+"""What a comparison says of user-defined parts that are no functions of sets."""
+
+import warnings
+from dataclasses import replace
+
+import pytest
+from torch import nn
+
+import pointset
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.symmetries import warn_of_order
+from pointset.nn import registry
+from pointset.runs.workers import Workers
+from pointset.tasks import create_task, task_recipe
+from pointset.zoo.options import ModelOptions
+
+
+class First(nn.Module):
+    def forward(self, X, mask=None):
+        return X[:, 0]
+
+
+class Careless(nn.Module):
+    def forward(self, X, mask=None):
+        return X.amax(dim=1)
+
+
+class Careful(nn.Module):
+    def forward(self, X, mask=None):
+        return (X if mask is None else X * mask[..., None]).sum(dim=1)
+
+
+class Endless(nn.Module):
+    def forward(self, X, mask=None):
+        return X.amax(dim=1) / 0.0
+
+
+@pytest.fixture(autouse=True)
+def own_parts(monkeypatch):
+    monkeypatch.setattr(registry, "PARTS", registry.PARTS.copy())
+    for part in (First, Careless, Careful, Endless):
+        pointset.register_pooling(part.__name__.lower())(part)
+
+
+def experiment(*models: str) -> Experiment:
+    task = create_task("max-regression")
+    return Experiment(task=task, models=tuple(map(Entry, models)), model=ModelOptions(dim=16))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("rff-first", r"rff-first is not a function of sets: .* the order of the elements \(by \d+%\)"),
+        ("rff-max+first", "the order of the elements"),
+        ("rff-careless", r"its results depend on padding \(by \d+%\); see pointset.check_symmetry"),
+        ("rff-endless", r"they are not finite"),
+    ],
+)
+def test_a_part_that_sees_order_or_padding_is_named(model, words):
+    with pytest.warns(UserWarning, match=words):
+        warn_of_order(experiment(model))
+
+
+def test_nothing_is_said_of_functions_of_sets_or_of_the_packages_own_parts(monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_order(experiment("rff-careful", "rff-careful+max"))
+        monkeypatch.setattr("pointset.comparison.symmetries.check_symmetry", None)
+        warn_of_order(experiment("rff-max", "sab-pma"))
+
+
+class FailsLater(Careful):
+    def forward(self, X, mask=None):
+        if X.shape[0] > 2:
+            raise RuntimeError("too many sets")
+        return super().forward(X, mask)
+
+
+def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_path):
+    pointset.register_pooling("failslater")(FailsLater)
+    short = replace(experiment("rff-careless", "rff-failslater"), seeds=(0,), recipe=task_recipe(steps=2))
+    with pytest.warns(UserWarning, match="rff-careless is not a function of sets"):
+        found = pointset.run_experiment(short, tmp_path / "out", Workers(1), progress=False, report=False)
+    assert [run.model for run in found.runs] == ["rff-careless"]
+    (failure,) = found.failures
+    line = FailsLater.forward.__code__.co_firstlineno + 2
+    assert failure.reason == f"RuntimeError: too many sets ({__file__}, line {line})"
