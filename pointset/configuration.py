@@ -5,11 +5,12 @@ files and flags are all checked alike. Nothing heavy is imported here, so that `
 """
 
 import dataclasses
+import difflib
 import numbers
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -108,7 +109,10 @@ class Checked:
         known = _kinds(cls)
         for key in values:
             if key not in known:
-                raise PointsetError(f"{quoted(key)} is not an option of {cls.__name__}: known are {', '.join(known)}")
+                near = nearest(key, list(known))
+                raise PointsetError(
+                    f"{quoted(key)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(known)}"
+                )
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def as_dict(self) -> dict[str, Any]:
@@ -126,6 +130,17 @@ def check(name: str, value: Any, kind: Any) -> None:
     """Raise a PointsetError that names the value and what is allowed, unless it fits an annotated type."""
     if not _fits(value, kind):
         raise PointsetError(f"{name} must be {_allowed(kind)}, got {quoted(value)}")
+
+
+def nearest(key: object, known: Sequence[str]) -> str:
+    """The known name that a wrong one is most like."""
+    return difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)[0]
+
+
+def check_once(what: str, values: Sequence[object]) -> None:
+    """Raise a PointsetError that names the first of the values that is there twice."""
+    if twice := [value for number, value in enumerate(values) if value in values[:number]]:
+        raise PointsetError(f"{what} {quoted(twice[0])} is given twice: leave one out")
 
 
 def renamed(message: str, names: Mapping[str, str]) -> str:

@@ -87,7 +87,7 @@ def test_a_table_of_a_file():
     assert found.as_dict()["names"] == ["x", "y"]
     with pytest.raises(PointsetError, match=r"count must be .* got 'none'"):
         Options.from_file({"count": "none"})
-    with pytest.raises(PointsetError, match="'cuont' is not an option of Options: known are count, steps"):
+    with pytest.raises(PointsetError, match=r"'cuont' is not an option of Options: did you mean count\? Known: count"):
         Options.from_file({"cuont": 3})
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
 from pointset.commands import attend, classify, comparing, data, export, tasks, training, zoo
@@ -50,6 +50,9 @@ def run(tokens: Sequence[str]) -> None:
     refuse_old_spelling(tokens)
     try:
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    except UnusedCliTokensError as error:
+        stranger = quoted((error.unused_tokens or [""])[0])
+        raise PointsetError(f"{stranger} is one argument too many: leave it out, or see --help") from error
     except CycloptsError as error:
         raise PointsetError(one_line(error, 2 * REPEATED)) from error
     if command.__module__.startswith("pointset."):

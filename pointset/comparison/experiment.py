@@ -1,7 +1,6 @@
 """An experiment as data: a task, models, seeds, one protocol."""
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, Self
 from msgspec import Meta
 
 from pointset.comparison.task import Metric, Size, Task
-from pointset.configuration import Cores, Count, NonNegative, Seed, check
+from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, nearest
 from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
@@ -133,8 +132,7 @@ class Experiment:
         for seed in self.seeds:
             check("seed", seed, Seed)
         for what, values in (("model", self.labels), ("seed", self.seeds)):
-            if len(set(values)) < len(values):
-                raise PointsetError(f"a {what} is given twice: {', '.join(map(str, values))}")
+            check_once(what, values)
         self.task.check(self.seeds, self.recipe)
         self._check_models()
         self._check_published()
@@ -239,5 +237,4 @@ class Experiment:
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The message about an unknown key, with the nearest known one."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-    return f"{quoted(key)} is unknown: did you mean {near[0]}? Known: {', '.join(known)}"
+    return f"{quoted(key)} is unknown: did you mean {nearest(key, known)}? Known: {', '.join(known)}"

@@ -36,7 +36,7 @@ def test_the_defaults_are_the_authors_widths():
         ({"scale": "rows"}, "scale must be one of 'model', 'head' or a finite number above 0, got 'rows'"),
         ({"scale": 0.0}, "scale must be .* got 0.0"),
         ({"attention_dropout": 1.0}, "attention_dropout must be .* got 1.0"),
-        ({"width": 3}, "'width' is not an option of ModelOptions: known are heads, form"),
+        ({"width": 3}, "'width' is not an option of ModelOptions: did you mean"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"layers": 0}, "layers must be .* from 1 to .*got 0"),
         ({"temperature": 0.0}, "temperature must be .* above 0, got 0.0"),

@@ -20,7 +20,7 @@ from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
 from pointset.comparison.runs import Run
 from pointset.comparison.task import Metric, Size, Task
-from pointset.configuration import Points, Seed, check
+from pointset.configuration import Points, Seed, check, check_once
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
@@ -92,8 +92,7 @@ class Classification(Task):
         check("robustness_points", self.robustness_points, tuple[Points, ...])
         if not self.points:
             raise PointsetError("points must contain at least one set size, got none")
-        if len(set(self.points)) < len(self.points):
-            raise PointsetError(f"a size is given twice: {', '.join(map(str, self.points))}")
+        check_once("size", self.points)
         if unknown := set(self.robustness_points) - set(self.points):
             raise PointsetError(
                 f"robustness_points must be among the points {list(self.points)}, got {sorted(unknown)}"
