@@ -87,11 +87,12 @@ def draw_cloud(
         edgecolors=edges[order].tolist(),
         linewidths=np.where(hollow[order], 0.4, 0.0).tolist(),
         rasterized=True,
+        clip_on=False,  # the frame has all points in it, but not all of the dot of one at its edge
     )
     if marked is not None:
         ring = (float(diameters[marked]) + 4) ** 2
         x, y = places[marked]
-        axes.scatter(x, y, s=ring, facecolors="none", edgecolors=MARK, linewidths=1.3, rasterized=True)
+        axes.scatter(x, y, s=ring, facecolors="none", edgecolors=MARK, linewidths=1.3, rasterized=True, clip_on=False)
     axes.set_xlim(frame.middle[0] - frame.half[0], frame.middle[0] + frame.half[0])
     axes.set_ylim(frame.middle[1] - frame.half[1], frame.middle[1] + frame.half[1])
     axes.set_aspect("equal")

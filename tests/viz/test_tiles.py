@@ -1,6 +1,7 @@
 """Small pictures of clouds."""
 
 import numpy as np
+from scipy.ndimage import find_objects, label
 
 from pointset.viz.color import ColorScale, CountScale
 from pointset.viz.svg import as_svg
@@ -24,6 +25,18 @@ def test_what_was_looked_at_is_in_the_colours_of_the_scale(cloud):
     assert len(np.unique(colors.round(3), axis=0)) < len(np.unique(heights.collections[0].get_facecolor(), axis=0))
     assert count_scale([np.zeros(4)]).top == 1
     assert isinstance(attention_scale([np.ones(4), np.full(3, 5.0)]), ColorScale)
+
+
+def test_a_dot_at_the_edge_of_its_panel_is_whole():
+    """Four far points have large dots, which the end of the panel does not cut: they are as wide as they are high."""
+    picture = draw_tile([np.array([[-1, 0, -1], [1, 0, -1], [-1, 0, 1], [1, 0, 1]]) / 2.0])
+    picture.dpi = 300
+    picture.canvas.draw()
+    inked = np.asarray(picture.canvas.buffer_rgba())[..., :3].min(axis=2) < 250
+    dots, count = label(inked)
+    sides = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in find_objects(dots)]
+    assert count == 4
+    assert all(abs(height - width) <= 1 for height, width in sides), sides
 
 
 def test_few_colours_make_a_small_file(cloud):
