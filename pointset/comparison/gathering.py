@@ -167,7 +167,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
         costs = measure_costs(models, elements, batch_size=recipe.batch_size, threads=threads)
         found = {entry.label: cost for entry, cost in zip(entries, costs, strict=True)}
         as_dicts = {label: asdict(cost) for label, cost in found.items()}
-        digests.write_json(file, {"models": as_dicts, "machine": machine()})
+        digests.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
     return {entry.label: found[entry.label] for entry in entries if entry.label in found}
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import statistics
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +28,8 @@ class Cost:
     multiply_adds: int
     """Multiply-adds in the matrix products of one forward pass over one set."""
     latency_ms: float
-    """Milliseconds of one forward pass over one set: median of interleaved repeats, on the given device and threads."""
+    """Milliseconds of one forward pass over one set: the shortest of interleaved repeats, on the given device and
+    threads. Other work on the machine only adds to a time, mostly to a long one, and a median may show it."""
     step_memory_mb: float
     """Peak memory of a training step, beyond what was allocated before it, in MB of 10^6 bytes."""
 
@@ -51,7 +51,7 @@ def measure_costs(
         return [
             Cost(
                 multiply_adds=multiply_adds(model, points),
-                latency_ms=round(statistics.median(times), 3),
+                latency_ms=round(min(times), 3),
                 step_memory_mb=round(step_memory(model, points, batch_size) / 1e6, 1),
             )
             for model, times in zip(models, zip(*rounds, strict=True), strict=True)

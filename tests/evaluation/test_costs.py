@@ -149,6 +149,12 @@ def test_costs_stand_beside_their_models():
     assert all(cost.latency_ms > 0 for cost in costs)
 
 
+def test_a_busy_moment_of_the_machine_is_not_the_models(monkeypatch):
+    times = iter([30.0, 2.0, 31.0, 29.0, 33.0])
+    monkeypatch.setattr("pointset.evaluation.costs.latency_ms", lambda model, points: next(times))
+    assert measure_costs([model("rff-max")], 9, batch_size=2, repeats=5)[0].latency_ms == 2.0
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_on_a_gpu_counts_are_the_same():
     on_cpu, on_gpu = model("sab-max"), model("sab-max").cuda()
