@@ -98,7 +98,7 @@ def test_seeds_by_themselves():
 
 
 @pytest.mark.parametrize("kind", [ModelOptions, Recipe])
-def test_what_is_saved_names_later_fields_only_where_they_are_used_so_that_earlier_runs_go_on(kind):
+def test_newer_fields_are_saved_only_if_used_so_that_older_runs_can_resume(kind):
     assert kind.LATER
     assert not set(kind.LATER) & kind().as_dict().keys()
     assert kind.from_dict(kind().as_dict()).as_dict() == kind().as_dict()

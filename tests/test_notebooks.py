@@ -54,7 +54,7 @@ def lasting(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"--+", "-", text)).strip()
 
 
-def test_what_may_change_in_a_text_is_left_out() -> None:
+def test_numbers_that_may_vary_are_removed_from_a_text() -> None:
     text = (
         "encoder.0.reads  [4, 16] 0.97\n-----\n12 s, -2,000 steps, 17,546 in isab16-pma, 2.1e-07, <Picture size 8x4.5>"
     )
@@ -71,7 +71,7 @@ def test_there_are_five() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_says_first_what_one_will_know_and_links_to_what_is_there(path: Path) -> None:
+def test_a_notebook_begins_with_its_aim_and_all_its_links_work(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     first, *_ = notebook.cells
     assert first.source.startswith("# ")

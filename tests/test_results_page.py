@@ -110,7 +110,7 @@ precision = "auto"
 
 
 @pytest.mark.slow
-def test_seeds_and_rows_that_are_added_later_give_the_tables_of_all_at_once(
+def test_adding_seeds_and_rows_later_gives_the_same_tables_as_all_at_once(
     reported, copy, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(precision, "bfloat16_speed", lambda device: 4.0)  # "auto", here, would now be bfloat16

@@ -103,7 +103,7 @@ def _clouds(given: Any) -> Sequence[Any]:
     elif not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}")
     if not len(given):
-        raise PointsetError("X holds no cloud: give at least one")
+        raise PointsetError("X is empty: give at least one cloud")
     whole = as_array(given) if isinstance(given, torch.Tensor) else given
     return list(whole)
 

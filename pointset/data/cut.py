@@ -23,5 +23,5 @@ def validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> ND
         members = rng.permutation(np.flatnonzero(labels == label))
         held_out[members[: min(round(fraction * len(members)), len(members) - 1)]] = True
     if not held_out.any():
-        raise PointsetError(f"fraction={fraction} of {len(labels)} shapes holds none out: give a larger fraction")
+        raise PointsetError(f"fraction={fraction} of {len(labels)} shapes holds out no shape: give a larger fraction")
     return held_out

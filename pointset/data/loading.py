@@ -49,7 +49,7 @@ def load_like(
     """
     if data is None and is_in_memory(description):
         raise PointsetError(
-            f"the run was trained on data in memory ({quoted(description['source'])}), which it does not keep: say "
+            f"the run was trained on data in memory ({quoted(description['source'])}), which is not saved with it: say "
             "which files to take with --data, or use pointset.evaluate in Python"
         )
     options = DataOptions.of(description)

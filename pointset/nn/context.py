@@ -1,7 +1,7 @@
-"""Two models that readers know, as context for the zoo, from torch-geometric's layers.
+"""PointNet and DGCNN, for comparison with the zoo, built from torch-geometric's layers.
 
-Both work on packed rows (real rows of all sets one after the other, see `Packed`), so padding cannot touch them, batch
-statistics included.
+Both work on packed rows (real rows of all sets one after the other, see `Packed`), so padding does not affect them, not
+even batch statistics.
 """
 
 import itertools
@@ -41,7 +41,7 @@ class PointNet(nn.Module):
 
 @register("model", "dgcnn", packed=True, export=True)
 class DGCNN(nn.Module):
-    """Dynamic graph CNN (Wang et al., arXiv 1801.07829, section 5.1), four edge convolutions over moving neighbours.
+    """Dynamic graph CNN (Wang et al., arXiv 1801.07829, section 5.1), four edge convolutions over dynamic neighbours.
 
     Edge convolutions 64, 64, 128, 256 with max over k neighbours in feature space; all four together through 1024;
     max and mean over the rows; 512, 256, classes.
@@ -84,7 +84,7 @@ class DGCNN(nn.Module):
 
 
 def pack(points: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Packed]:
-    """The real rows of all sets, one after the other, and how they lie."""
+    """The real rows of all sets, concatenated, and their `Packed` layout."""
     if isinstance(mask, Packed):
         return points, mask
     keep = as_mask(points, mask)

@@ -1,4 +1,4 @@
-"""Encoders whose layers see further than the layer before: the coordinates again, or the outputs of all layers at once.
+"""Connections between encoder layers: coordinates in every layer, and outputs of all layers.
 
 An encoder is a list of modules that are called in turn. A layer of it begins at a module with trained weights that is
 not a norm, and has everything up to the next of them: activations, norms, dropout.

@@ -1,6 +1,6 @@
-"""What a mask means, once: mask [B, n] is True where a row is a real element, False where it is padding.
+"""Masks and masked statistics: mask [B, n] is True where a row is a real element, False where it is padding.
 
-`None` stands for "all rows are real", and a `Packed` tells how sets lie end to end, X [N, d]. The result for an empty
+`None` means that all rows are real; a `Packed` describes packed (concatenated) sets X [N, d]. The result for an empty
 set (no True at all) is zero everywhere, never NaN.
 """
 
@@ -26,7 +26,7 @@ def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float
 
 
 def _largest(X: Float[Tensor, "B n d"]) -> Float[Tensor, "B 1 d"]:
-    """Largest value of each feature; of equal ones the gradient goes to one, as in the released networks."""
+    """Largest value of each feature; the gradient goes to one of several equal values, as in the released networks."""
     if torch.is_grad_enabled() and X.requires_grad:  # amax would look for equal values in a pass over all rows
         return X.max(dim=1, keepdim=True).values
     return X.amax(dim=1, keepdim=True)
@@ -75,7 +75,7 @@ STATISTICS: dict[StatisticName, Callable[[Tensor, Layout | None], Tensor]] = {
 
 
 def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tensor, "*rows d"]:
-    """X with padded rows set to zero, whatever stood there (NaN included)."""
+    """X with padded rows set to zero, whatever their values (even NaN)."""
     return X if mask is None or isinstance(mask, Packed) else X.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 

@@ -131,7 +131,7 @@ class GroupNorm(SetNorm):
 class InstanceNorm(SetNorm):
     """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
-    Of a set of one row it leaves nothing but the bias.
+    A set of one row becomes the bias.
 
     X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
 
@@ -168,11 +168,11 @@ class BatchNorm(nn.BatchNorm1d):
         return torch.zeros_like(rows).index_copy_(0, real, normalised).view_as(X)
 
     def of_rows(self, X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
-        """Return the normalised rows, all of them real; while training, a single one as it is: it has no variance."""
+        """Return the normalised rows, all of them real; in training, a single row is returned unchanged."""
         return X if self.training and len(X) < 2 else super().forward(X)
 
     def folded_into(self, linear: nn.Linear) -> tuple[Float[Tensor, "d d_in"], Float[Tensor, " d"]]:
-        """W and b of the one linear layer that, in evaluation, does the work of a linear layer and of this norm."""
+        """W and b of a single linear layer that, in evaluation, equals a linear layer followed by this norm."""
         assert self.running_mean is not None
         assert self.running_var is not None
         scale = self.weight * torch.rsqrt(self.running_var + self.eps)
@@ -181,7 +181,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class VectorBatchNorm(BatchNorm):
-    """Batch norm of one vector a set, X [B, d]; a batch of a single set has no variance, and stays as it is."""
+    """Batch norm of one vector per set, X [B, d]; a batch of a single set has no variance and is unchanged."""
 
     def forward(self, X: Float[Tensor, "B d"], mask: Layout | None = None) -> Float[Tensor, "B d"]:
         """Return the normalised X."""
@@ -204,7 +204,7 @@ VECTOR_NORMS: dict[HeadNormName, Callable[[int], nn.Module]] = {"layer": nn.Laye
 def normed_linear(
     linear: nn.Linear, norm: nn.Module, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None
 ) -> Float[Tensor, "*rows d"]:
-    """norm(linear(X), mask); where the norm is a batch norm in evaluation in one pass over the rows, not two."""
+    """norm(linear(X), mask); a batch norm in evaluation mode is folded into the linear layer."""
     if not is_fixed(norm):
         return norm(linear(X), mask)
     rows = nn.functional.linear(X, *norm.folded_into(linear))
@@ -217,7 +217,7 @@ def is_fixed(norm: nn.Module) -> TypeGuard[BatchNorm]:
 
 
 def has_shift(name: NormName) -> bool:
-    """True if a norm takes a number that is added to all rows away again: a bias before it would train nothing."""
+    """True if the norm cancels a constant added to all rows, so that a bias before it would have no effect."""
     return name in ("batch", "instance")
 
 

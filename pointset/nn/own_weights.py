@@ -1,4 +1,4 @@
-"""Weights functions of a user's own: the activation of Att(Q, K, V; activation) = activation(Q K^T) V, any callable.
+"""User-defined weights functions: the activation of Att(Q, K, V; activation) = activation(Q K^T) V, any callable.
 
 A function gets the logits [B, h, n, m] of all queries and keys, scaled and divided by the temperature as for softmax
 (`scale=1.0` leaves the products as they are), and returns as many weights. It need not give rows that sum to 1, or
@@ -56,7 +56,7 @@ def apply(
     """The weights of a user's function, 0 at padded keys.
 
     Raises:
-        PointsetError: it returns something else than one weight for each logit.
+        PointsetError: it does not return one weight for each logit.
     """
     if takes_mask(function):
         A = checked(weights, logits, function(logits, mask=keep))
@@ -69,7 +69,7 @@ def apply(
 def size_by_size(
     weights: Weighting, function: Function, logits: Float[Tensor, "B h n m"], keep: Bool[Tensor, "B m"]
 ) -> Float[Tensor, "B h n m"]:
-    """The same for a function that must not see padded keys: sets with as many real keys are one call."""
+    """The same for a function without a mask: one call for all sets with the same number of real keys."""
     counts = keep.sum(dim=1)
     real_first = keep.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
     order = counts.argsort()
@@ -84,7 +84,7 @@ def size_by_size(
 
 
 def takes_mask(function: Callable[..., Any]) -> bool:
-    """Whether a function wants to know which keys are real."""
+    """Whether a function takes a mask of the real keys."""
     is_module = inspect.isclass(function) or isinstance(function, nn.Module)
     called = getattr(function, "forward", function) if is_module else function
     try:

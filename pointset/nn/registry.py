@@ -2,7 +2,7 @@
 
 A name may have an argument: a number in `isab<m>`, a number or none (which means 1) in `pma[<k>]`, a word in
 `aggr.<name>`. Any poolings may be joined by `+`, as in `max+pma`.
-A part is a class or a function. It is called with those of the following values that it has parameters for:
+A part is a class or a function. It is called with those of the following values that are among its parameters:
 
 - options of a model: `dim`, `layers`, `norm`, ... (`pointset.zoo.options.ModelOptions`);
 - `attention` and `pool_attention`: the `AttentionOptions` of all blocks, and those of PMA;
@@ -12,7 +12,7 @@ A part is a class or a function. It is called with those of the following values
 - a pooling: `width`, the numbers of each row that comes to it. One that does not ask gets rows of width `dim`;
 - a whole model: `inputs` and `classes`.
 
-The zoo, the command line, streaming, the export and the tests take what they know of a part from here.
+The zoo, the command line, streaming, export and the tests all use this registry.
 """
 
 import dataclasses
@@ -33,9 +33,9 @@ Head = Literal["hidden", "linear"]
 T = TypeVar("T", bound=Callable[..., Any])
 
 MOST_ROWS = 4096
-"""The most inducing points, seeds, ... of one part."""
+"""Upper limit for the number in a name: inducing points, seeds, ..."""
 JOIN = "<one>+<other>"
-"""What the part is called that joins poolings."""
+"""Name of the part that joins poolings."""
 
 
 @dataclass(frozen=True)
@@ -44,29 +44,29 @@ class Part:
 
     kind: Kind
     name: str
-    """With its argument, if it has one: `isab<m>`."""
+    """Name of the part, with its argument if it has one: `isab<m>`."""
     make: Callable[..., Any]
     """Returns a module called as `module(X, mask)`; for an encoder also a list of them, called in turn. Of kind
     "weights" it is the function itself, or the class of a module."""
     listed: str = ""
-    """Its name in `list_models`, such as `isab16`; the name without an optional argument when not given."""
+    """Its name in `list_models`, such as `isab16`; default: the name without the optional argument."""
     reads: Callable[..., Collection[str]] | None = None
     """The parameters that it uses, given the argument of its name; None means all. Raises a PointsetError for an
     argument that is refused."""
     packed: bool = False
-    """It takes sets laid end to end, with a `Packed` in place of the mask; sets are padded for a part that does not."""
+    """Whether it takes packed sets, with a `Packed` instead of the mask; otherwise sets are padded for it."""
     export: bool = False
-    """It can be recorded for files that leave Python: tensor operations that look at no size."""
+    """Whether it can be exported: its tensor operations do not depend on sizes."""
     maps: bool = False
-    """`attention_maps` finds attention in it."""
+    """Whether `attention_maps` finds attention in it."""
     activation: type[nn.Module] = nn.ReLU
-    """Of an encoder: the activation between the layers of the head."""
+    """For an encoder: the activation between the layers of the head."""
     layered: bool = True
-    """Of an encoder: it may have several layers, which options connect."""
+    """For an encoder: whether it can have several layers, which options can connect."""
     statistic: Statistic = "max"
-    """Of a pooling: what equivariant layers before it subtract from each row."""
+    """For a pooling: the statistic that equivariant layers before it subtract from each row."""
     head: Head = "hidden"
-    """Of a pooling: "hidden" has two layers behind it, "linear" one."""
+    """For a pooling: whether the head after it has two layers ("hidden") or one ("linear")."""
     source: str = ""
     """The source code of a user-defined part."""
 
@@ -75,7 +75,7 @@ class Part:
 
     @property
     def user_defined(self) -> bool:
-        """It is not part of this package."""
+        """True if the part is not from this package."""
         return not (self.make.__module__ or "").startswith("pointset.")
 
     @property
@@ -93,7 +93,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Choice:
-    """A part, and what its name says."""
+    """A part together with the argument of its name."""
 
     part: Part
     name: str
@@ -119,7 +119,7 @@ class Choice:
 
     @property
     def any_width(self) -> bool:
-        """Of a pooling: it takes rows of any width, and all that it joins do."""
+        """For a pooling: whether it, and every pooling that it joins, takes rows of any width."""
         return all("width" in one.part.parameters for one in self.members)
 
     def make(self, known: Mapping[str, Any]) -> list[nn.Module]:
@@ -155,7 +155,7 @@ def register(kind: Kind, name: str, **known: Any) -> Callable[[T], T]:
 
 
 def enter(part: Part) -> None:
-    """Make a part known by its name."""
+    """Add a part to the registry."""
     PARTS[part.kind, part.name] = part
     if part.kind == "weights":
         USER_WEIGHTS.add(part.name)
@@ -172,7 +172,7 @@ def attending() -> list[Part]:
 
 
 def part_of(module: nn.Module) -> Part | None:
-    """The part that a module was built as, or as which its class is registered."""
+    """The part from which a module was built, or under which its class is registered."""
     built = getattr(module, "registered_as", None)
     return built or next((part for part in PARTS.values() if part.make is type(module)), None)
 

@@ -55,7 +55,7 @@ def _(model: DGCNN) -> Chain:
 
 
 def check_streams(model: nn.Module) -> None:
-    """Raise a StreamingError that says why, unless `model.stream` can work.
+    """Raise a StreamingError with the reason if `model.stream` cannot work.
 
     Args:
         model: any module.

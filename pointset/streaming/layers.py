@@ -73,5 +73,5 @@ class _Behind:
         self._running, self._prepare = running, prepare
 
     def add(self, rows: Tensor) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         self._running.add(self._prepare(rows))

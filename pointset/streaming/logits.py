@@ -10,7 +10,7 @@ from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, stream
 
 @takes(model=nn.Module)
 def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
-    """What `model(cloud[None])` gives, of a cloud that never is in memory as a whole: see `SetClassifier.stream`.
+    """The logits of `model(cloud[None])` for a cloud that is read in pieces: see `SetClassifier.stream`.
 
     Args:
         model: one that streams.

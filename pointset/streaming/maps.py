@@ -1,4 +1,4 @@
-"""Attention over a cloud of any size: instead of a row with one weight per point, what such a row says.
+"""Attention over a cloud of any size: statistics of each attention row instead of one weight per point.
 
 The maps of `pointset.attention_maps` for a cloud that never is in memory as a whole. An attention is watched in the
 pass after the one that gathered it, when the sums of its weights are known, so that watching costs one more pass at
@@ -30,7 +30,7 @@ SPAN = 1e4
 
 @dataclass(frozen=True, eq=False)
 class StreamedMap:
-    """What each query of one attention, an inducing point or a seed, looks at in a cloud. All on the CPU.
+    """Statistics of what each query of one attention, an inducing point or a seed, reads in a cloud. All on the CPU.
 
     Example:
         >>> found = pointset.stream_attention(model, [torch.rand(500, 3)])[-1]
@@ -41,21 +41,22 @@ class StreamedMap:
     layer: str
     """The module's name inside the model, such as "encoder.0.reads"; as in `AttentionMap`."""
     kind: Literal["reads", "pools"]
-    """Whether inducing points or seeds ask."""
+    """Whether the queries are inducing points ("reads") or seeds ("pools")."""
     points: int
-    """In the cloud, n."""
+    """Number of points in the cloud, n."""
     indices: Int[Tensor, "heads queries top"]
-    """The points with the greatest weights, in falling order; all of them where the cloud has fewer."""
+    """Indices of the points with the largest weights, in falling order; all points if the cloud has fewer."""
     weights: Float[Tensor, "heads queries top"]
     """Their weights; those of all points together are 1."""
     coordinates: Float[Tensor, "heads queries top inputs"]
-    """Where they are, as the model saw them."""
+    """Their coordinates, as the model saw them."""
     edges: Float[Tensor, " bins+1"]
-    """Of the histograms, in relative weights; the first is 0 and the last infinite, those between are log-spaced."""
+    """Edges of the histogram bins, in relative weights; the first is 0, the last infinite, the others are
+    log-spaced."""
     counts: Int[Tensor, "heads queries bins"]
-    """Points whose weight times n lies in each bin, from its lower edge up to, not including, the upper one."""
+    """Number of points whose weight times n is in each bin, lower edge included, upper edge not."""
     entropy: Float[Tensor, "heads queries"]
-    """Of the weights of all points, over its greatest value, log n: 1 is uniform, 0 looks at one point."""
+    """Normalised entropy of the weights of all points, entropy / log n: 1 is uniform, 0 is a single point."""
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -72,7 +73,7 @@ class StreamedMap:
 
 @takes(model=nn.Module, top=int, bins=Width)
 def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: int = 34) -> list[StreamedMap]:
-    """Go through a cloud of any size and say what its inducing points and seeds look at, in constant memory.
+    """Read a cloud of any size and return what inducing points and seeds read in it, in constant memory.
 
     One `StreamedMap` for each "reads" and "pools" of `attention_maps`, in the order of the computation. A pass more
     than `model.stream` takes, if the model pools by attention.

@@ -29,7 +29,7 @@ class RunningOf:
         self._running, self._function = running, function
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         self._running.add(self._function(rows))
 
 
@@ -41,7 +41,7 @@ class RunningTop:
         self._largest: Tensor | None = None
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         together = rows if self._largest is None else torch.cat([self._largest, rows], dim=1)
         self._largest = together.topk(min(self._k, together.shape[1]), dim=1).values
 
@@ -60,7 +60,7 @@ class RunningLogMean(RunningMax):
         self._count = 0
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         before = self._largest
         super().add(rows)
         largest = super().result()
@@ -85,7 +85,7 @@ class RunningCovariance:
         self._products: Tensor | float = 0.0
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         if self._origin is None:
             self._origin = rows.mean(dim=1, keepdim=True)
         rows = (rows - self._origin).to(exact_type(rows.device))

@@ -1,4 +1,4 @@
-"""What sums a set up, gathered block by block: maxima, sums, and attention of a few queries.
+"""Statistics of a set, accumulated block by block: maxima, sums, and attention of a few queries.
 
 Rows are [1, n, d], a block of the set behind a batch of one; no `add` keeps its rows. Totals are float64, so that ten
 million rows add up as exactly as ten; the products over the rows of one block stay in the rows' own type.
@@ -27,10 +27,10 @@ def exact_type(device: torch.device) -> torch.dtype:
 
 
 class Running(Protocol):
-    """Something that is gathered in one pass over the set."""
+    """A statistic that is accumulated in one pass over the set."""
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
 
 
 class RunningMax:
@@ -40,7 +40,7 @@ class RunningMax:
         self._largest: Tensor | None = None
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         largest = rows.amax(dim=1, keepdim=True)
         self._largest = largest if self._largest is None else torch.maximum(self._largest, largest)
 
@@ -54,7 +54,7 @@ class RunningMin(RunningMax):
     """Smallest value of each feature."""
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         super().add(-rows)
 
     def result(self) -> Float[Tensor, "1 1 d"]:
@@ -71,7 +71,7 @@ class RunningSum:
         self.count = 0
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         total = rows.sum(dim=1, keepdim=True, dtype=exact_type(rows.device))
         self._total = total if self._total is None else self._total.add_(total)
         self._dtype = rows.dtype
@@ -104,7 +104,7 @@ class RunningDeviation(RunningMean):
         self._squares = RunningMean()
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         if self._origin is None:
             self._origin = rows.mean(dim=1, keepdim=True)
         rows = (rows - self._origin).to(exact_type(rows.device))
@@ -140,7 +140,7 @@ class RunningSoftmax(ABC):
         self._weighted: Tensor | float = 0.0
 
     def add(self, rows: Rows) -> None:
-        """Take another block into account."""
+        """Add a block of rows."""
         values, logits = self.look(self.rows_of(rows))
         greatest = logits.amax(dim=1, keepdim=True).to(exact_type(rows.device))
         if isinstance(self._greatest, Tensor):

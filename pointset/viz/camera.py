@@ -30,11 +30,11 @@ class Camera:
     azimuth: float = -50.0
     """Degrees around the up axis; at 0 the camera stands on the positive x axis."""
     elevation: float = 22.0
-    """Degrees above the ground, between -90 and 90."""
+    """Elevation in degrees, between -90 and 90."""
     up: Up = "z"
     """The axis of the data that points up: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
     distance: float = 4.0
-    """From the middle of the cloud, in radii of the cloud: the smaller, the stronger the perspective."""
+    """Distance from the middle of the cloud, in radii of the cloud: smaller means stronger perspective."""
 
     def __post_init__(self) -> None:
         check("up", self.up, Up)

@@ -18,13 +18,13 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#00
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
 ACROSS = 5
-"""Names in a line of a legend, at most."""
+"""Largest number of names in a line of a legend."""
 HANDLE, LETTER = 0.5, 0.07
-"""Inches of what stands before a name in a legend, and of a letter."""
+"""Width in inches of the marker before a name in a legend, and of a letter."""
 LINE = 0.16
-"""Inches of such a line."""
+"""Height in inches of a line of a legend."""
 WIDTH = 7.2
-"""Inches: as wide as the page's text."""
+"""Width of a figure in inches, as wide as the page's text."""
 
 
 def line_style(place: int) -> dict[str, Any]:

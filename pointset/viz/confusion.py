@@ -1,4 +1,4 @@
-"""Confusion matrices: which class is taken for which, in shades and in numbers."""
+"""Confusion matrices, in shades and in numbers."""
 
 from __future__ import annotations
 
@@ -116,5 +116,5 @@ def _bar(sheet: Sheet, left: float, top: float) -> None:
     axes.set(xlim=(0, len(BAR)), ylim=(2, 0))
     axes.set_axis_off()
     right = left + cell * len(BAR) + 0.1
-    sheet.text(right, top + 0.01, "right: % of the true class, whose shapes stand beside it", 7, color=FAINT)
-    sheet.text(right, top + height + 0.01, "wrong: % of the true class taken for the class below", 7, color=FAINT)
+    sheet.text(right, top + 0.01, "right: % of the true class, with its number of shapes", 7, color=FAINT)
+    sheet.text(right, top + height + 0.01, "wrong: % of the true class predicted as the class below", 7, color=FAINT)

@@ -1,4 +1,4 @@
-"""What is reached against what it costs: a dot for each row, and the frontier of those that no other row beats."""
+"""Accuracy against cost: a dot for each row, and the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Dot:
 
     name: str
     cost: float
-    """Of whatever the axis shows, above 0."""
+    """The cost on the horizontal axis, above 0."""
     mean: float
     low: float
-    """Where its error bar begins."""
+    """Lower end of the error bar."""
     high: float
     style: Mapping[str, Any] = field(default_factory=dict)
-    """Of matplotlib."""
+    """Marker of matplotlib."""
 
 
 def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:

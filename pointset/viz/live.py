@@ -1,4 +1,4 @@
-"""A live page: trained models inside one HTML file, which answer about any shape while one changes it."""
+"""A live page: one HTML file with trained models that classify a shape while the user changes it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def make_live_page(
     title: str = "Ask the models",
     camera: Camera | None = None,
 ) -> HtmlPage:
-    """A page in which models answer, in the browser, about shapes that its reader gives and changes.
+    """Make a page that runs models in the browser, on shapes that the user opens and changes.
 
     It needs no network and sends nothing. Embedded shapes of classes that the models know are there to begin with.
 

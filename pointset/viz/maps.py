@@ -1,4 +1,4 @@
-"""What a picture needs of an attention map."""
+"""The fields of an attention map that pictures use."""
 
 from typing import Any, Protocol, runtime_checkable
 

@@ -1,4 +1,4 @@
-"""Predicted numbers against true ones."""
+"""Predicted numbers against true numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clouds without attention: what a model sees."""
+"""Pictures of clouds without attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pictures of one cloud without any words, for a page that says beside them what they are."""
+"""Small pictures of one cloud without text, for pages that have captions."""
 
 from __future__ import annotations
 

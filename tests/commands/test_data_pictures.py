@@ -46,7 +46,7 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
     assert heights["auto"] > 1.2 * heights["z"], heights
 
 
-def test_a_build_ends_with_what_there_is_and_makes_what_later_commands_open(
+def test_a_build_prints_an_overview_and_makes_the_pools_that_later_commands_open(
     folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     told = json.loads(succeed(capsys, "data", "build", folder, "--workers", "1", "--json"))

@@ -65,7 +65,7 @@ def test_half_of_the_sets_are_mixed_with_a_share_uniform_on_0_to_1(mix: CutMix) 
     assert (always > 0).sum() >= 97  # all but those whose partner they are themselves
 
 
-def test_the_nearest_points_to_one_of_the_own_go_and_the_nearest_to_it_come() -> None:
+def test_cutmix_k_replaces_the_points_nearest_to_one_by_the_partners_nearest_to_it() -> None:
     clouds = torch.rand(40, 30, 3, generator=seeded(1))
     found = CutMix("nearest", probability=1.0)(clouds, seeded())
     for row, partner in enumerate(found.partners.tolist()):

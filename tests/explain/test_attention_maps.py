@@ -103,7 +103,7 @@ def test_a_record_of_the_users_own_is_there_again_afterwards():
     assert all(looker.record is own for looker in lookers(model))
 
 
-def test_which_side_the_points_are_is_told_by_sizes_where_the_block_is_not_known():
+def test_for_unknown_blocks_the_sizes_tell_which_side_of_a_map_is_the_points():
     class Own(nn.Module):
         def __init__(self):
             super().__init__()

@@ -66,7 +66,7 @@ def test_inducing_points_that_look_everywhere_are_not(sets):
         torch.testing.assert_close(found.measures[name], torch.zeros(1, 4), atol=1e-5, rtol=0)
 
 
-def test_inducing_points_that_are_one_and_the_same_have_no_place_of_their_own(sets):
+def test_equal_inducing_points_have_no_own_place(sets):
     found = specialisation(Looks(200.0, alike=True), sets)
     assert found.entropy.max() < 0.5
     torch.testing.assert_close(found.overlap, torch.ones(1, 4))

@@ -255,7 +255,7 @@ def test_equilibrium_is_refused_because_it_sees_the_batch():
     assert not torch.allclose(together[:1], alone, atol=1e-4)
 
 
-def test_an_aggregation_to_come_that_needs_arguments_is_an_error_in_one_sentence(monkeypatch):
+def test_a_future_aggregation_that_needs_arguments_gives_a_clear_error(monkeypatch):
     from torch_geometric.nn import aggr
 
     class NeedyAggregation(aggr.Aggregation):

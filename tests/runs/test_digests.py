@@ -202,7 +202,7 @@ def test_a_full_disk_is_told_and_the_old_file_stays(number, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("error", [RuntimeError("[enforce fail at inline_container.cc:664]"), OSError("9 requested")])
-def test_a_library_that_does_not_say_that_the_disk_is_full_is_not_asked_alone(error, tmp_path, monkeypatch):
+def test_a_full_disk_is_detected_even_if_a_library_does_not_report_it(error, tmp_path, monkeypatch):
     def write(_):
         raise error
 

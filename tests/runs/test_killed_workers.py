@@ -66,7 +66,7 @@ def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(classifiers, tm
     assert apart == [*names[1:3], *names[4:]]
 
 
-def test_a_pool_that_breaks_before_anything_is_begun_does_not_go_on_for_ever(classifiers, tmp_path, monkeypatch):
+def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever(classifiers, tmp_path, monkeypatch):
     runs = make_runs(classifiers(), tmp_path)
 
     def broken(left, workers):

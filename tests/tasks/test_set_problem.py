@@ -95,7 +95,7 @@ def test_metrics_are_those_of_the_saved_model(done):
     assert measure(Short(), model, Short().test_sets()) == done.runs[-1].metrics
 
 
-def test_cut_off_inside_a_block_and_gone_on_with_it_is_the_same_to_the_last_bit(done, tmp_path, monkeypatch):
+def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp_path, monkeypatch):
     """With dropout, whose random numbers must be those of the steps, and Adam, whose moments must be kept."""
     experiment = tiny("isab4-pma")
     drawn: list[int] = []

@@ -71,7 +71,7 @@ def test_options_without_use_are_known():
     assert {"heads", "weights", "score", "seeds"} <= create_task("max-regression").used_options("SAB + PMA")
 
 
-def test_options_of_a_classifier_s_head_are_none_of_a_task_that_has_its_own():
+def test_a_task_with_its_own_head_refuses_options_of_a_classifiers_head():
     options = {"head_dim": 5, "head_norm": "batch", "pooled_dropout": 0.3}
     for name in list_tasks()[1:]:
         task = create_task(name)

@@ -225,14 +225,14 @@ def test_a_whole_description_of_something_else_is_refused(change, finished, tmp_
         load_run(folder)
 
 
-def test_weights_without_a_description_are_not_taken_for_those_of_this_training(finished, train, tmp_path):
+def test_weights_without_run_json_are_not_loaded_as_those_of_this_training(finished, train, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     (folder / "run.json").unlink()
     with pytest.raises(PointsetError, match=r"run\.json is missing"):
         pointset.fit(small(), train, SHORT, run=folder)
 
 
-def test_what_killed_trainings_left_is_removed_and_what_living_ones_write_is_not(train, tmp_path):
+def test_temporary_files_of_killed_trainings_are_removed_and_those_of_running_ones_kept(train, tmp_path):
     ended = subprocess.Popen(["true"])
     ended.wait()
     dead = [tmp_path / f".history.jsonl.{ended.pid}.tmp", tmp_path / ".checkpoint-0003.tmp" / "optimizer.pt"]

@@ -155,7 +155,7 @@ def test_a_draw_of_a_size_that_is_not_there_is_refused(size, train):
     assert train.draw([0, 1], torch.Generator(), 64).shape == (2, 64, 3)
 
 
-def test_what_is_saved_of_a_recipe_without_sizes_is_what_was_saved_before_there_were_any(train):
+def test_a_recipe_without_set_sizes_is_saved_as_before_set_sizes_existed(train):
     assert not {"points", "last_points"} & Recipe().as_dict().keys()
     recipe = Recipe(points=(8, 64), last_points=(64, 64))
     assert recipe.as_dict()["points"] == [8, 64]

@@ -129,11 +129,11 @@ class Part:
         fits = sent is not None and int(sent[1]) == self.size and validator == self.validator
         if response.status_code == 416 or (goes_on and not (fits and self.size)):
             self.clear()
-            raise ConnectionCutError("the server sent other bytes than it was asked for")
+            raise ConnectionCutError("the server sent a different byte range than requested")
         if response.status_code not in (200, 206):
             raise MirrorError(f"the server answered {response.status_code} {one_line(response.reason, QUOTED)}")
         if headers.get("Content-Type", "").startswith("text/html"):
-            raise MirrorError("a web page came instead of the file")
+            raise MirrorError("the server sent a web page instead of the file")
         if (coding := headers.get("Content-Encoding", "identity")) != "identity":
             raise MirrorError(f"it came compressed ({quoted(coding)}), which it was not asked for")
         length = _length(headers.get("Content-Length"))

@@ -66,7 +66,7 @@ def locked(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         if sys.stderr.isatty():
-            sys.stderr.write(f"another process is making {folder.name}: waiting for it\n")
+            sys.stderr.write(f"another process is creating {folder.name}: waiting for it\n")
         lock.acquire()
     try:
         yield

@@ -33,7 +33,7 @@ def warn_of_passed_over(tree: Branch) -> None:
     found += _told(unread, "of formats that are not read", "unpack or convert them", tree.path)
     if found:
         warnings.warn(
-            f"{tree.path} has files of shapes that are not taken: {' and '.join(found)}",
+            f"{tree.path} has files of shapes that are skipped: {' and '.join(found)}",
             UserWarning,
             stacklevel=6,  # the caller of load_dataset
         )

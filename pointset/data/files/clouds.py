@@ -115,7 +115,7 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
         CloudError: there are none, one has no length, or they look like colors.
     """
     if not vectors.shape[1]:
-        raise CloudError("normals were asked for, and there are none: give points with normals, or do without them")
+        raise CloudError("there are no normals: give points with normals, or leave features=normals out")
     if _look_like_colors(vectors):
         raise CloudError(
             "has whole numbers from 0 to 255 for normals, as colors are: do without normals, or read these columns as "
@@ -123,6 +123,6 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
         )
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
-        raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal without length")
+        raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal of length 0")
     scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two: squares neither overflow nor vanish
     return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)

@@ -40,7 +40,7 @@ def parse_gltf(content: bytes, path: Path) -> Mesh:
             raise PointsetError(f"asset.version: expected glTF 2, found {quoted(version)}")
         for name in document.array("extensionsRequired"):
             if not str(name).startswith(_HARMLESS_EXTENSIONS):
-                raise PointsetError(f"requires the extension {quoted(name)}, which is not read: export without it")
+                raise PointsetError(f"requires the extension {quoted(name)}, which is not supported: export without it")
         vertices, faces = read_scene(document, Buffers(document, binary, path.parent))
     except PointsetError as error:
         message = str(error)

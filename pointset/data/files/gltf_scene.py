@@ -107,9 +107,11 @@ def _transform(node: Item) -> np.ndarray:
 def _add_mesh(document: Item, buffers: _Buffers, node: Item, transform: np.ndarray, parts: _Parts) -> None:
     mesh = document.member("meshes", node.whole("mesh"))
     if "skin" in node or "EXT_mesh_gpu_instancing" in node.item("extensions"):
-        raise PointsetError(f"{node.place}: has a skin or instances, which are not read: export the mesh as it stands")
+        raise PointsetError(
+            f"{node.place}: has a skin or instances, which are not supported: export the mesh as it stands"
+        )
     if any(node.array("weights")) or any(mesh.array("weights")):
-        raise PointsetError(f"{node.place}: has a morphed shape, which is not read: export the mesh as it stands")
+        raise PointsetError(f"{node.place}: has a morphed shape, which is not supported: export the mesh as it stands")
     if not mesh.array("primitives"):
         raise mesh.error("primitives", "a list of one at least")
     placed: dict[int, int] = {}
@@ -172,7 +174,7 @@ def _numbers(document: Item, buffers: _Buffers, index: int, kind: str, types: di
     if accessor.whole("componentType") not in types:
         raise accessor.error("componentType", " or ".join(map(str, types)))
     if "sparse" in accessor:
-        raise PointsetError(f"{accessor.place}: is sparse, which is not read: export it in full")
+        raise PointsetError(f"{accessor.place}: is sparse, which is not supported: export it in full")
     view = document.member("bufferViews", accessor.whole("bufferView"))
     component = np.dtype(types[accessor.whole("componentType")])
     width = 3 if kind == "VEC3" else 1

@@ -86,7 +86,7 @@ def _arrays(
     require_whole_directory(file, content)
     members = {info.filename.removesuffix(".npy"): info for info in infos}
     if len(members) < len(infos):
-        raise PointsetError("has two arrays of one name: nobody knows which is meant")
+        raise PointsetError("has two arrays of one name: the name is ambiguous")
     for info in infos:
         content.open(info).close()  # fails where another name stands in front of the bytes
     key = next((key for key in POINT_KEYS if key in members), next(iter(members)) if len(members) == 1 else None)

@@ -119,7 +119,7 @@ def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]
         raise PointsetError(f"expected x, y and z among the FIELDS of a PCD file, found {quoted(' '.join(names))}")
     twice = next((name for name in names if name != PADDING and names.count(name) > 1), None)
     if twice is not None:
-        raise PointsetError(f"has two fields called {quoted(twice)} in its header: nobody knows which is meant")
+        raise PointsetError(f"has two fields called {quoted(twice)} in its header: the name is ambiguous")
     return names, types, repeats
 
 

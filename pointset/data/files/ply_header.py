@@ -119,7 +119,7 @@ def _property(number: int, words: list[str]) -> PlyProperty:
 def _require_different(names: Sequence[str], what: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None
     if twice is not None:
-        raise PointsetError(f"has two {what} called {quoted(twice)} in its header: nobody knows which is meant")
+        raise PointsetError(f"has two {what} called {quoted(twice)} in its header: the name is ambiguous")
 
 
 def _strange(number: int, words: list[str]) -> PointsetError:

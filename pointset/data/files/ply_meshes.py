@@ -39,7 +39,7 @@ def parse_ply(content: bytes, path: Path) -> Mesh:
         header = read_ply_header(path)
         vertex, face = _element(header, "vertex"), _element(header, "face")
         if vertex.has_lists:
-            raise PointsetError("has lists in its element 'vertex', which are not read: drop them")
+            raise PointsetError("has lists in its element 'vertex', which are not supported: remove them")
         if not {*AXES} <= {*vertex.names}:
             raise PointsetError(f"expected x, y and z of every vertex, found {quoted(', '.join(vertex.names))}")
         kept = _corners_of(face)

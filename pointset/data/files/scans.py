@@ -147,7 +147,7 @@ class Scan:
         file.seek(offset)
         content = file.read(count * record.itemsize)
         if len(content) < count * record.itemsize:
-            raise CloudError("has become shorter while it was read: read it again when it is complete")
+            raise CloudError("became shorter while it was read: read it again when it is complete")
         return np.frombuffer(content, record)
 
 

@@ -43,7 +43,7 @@ def entries(content: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """
     for info in content.infolist():
         if _ENTRY in info.extra + info.comment:
-            raise zipfile.BadZipFile(f"what is said of {quoted(info.filename)} hides other files")
+            raise zipfile.BadZipFile(f"the entry of {quoted(info.filename)} hides other files")
     return content.infolist()
 
 

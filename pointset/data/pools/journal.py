@@ -37,7 +37,9 @@ class Block:
         file.seek(self.start)
         found = file.read(4 * self.rows * self.width)
         if checksum(found) != self.checksum:
-            raise PointsetError(f"{file.name} is damaged at byte {self.start:,}: run again, that shape is made anew")
+            raise PointsetError(
+                f"{file.name} is damaged at byte {self.start:,}: run again, that shape is sampled again"
+            )
         return found
 
 

@@ -136,7 +136,7 @@ def read_manifest(folder: Path) -> Manifest:
         PointsetError: the manifest is missing, damaged or of another format.
     """
     try:
-        content = json.loads(digests.read(folder / FILE, "make the pool again"))
+        content = json.loads(digests.read(folder / FILE, "build the pool again"))
         if content["format"] != FORMAT:
             raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {FORMAT}")
         entries = [Entry(**{**shape, "source": Source(**shape["source"])}) for shape in content["shapes"]]

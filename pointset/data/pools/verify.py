@@ -103,7 +103,7 @@ def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]
 def _made_from(folder: Path, root: Path) -> bool:
     """Whether a pool, of any format, is that of a dataset's folder; by its name if its manifest is damaged."""
     try:
-        content = digests.read_json(folder / FILE, "make the pool again")
+        content = digests.read_json(folder / FILE, "build the pool again")
         return bool(content["folder"] == str(root))
     except (PointsetError, KeyError, TypeError):
         return bool(re.fullmatch(rf"{re.escape(root.name)}-(train|test)-[0-9a-f]{{16}}", folder.name))

@@ -1,6 +1,6 @@
-"""From a set of rows to k rows, one file for each kind of pooling, registered there.
+"""Poolings: from a set of rows to k rows. Each kind of pooling is registered in its own file.
 
-Every file in this folder is imported with it, so that a new pooling needs no other place.
+All files in this folder are imported automatically, so a new pooling needs only its file.
 """
 
 import importlib

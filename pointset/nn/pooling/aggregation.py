@@ -47,7 +47,7 @@ def reads(name: str) -> set[str]:
 
 @register("pooling", "aggr.<name>", listed="aggr.softmax", reads=reads, packed=True, export=True)
 class AggregationPool(nn.Module):
-    """An aggregation of torch-geometric behind the face of a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
+    """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
     Padded rows are left out before torch-geometric sees the rows, and an empty set gives zeros. The width d' is the
     aggregation's own: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
@@ -122,7 +122,7 @@ def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tens
 
 
 def canonical(name: str) -> str:
-    """One spelling of a name, where torch-geometric takes several: PowerMeanAggregation, power_mean -> powermean."""
+    """The canonical spelling of an aggregation's name: PowerMeanAggregation, power_mean -> powermean."""
     plain = name.lower().replace("-", "").replace("_", "").replace(" ", "").removesuffix("aggregation")
     return "sum" if plain == "add" else plain
 

@@ -16,9 +16,9 @@ from pointset.nn.simplex.soft import softmax
 class AttentiveStatisticsPool(WholePool):
     """Mean and standard deviation of each feature under attention weights, the d means first: [B, 1, 2 d].
 
-    a = softmax over the rows of v^T f(W x + b), f a ReLU, W of half the rows' width; mean m = sum_i a_i x_i, deviation
-    sqrt(sum_i a_i (x_i - m)^2 + 10^-6), the small number because the root has no slope at 0. A constant in the logits,
-    as the paper has it, would cancel.
+    a = softmax over the rows of v^T f(W x + b), f a ReLU, W to half the width of the rows; mean m = sum_i a_i x_i,
+    deviation sqrt(sum_i a_i (x_i - m)^2 + 10^-6), the small number because the root has no slope at 0. A constant in
+    the logits, as the paper has it, would cancel.
 
     Args:
         dim: width d of the rows.

@@ -10,7 +10,7 @@ from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
 LEAST = 1e-6
-"""What numbers that are smaller count as."""
+"""Smaller numbers are replaced by this."""
 EXPONENTS = (1e-2, 1e3)
 """Bounds of p: nearly the geometric mean, nearly the maximum."""
 NOTHING = -1e9

@@ -1,7 +1,7 @@
-"""Several poolings side by side: any of them may be joined by `+`, as in "max+mean" or "max+pma".
+"""Several poolings, concatenated: any poolings can be joined by `+`, as in "max+mean" or "max+pma".
 
-Maximum and mean are what DGCNN takes (Wang et al., arXiv 1801.07829, section 5.1). What pairs of poolings gain behind
-one encoder has been measured by Kothapalli et al. (arXiv 2306.05553).
+DGCNN uses maximum and mean (Wang et al., arXiv 1801.07829, section 5.1). Kothapalli et al. (arXiv
+2306.05553) measure the gain of pairs of poolings after one encoder.
 """
 
 from collections.abc import Iterable

@@ -146,7 +146,7 @@ def test_a_download_that_was_killed_at_its_last_byte_is_not_repeated(site: Site,
 
 def test_a_web_page_is_not_taken_for_the_file(site: Site, tmp_path: Path) -> None:
     site.answers = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Log in first</html>")]
-    with pytest.raises(PointsetError, match="a web page came instead of the file"):
+    with pytest.raises(PointsetError, match="the server sent a web page instead of the file"):
         get(site, tmp_path / "file.zip", UNKNOWN)
     assert list(tmp_path.iterdir()) == []
 

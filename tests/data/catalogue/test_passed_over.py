@@ -46,13 +46,13 @@ def test_arrays_of_labels_and_what_is_no_file_are_not_clouds(tmp_path: Path) -> 
     assert [may_hold_cloud(tmp_path / name) for name in ("labels.npy", "cloud.npy", "pipe.txt")] == [False, True, False]
 
 
-def test_shapes_that_lie_too_deep_are_said(tmp_path: Path) -> None:
+def test_a_warning_names_shapes_in_too_deep_folders(tmp_path: Path) -> None:
     put(tmp_path / "scans", "2024/x.stl", "2024/site/y.stl", "2024/site/a/z.stl", "2024/site/a/b/w.ply")
     put(tmp_path / "scans", "2024/site/a/readme.txt", "2024/site/a/.z.stl", "2024/site/a/.git/z.stl", "2024/site/b/z")
-    with pytest.warns(UserWarning, match="not taken") as said:
+    with pytest.warns(UserWarning, match="skipped") as said:
         assert [shape.name for shape in list_shapes(tmp_path / "scans")] == ["2024/site/y.stl", "2024/x.stl"]
     words = "2 files more than two folders deep, the first '2024/site/a/z.stl' (move them up)"
-    assert [str(one.message) for one in said] == [f"{tmp_path}/scans has files of shapes that are not taken: {words}"]
+    assert [str(one.message) for one in said] == [f"{tmp_path}/scans has files of shapes that are skipped: {words}"]
     put(tmp_path / "parts", "chair/train/1.ply", "chair/train/sub/2.ply", "chair/test/3.ply")
     with pytest.warns(UserWarning, match="1 file more than two folders deep, the first 'chair/train/sub/2.ply'"):
         assert len(list_folder(tmp_path / "parts", "train").shapes) == 1
@@ -62,7 +62,7 @@ def test_clouds_at_the_top_of_folders_of_shapes_are_said_and_lists_are_not(tmp_p
     put(tmp_path, "a1.npy", "t1.txt", "README.txt", "sub/b.npy", "sub/c.npy")
     (tmp_path / "names.txt").write_text("sub\n")
     np.save(tmp_path / "labels.npy", np.zeros(7))
-    words = r"not taken: 2 files beside folders of shapes, the first 'a1.npy' \(move them into a folder\)$"
+    words = r"skipped: 2 files beside folders of shapes, the first 'a1.npy' \(move them into a folder\)$"
     with pytest.warns(UserWarning, match=words):
         assert [shape.name for shape in list_shapes(tmp_path)] == ["sub/b.npy", "sub/c.npy"]
     with pytest.warns(UserWarning, match=words):
@@ -96,7 +96,7 @@ def test_a_command_says_it_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         main(["data", "show", str(tmp_path / "parts"), "-o", str(tmp_path / "x.svg")])
-    assert capsys.readouterr().err.count("not taken: 1 file more") == 1
+    assert capsys.readouterr().err.count("skipped: 1 file more") == 1
 
 
 @pytest.mark.parametrize(("layout", "match"), [("{0}/train/{1}", "/bed holds"), ("train/{0}/{1}", "class 'bed' of")])

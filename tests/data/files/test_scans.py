@@ -154,7 +154,7 @@ def test_every_format_is_read_whole(tmp_path: Path, name: str) -> None:
             read_cloud(path, normals=True).normals, NORMALS, atol=1e-5 if "text" in name else 1e-7
         )
     else:
-        with pytest.raises(CloudError, match="normals were asked for"):
+        with pytest.raises(CloudError, match="there are no normals"):
             read_cloud(path, normals=True)
 
 
@@ -163,7 +163,7 @@ def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path
     cloud = read_cloud(path, normals=True)
     np.testing.assert_array_equal(cloud.points, [[0, 1, 2], [3, 4, 5]])
     np.testing.assert_allclose(cloud.normals, [[0, 0, 1], [0.6, 0, 0.8]])
-    with pytest.raises(CloudError, match="point 1 has a normal without length"):
+    with pytest.raises(CloudError, match="point 1 has a normal of length 0"):
         read_cloud(write(path, np.array([[0, 0, 0, 0, 0, 1], [1, 1, 1, 0, 0, 0]])), normals=True)
 
 
@@ -295,12 +295,12 @@ def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path:
         read_cloud(path)
 
 
-def test_a_file_that_becomes_shorter_and_a_number_that_is_none(tmp_path: Path) -> None:
+def test_a_truncated_file_and_an_invalid_number_are_errors_while_reading_in_pieces(tmp_path: Path) -> None:
     path = write(tmp_path / "a.npy", POINTS)
     pieces = open_scan(path, piece=50)()
     next(pieces)
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(CloudError, match=r"a.npy: has become shorter"):
+    with pytest.raises(CloudError, match=r"a.npy: became shorter"):
         list(pieces)
     broken = POINTS.copy()
     broken[123, 1] = np.inf
