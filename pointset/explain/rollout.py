@@ -50,7 +50,9 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     _require_whole(maps, maps[pooling[0]].weights.shape[-1])
     for found in maps:
         if (found.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or found.weights.min() < 0:
-            raise PointsetError(f"rollout needs rows that sum to 1, and those of {found.layer} do not: use occlusion")
+            raise PointsetError(
+                f"rollout needs rows that sum to 1, but rows of {found.layer} do not sum to 1: use occlusion"
+            )
     averaged = [found.heads("mean").weights[0] for found in maps]
     shares = averaged[pooling[0]]
     for found, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):

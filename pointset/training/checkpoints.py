@@ -218,7 +218,7 @@ def find_run(path: str | Path) -> Path:
         return pretrained_folder(str(path))
     others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
     raise PointsetError(
-        f"{quoted(path)} is neither a run nor a trained model of this package: give a folder that "
+        f"{quoted(path)} is not a run or a trained model of this package: give a folder that "
         f"`pointset train` wrote{others}"
     )
 

@@ -125,7 +125,7 @@ NAN[4, 2, 1] = np.nan
         (X[:2], [0, 1], {"names": ["a", "a"]}, ["names", "'a' twice"]),
         (X[:2], [0, 1], {"names": ["a"]}, ["names", "2 clouds"]),
         (X[0], [0], {}, ["X[None]"]),
-        ([], [], {}, ["no cloud"]),
+        ([], [], {}, ["X is empty"]),
         ("chairs", [0], {}, ["X must be", "str"]),
         (X[:2], [0, 1], {"points": 8}, ["points=8", "7"]),
         (X[:2], [0, 1], {"normalize": "unit"}, ["normalize", "'unit'"]),

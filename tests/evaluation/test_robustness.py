@@ -204,7 +204,7 @@ def test_mean_corruption_error_by_hand() -> None:
     [
         (table({"shear": [0.1, 0.2]}), "other corruptions"),
         (table({"shear": [0.1], "scale": [0.1]}), "other corruptions, severities"),
-        (table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]}, seed=1), "another seed"),
+        (table({"shear": [0.1, 0.2], "scale": [0.2, 0.2]}, seed=1), "severities or seed"),
         (table({"shear": [0.1, 0.2], "scale": [0.0, 0.0]}), "no error under scale"),
     ],
 )

@@ -48,7 +48,7 @@ def test_masks_of_other_rows_are_told(rows, layout, words):
     [
         (torch.zeros(2, 5, 3), X, r"X must be \[B, n, 8\], got float32 \[2, 5, 3\]"),
         (torch.zeros(2, 5, 8), torch.zeros(2, 7, 3), r"Y must be \[B, n, 4\], got float32 \[2, 7, 3\]"),
-        (torch.zeros(4, 5, 8), X, r"as many sets.* float32 \[4, 5, 8\] and float32 \[2, 7, 4\]"),
+        (torch.zeros(4, 5, 8), X, r"the same number of sets.* float32 \[4, 5, 8\] and float32 \[2, 7, 4\]"),
     ],
 )
 def test_queries_and_keys_that_do_not_fit_are_told_apart(make, queries, keys, words):

@@ -91,5 +91,5 @@ def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
     model = task.model(row, SMALL, seed=0)
     task.loss(model(batch.X, batch.mask), batch).backward()
     assert {"dim", "dropout"} <= task.used_options(row)
-    with pytest.raises(PointsetError, match="'dgcnn' has no pooling"):
+    with pytest.raises(PointsetError, match="'dgcnn' does not name an encoder and a pooling"):
         task.model("dgcnn", SMALL, seed=0)
