@@ -15,7 +15,7 @@ if [ "${1:-}" = --fast ]; then
     shift
 fi
 if [ $# = 0 ]; then  # a choice of tests is done sooner in one process
-    selection+=(-n logical --maxprocesses 4 --dist worksteal)
+    selection+=(-n 4 --dist worksteal)  # more than two cores: tests wait for processes, browsers and the disk
 fi
 
 bash scripts/setup.sh test
