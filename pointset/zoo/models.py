@@ -263,5 +263,5 @@ def check_export(model: nn.Module) -> None:
         if part and not part.export:
             raise PointsetError(
                 f"{part.kind} {part.name!r} cannot be exported: register it with export=True if it is made of tensor "
-                "operations that look at no size"
+                "operations that do not depend on sizes"
             )

@@ -49,7 +49,7 @@ def register_pooling(
         head: "hidden" puts two layers behind the pooling, "linear" one, as behind PMA.
         packed: `forward` also takes rows [N, d] with a `pointset.nn.Packed` in place of the mask; if not, sets are
             padded.
-        export: its steps are tensor operations that look at no size.
+        export: its steps are tensor operations that do not depend on sizes.
         maps: it has attention made of this package's blocks.
         replace: take the place of another user-defined pooling of this name.
 
@@ -133,7 +133,7 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
 
     Args:
         name: lower case, without hyphens.
-        export: it takes a mask, and its steps are tensor operations that look at no size.
+        export: it takes a mask, and its steps are tensor operations that do not depend on sizes.
         replace: take the place of another user-defined function of this name.
 
     Returns:

@@ -26,7 +26,7 @@ def test_a_run_becomes_a_program_and_a_table(run, tmp_path, capsys):
     printed = succeed(capsys, "export", "--model", run, "-o", output, "--repeats", "1")
     assert printed.startswith(f"saved in {output}: rff-max, 0.")
     assert "largest difference between a logit and the model's: " in printed
-    assert "sets of 1, 100, 1,500 points, 1 and 3 at once" in printed
+    assert "checked on batches of 1 and 3 sets of 1, 100, 1,500 points" in printed
     rows = [line.split() for line in printed.splitlines()]
     assert [row[0] for row in rows if len(row) == 4] == ["--------", "100", "1,000", "5,000"]
     assert printed.endswith("one set; medians of 1 interleaved repeats, 1 thread\n")

@@ -164,7 +164,7 @@ def test_a_run_that_was_edited_is_refused_and_no_table_takes_its_numbers(name, c
         reason = str(error)
         assert not results.exists()
     assert f"rff-max-n24-seed0/{name} has changed since it was written" in reason
-    told = Path(re.search(r"delete (\S+) and start", reason)[1])
+    told = Path(re.search(r"delete (\S+) and run", reason)[1])
     assert told in (file, file.parent, file.with_name("result.json"))  # whose making makes the predictions
     shutil.rmtree(told) if told.is_dir() else told.unlink()
     after = run(asked, copy)

@@ -87,7 +87,7 @@ def test_words_stand_out_in_both_schemes(browser: Any, reported: Any, scheme: st
             const paper = light(getComputedStyle(document.body).backgroundColor);
             const of = (color) => { const ink = light(color); return Math.max(ink, paper) / Math.min(ink, paper); };
             const page = [...document.querySelectorAll("p, td, th, h1, h2, dd, dt, figcaption span")];
-            const charts = [...document.querySelectorAll("figure:not([aria-label*='predicted as']) text")];
+            const charts = [...document.querySelectorAll("figure:not([aria-label*='onfusion']) text")];
             return [page.map((e) => of(getComputedStyle(e).color)),
               charts.map((e) => of(getComputedStyle(e).fill))].map((found) => Math.min(...found)); }"""
     )

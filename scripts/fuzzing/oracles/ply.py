@@ -1,6 +1,7 @@
 """PLY (G. Turk, "The PLY Polygon File Format", 1994): header and entries, as a mesh and as a cloud."""
 
 import math
+import re
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,11 +95,10 @@ def read_header(content: bytes) -> tuple[dict[bytes, Element], str, int]:
     """Elements by name, the byte order (nothing for text), and where the entries begin."""
     elements: dict[bytes, Element] = {}
     order = None
-    require(content[:3] == b"ply", "no ply")
-    end = next((mark for mark in (b"\r\n", b"\n", b"\r") if content[3:].startswith(mark)), None)
-    if end is None:
+    first = re.match(rb"ply[ \t]*(\r\n|\n|\r)", content)
+    if first is None:
         raise Illegal("ply is not a line")
-    place = 3 + len(end)
+    end, place = first[1], first.end()
     while True:
         lengths = [length for mark in b"\r\n" if (length := content.find(bytes([mark]), place)) >= 0]
         words = content[place : min(lengths, default=len(content))].split()

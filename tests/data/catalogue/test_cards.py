@@ -80,7 +80,7 @@ def test_a_good_card_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('title = "Tiny"', 'titel = "Tiny"', "'titel'.*known are.*title"),
+        ('title = "Tiny"', 'titel = "Tiny"', "'titel'.*did you mean title"),
         ('title = "Tiny"', "", "title is missing"),
         ('title = "Tiny"', "title = 3", "title must be a text.*got 3"),
         ('title = "Tiny"', 'title = " "', "title must be a text that is not empty"),
