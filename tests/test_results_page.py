@@ -2,11 +2,12 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import page
 import pytest
-from frontiers import FIGURES, TIMED, left_out, short_label, written_digest
+from frontiers import FIGURES, TIMED, bar, left_out, short_label, written_digest
 from joining import PREDICTIONS, read_csv
 from saved import FOLDER, TABLES, read_all, repeated, short
 from sections import SECTIONS, grid
@@ -230,6 +231,13 @@ def test_only_seconds_of_one_machine_are_in_one_figure():
     assert "dumlp16-max+dumlp16, width 64 (minutes_100)" in names
     assert len(names) == sum(row.points == 100 for name in TIMED if name in found for row in found[name].rows)
     assert len(names) < len(operations.dots(found, (100,)))
+
+
+def test_two_seeds_make_no_bar():
+    row = read_all()["frontier"].rows[0]
+    assert row.seeds == 3
+    assert bar(row) == (row.low, row.high)
+    assert bar(replace(row, seeds=2)) == (row.mean, row.mean)
 
 
 def test_rows_that_have_not_learned_are_named_in_place_of_drawn():

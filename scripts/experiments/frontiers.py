@@ -25,6 +25,9 @@ TIMED = ("encoder_pooling_100", "frontier", "minutes_100", "five_minutes_100", "
 FLOOR = 60.0
 """Percent. Rows below are named and not drawn: one that has not learned would leave no room for the others."""
 
+SEEDS = 3
+"""Rows of fewer seeds have no bar."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -47,8 +50,8 @@ class Figure:
                 short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
                 self.cost(row),
                 100 * row.mean,
-                100 * row.low,
-                100 * row.high,
+                100 * bar(row)[0],
+                100 * bar(row)[1],
                 styles[row.parts],
             )
             for row in rows
@@ -58,6 +61,11 @@ class Figure:
         """Of everything that the figure shows."""
         shown = {title: [asdict(dot) for dot in self.dots(found, sizes)] for title, sizes in SIZES.items()}
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
+
+
+def bar(row: SavedRow) -> tuple[float, float]:
+    """The ends of a row's 95 % interval; the mean, twice, where two seeds would put them 12.7 standard errors away."""
+    return (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
 
 
 FIGURES = {
