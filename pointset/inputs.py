@@ -162,7 +162,7 @@ def mask_error(mask: Any, points: Tensor) -> InputError:
 def require_unmasked(values: Any) -> None:
     """Refuse, with an InputError, a masked array: as a plain one it would have what is masked for numbers."""
     if np.ma.is_masked(values):
-        raise InputError(f"{described(values)} has masked entries, which are no numbers: leave those points out")
+        raise InputError(f"{described(values)} has masked entries, which have no value: leave those points out")
 
 
 def as_numbers(values: np.ndarray) -> Tensor:

@@ -223,6 +223,6 @@ def test_a_masked_array_is_not_taken_for_numbers() -> None:
     model = pointset.create_model("rff-max", classes=2, dim=8)
     clouds = np.ma.masked_less(np.arange(24.0).reshape(2, 4, 3), 5)
     for give in (model, lambda given: stream_logits(model.eval(), given[0])):
-        with pytest.raises(PointsetError, match="has masked entries, which are no numbers: leave those points out"):
+        with pytest.raises(PointsetError, match="has masked entries, which have no value: leave those points out"):
             give(clouds)
     assert model(np.ma.masked_less(np.ones((2, 4, 3)), 0)).shape == (2, 2)

@@ -21,7 +21,7 @@ WORTH = 1.1
 def bfloat16_speed(device: str = "auto") -> float:
     """How many times faster products are in bfloat16 than in float32 on a device, measured once in a process.
 
-    About a tenth of a second: the ratio of the shortest of several rounds of both, in turn. With AMX it is 4 to 8, and
+    About a tenth of a second: the ratio of the shortest of several rounds of both, in turn. With AMX it is about 5, and
     0.3 on a processor without instructions for it. On a CPU it is one thread's, and the processor's time: by a clock,
     and with threads that wait for one another, a busy machine would decide.
     """

@@ -177,7 +177,7 @@ def test_wrong_files_are_refused_at_their_line(read: dict[str, Any], tmp_path: P
         (
             "header.txt",
             b"x,y,z\n1,2,3\n",
-            "line 1: expected numbers, or # before a line that is no point, found 'x,y,z'",
+            "line 1: expected numbers, or # before a line that is not a point, found 'x,y,z'",
         ),
         ("twice.ply", PLY.replace("element face", "element vertex").encode(), "line 9: expected a format, an element"),
         ("y.ply", PLY.replace("float z", "float y").encode(), "line 7: expected a format, an element or a property"),

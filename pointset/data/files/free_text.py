@@ -122,7 +122,7 @@ def _require_numbers(words: Sequence[bytes]) -> None:
     """Refuse a line none of whose words is a number: it may name the columns."""
     if not any(map(is_number, words)):
         found = quoted(words[0].decode(errors="replace"), 40)
-        raise ValueError(f"expected a number, found {found}: put # before a line that is no point, or delete it")
+        raise ValueError(f"expected a number, found {found}: put # before a line that is not a point, or delete it")
 
 
 def _words(line: bytes) -> tuple[bytes, list[bytes]]:

@@ -9,7 +9,7 @@ export function parseXyz(text, name) {
   while ((words = lines.next())) {
     const said = words.join(" "), kind = SEPARATORS.findIndex((allowed) => allowed.test(said));
     const parts = kind === 1 ? said.split(",") : kind === 2 ? said.split(";") : words;
-    if (parts.every((part) => Number.isNaN(Number(part)))) throw lines.error("numbers, or # before a line that is no point");
+    if (parts.every((part) => Number.isNaN(Number(part)))) throw lines.error("numbers, or # before a line that is not a point");
     const numbers = lines.numbers(parts.map((part) => part.trim()));
     width ||= numbers.length;
     if (numbers.length < 3 || numbers.length !== width)

@@ -39,7 +39,7 @@ BAD_LINES = [
     ("1,2,3,", "on each side of a ','"),
     (",1,2,3", "on each side of a ','"),
     ("1;2;", "on each side of a ';'"),
-    ("x y z", "expected a number, found 'x': put # before a line that is no point, or delete it"),
+    ("x y z", "expected a number, found 'x': put # before a line that is not a point, or delete it"),
     ("X Y Z R G B Intensity", "expected a number, found 'X': put # before a line"),
     ("x,y,z", "expected a number, found 'x': put # before a line"),
     ("1 2 z", "expected a number, found 'z'"),
