@@ -104,7 +104,8 @@ def classifiers(clouds_folder: Path) -> Any:
 def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
     from pointset.comparison.comparing import run_experiment
-    from pointset.comparison.experiment import Entry, Experiment, Published
+    from pointset.comparison.experiment import Entry, Experiment
+    from pointset.comparison.metric import Published
     from pointset.runs.workers import Workers
     from pointset.tasks.classification.task import Classification
     from pointset.training.recipe import Recipe

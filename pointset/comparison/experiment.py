@@ -4,11 +4,13 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Self
 
 from msgspec import Meta
 
-from pointset.comparison.task import Metric, Size, Task
+from pointset.comparison.metric import Metric, Published
+from pointset.comparison.run_spec import Size
+from pointset.comparison.task import Task
 from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, nearest
 from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
@@ -17,23 +19,6 @@ from pointset.zoo.options import ModelOptions
 LONGEST_LABEL = 150
 """Characters; file systems end at 255 bytes, and size and seed come after it."""
 Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
-
-
-class Published(NamedTuple):
-    """A published value of a metric.
-
-    Example:
-        >>> from pointset.comparison.experiment import Published
-        >>> Published(mean=0.8915, deviation=0.0144, runs=5).runs
-        5
-    """
-
-    mean: float
-    """Over the runs, in the unit of the metric: accuracies are shares from 0 to 1."""
-    deviation: float
-    """Standard deviation over the runs."""
-    runs: int
-    """How many there were."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.metric import Published
 from pointset.comparison.task import Task
 from pointset.configuration import Cores, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted

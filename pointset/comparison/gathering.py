@@ -5,16 +5,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from torch import nn
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.grid import make_run
-from pointset.comparison.runs import Failure, Finished, Run, of_size
+from pointset.comparison.metric import Metric
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.rows import Row, Summary
+from pointset.comparison.run_spec import Size, of_size
+from pointset.comparison.runs import Failure, Finished, Run
 from pointset.comparison.statistics import Pair, compare_pairs
-from pointset.comparison.tables import Row, make_rows, make_table
-from pointset.comparison.task import Size
+from pointset.comparison.tables import make_table
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
@@ -122,6 +126,72 @@ class Comparison:
     def history(self, label: str, seed: int, points: Size = None) -> list[dict[str, Any]]:
         """What a finished run left of each epoch; see `run`."""
         return RunFolder(self.run(label, seed, points).folder).history()
+
+    def evidence(self, points: Size) -> Evidence:
+        """What a report knows of the finished runs of one size."""
+        task, rows = self.experiment.task, {row.model: row for row in self.rows if row.points == points}
+        folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
+        for run in self.runs:
+            if run.points == points:
+                folders[run.model][run.seed] = self.run(run.model, run.seed, points).folder
+        first = next((folder for by_seed in folders.values() for folder in by_seed.values()), None)
+        return Evidence(
+            points=points,
+            metric=task.measured[0],
+            recipe=self.experiment.recipe,
+            parts={entry.label: _parts(task.zoo_name(entry.name)) for entry in self.experiment.models},
+            rows=rows,
+            folders=folders,
+            baselines=task.baselines(first) if first else {},
+        )
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Encoder and pooling of a name in the zoo."""
+    encoder, _, pooling = name.partition("-")
+    return encoder, pooling
+
+
+def make_rows(
+    experiment: Experiment,
+    runs: Sequence[Finished],
+    pairs: Mapping[Size, Sequence[Pair]],
+    costs: Mapping[Size, Mapping[str, Cost]],
+) -> list[Row]:
+    """One row for every size and model with a finished run."""
+    rows = []
+    for size in experiment.task.sizes:
+        groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
+        groups = {label: group for label, group in groups.items() if group}
+        best = best_row(groups, experiment.task.measured[0])
+        for label, group in groups.items():
+            metrics = {
+                metric.name: Summary.of(
+                    [run.metrics[metric.name] for run in group], metric, experiment.published_of(label, size, metric)
+                )
+                for metric in experiment.task.measured
+            }
+            below, cost = _against(pairs.get(size, ()), best, label), costs.get(size, {}).get(label)
+            seconds = fmean(run.seconds for run in group)
+            row = Row(label, size, len(group), metrics, group[0].parameters, seconds, cost, below, label == best)
+            rows.append(row)
+    return rows
+
+
+def best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
+    """The label with the best mean of a metric; of equals, the first; empty without rows."""
+    sign = 1.0 if metric.higher_is_better else -1.0
+    means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}
+    return max(means, key=lambda label: means[label], default="")
+
+
+def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
+    for pair in pairs:
+        if (pair.first, pair.second) == (best, label):
+            return pair
+        if (pair.second, pair.first) == (best, label):
+            return pair.reversed()
+    return None
 
 
 def gather(

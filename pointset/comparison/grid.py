@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.runs import Run, of_run, of_size
-from pointset.comparison.task import Size
+from pointset.comparison.run_spec import Size, of_run, of_size
+from pointset.comparison.runs import Run
 from pointset.evaluation.costs import multiply_adds
 from pointset.runs.claims import check_claim, claim
 from pointset.zoo.carried import carried

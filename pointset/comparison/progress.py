@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.grid import check_folder, make_runs, prepare_sets
+from pointset.comparison.run_spec import Size
 from pointset.comparison.runs import Run
-from pointset.comparison.task import Size
 from pointset.runs.threads import torch_threads
 from pointset.training.sizes import usual_size
 

@@ -7,34 +7,16 @@ the metrics; failure.txt says why the run failed, until it is tried again. A tas
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pointset.comparison.task import Size, Task
+from pointset.comparison.run_spec import Place, RunSpec
+from pointset.comparison.task import Task
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.claims import owned
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where in the grid a run stands."""
-
-    model: str
-    """The label of its row: the model's name, and what sets it apart."""
-    points: Size
-    """Size of the sets."""
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """The run in words."""
-        sets = "" if self.points is None else f", {self.points} points"
-        return f"{self.model}{sets}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -70,44 +52,11 @@ class Failure(Place):
         return f"failed: {self.reason}"
 
 
-def of_size(size: Size) -> str:
-    """The end of the name of what is about one size."""
-    return "" if size is None else f"-n{size}"
-
-
-def of_run(size: Size, seed: int) -> str:
-    """The end of the name of a run's folder, after its row."""
-    return f"{of_size(size)}-seed{seed}"
-
-
 @dataclass(frozen=True)
-class Run:
-    """One run of the grid; it travels to other processes."""
+class Run(RunSpec):
+    """One run of the grid, with the task that performs it; it travels to other processes."""
 
-    label: str
-    model: str
-    """As the task knows it."""
-    parts: str
-    """Its name in the zoo, which carries a user's own encoders and poolings to other processes."""
-    size: Size
-    seed: int
     task: Task
-    model_options: ModelOptions
-    recipe: Recipe
-    threads: int
-    """Of torch, in the run's process."""
-    folder: Path
-    """Of this run alone."""
-
-    def at(self, size: Size) -> "Run":
-        """The run of the same row and seed at another size."""
-        row = self.folder.name.removesuffix(of_run(self.size, self.seed))
-        return replace(self, size=size, folder=self.folder.with_name(row + of_run(size, self.seed)))
-
-    @property
-    def place(self) -> Place:
-        """Where in the grid it stands."""
-        return Place(self.label, self.size, self.seed)
 
     @property
     def result(self) -> Path:

@@ -1,61 +1,22 @@
 """What the engine asks of a task: sets and sizes, models, a training, a test, metrics, sections of a report."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import nn
 
+from pointset.comparison.metric import Metric
+from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.report.section import Section
+from pointset.comparison.run_spec import RunSpec, Size
 from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import used_options
 from pointset.zoo.options import ModelOptions
-
-if TYPE_CHECKING:
-    from pointset.comparison.report.evidence import Evidence
-    from pointset.comparison.report.section import Section
-    from pointset.comparison.runs import Run
-
-Size = int | None
-"""Elements of a set, where an experiment has several sizes; None where a task draws sets of all sizes."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One number of a finished run, and how it is written."""
-
-    name: str
-    higher_is_better: bool
-    digits: int = 4
-    """Behind the point, in tables."""
-    share: bool = False
-    """Whether it lies from 0 to 1 and is written in per cent."""
-    head: str = ""
-    """Of its column in a table; the name when not given."""
-    shown: bool = True
-    """Whether tables have it at all; results.csv has every metric."""
-    brief: bool = True
-    """Whether a terminal has room for it."""
-    spread: bool = True
-    """Whether the deviation over seeds stands beside the mean."""
-    detailed: bool = True
-    """Whether its interval and what others publish of it have columns."""
-
-    @property
-    def title(self) -> str:
-        """As a table's head and the axis of a chart have it."""
-        return self.head or self.name
-
-    def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
-        """A value, with its deviation where there is one; sign "+" writes that of a difference."""
-        scale = 100 if self.share else 1
-        text = f"{scale * value:{sign}.{self.digits}f}"
-        return text if deviation is None else f"{text} ± {scale * deviation:.{self.digits}f}"
 
 
 class Task(ABC):
@@ -150,10 +111,10 @@ class Task(ABC):
         """Elements n of the sets that the costs of a model are measured with."""
 
     @abstractmethod
-    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train the model of a run, in a folder or without one; what is finished in the folder is loaded."""
 
-    def takes_over(self, run: Run) -> bool:
+    def takes_over(self, run: RunSpec) -> bool:
         """Whether `train` finds the finished training of another size and needs none of its own."""
         return False
 
@@ -166,14 +127,14 @@ class Task(ABC):
         return epochs
 
     @abstractmethod
-    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
+    def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics of a trained model by name, and on how many sets they were taken."""
 
-    def is_tested(self, run: Run) -> bool:
+    def is_tested(self, run: RunSpec) -> bool:
         """Whether `test_further` has nothing left to do for a run."""
         return True
 
-    def test_further(self, run: Run, model: nn.Module) -> None:  # noqa: B027 - most tasks have no further tests
+    def test_further(self, run: RunSpec, model: nn.Module) -> None:  # noqa: B027 - most tasks have no further tests
         """Do what is asked for beyond the metrics, and leave it in the run's folder."""
 
     def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
@@ -188,12 +149,12 @@ class Task(ABC):
     def taken(self, recipe: Recipe) -> str:
         """When the metrics are taken, and on what, for the caption."""
 
-    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+    def next_commands(self, runs: Sequence[tuple[RunSpec, Mapping[str, float]]]) -> list[str]:
         """Commands that look further at finished runs, of which the metrics are given; there is at least one."""
         return []
 
-    def baselines(self, evidence: Evidence) -> Mapping[str, float]:
-        """What the first metric is without a model, such as {"chance": 0.1}, on the sets of one size."""
+    def baselines(self, folder: Path) -> Mapping[str, float]:
+        """What the first metric is without a model, such as {"chance": 0.1}, on the test sets of a finished run."""
         return {}
 
     @abstractmethod

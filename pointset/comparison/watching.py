@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.gathering import gather
+from pointset.comparison.run_spec import Size
 from pointset.comparison.runs import Failure, Finished, Run
-from pointset.comparison.task import Size
 from pointset.errors import PointsetError, escaped
 from pointset.runs.progress import Board, Lines, Standing, progress_bar
 from pointset.training.checkpoints import RunFolder

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.task import Metric
+from pointset.comparison.metric import Metric
 from pointset.configuration import check
 from pointset.data.batches import epoch_generator
 from pointset.tasks.celeba import CELEBA, FaceSets

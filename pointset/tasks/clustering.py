@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.comparison.task import Metric
+from pointset.comparison.metric import Metric
 from pointset.data.batches import epoch_generator
 from pointset.evaluation.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.nn.dropout import Dropout

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.comparison.task import Metric
+from pointset.comparison.metric import Metric
 from pointset.data.batches import epoch_generator
 from pointset.tasks.rows import fully_connected, parts_of, row_model
 from pointset.tasks.set_problem import SetBatch, SetProblem

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
-from pointset.comparison.runs import Run
-from pointset.comparison.task import Size, Task
+from pointset.comparison.run_spec import RunSpec, Size
+from pointset.comparison.task import Task
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
 from pointset.nn.modes import in_evaluation_mode
@@ -187,14 +187,14 @@ class SetProblem(Task):
         """Those of the largest set."""
         return self.most
 
-    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on sets that come from (seed, step) alone."""
         model = self.model(run.model, run.model_options, run.seed)
         description = partial(self._describe_run, run, recipe)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
 
-    def _describe_run(self, run: Run, recipe: Recipe, processes: int) -> dict[str, Any]:
+    def _describe_run(self, run: RunSpec, recipe: Recipe, processes: int) -> dict[str, Any]:
         """What a run is: enough to repeat it, in the parts that `pointset.training.checkpoints` compares."""
         model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
         parts = source_digests(run.parts, run.model_options)
@@ -215,7 +215,7 @@ class SetProblem(Task):
         """Steps of so many blocks, the last of which may be shorter."""
         return min(recipe.steps or 0, epochs * self.block)
 
-    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
+    def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics on the test sets."""
         batches = self.test_sets()
         return measure(self, model, batches), sum(len(batch.X) for batch in batches)
@@ -233,7 +233,7 @@ class SetProblem(Task):
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which no training waits for
 
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
-        recipe = evidence.comparison.experiment.recipe
+        recipe = evidence.recipe
 
         def places(count: int) -> list[int]:
             return [self.done(epoch + 1, recipe) for epoch in range(count)]

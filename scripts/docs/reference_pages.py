@@ -149,7 +149,7 @@ PAGES = {
             "pointset.Comparison",
             "pointset.comparison.experiment.Experiment",
             "pointset.comparison.experiment.Entry",
-            "pointset.comparison.experiment.Published",
+            "pointset.comparison.metric.Published",
         ),
         modules=("pointset.comparison.experiment",),
     ),

@@ -20,9 +20,9 @@ from pointset import read_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.results import as_csv, rows_and_pairs, table_file
-from pointset.comparison.runs import Finished, of_run
+from pointset.comparison.run_spec import Size, of_run
+from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import compare_pairs
-from pointset.comparison.task import Size
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.runs.atomic import write_atomically

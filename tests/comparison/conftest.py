@@ -7,4 +7,4 @@ from pointset.comparison.report.evidence import Evidence
 
 @pytest.fixture(scope="module")
 def evidence(reported) -> Evidence:
-    return Evidence(reported, 24)
+    return reported.evidence(24)

@@ -18,7 +18,7 @@ def sections_of(comparison: Comparison, sizes: tuple[int, ...] = (24, 12)) -> li
     return several + [
         (f"{title}, {points} points", f"{name}-n{points}" if name else "")
         for points in sizes
-        for title, name in _of_one_size(Evidence(comparison, points))
+        for title, name in _of_one_size(comparison.evidence(points))
     ]
 
 

@@ -101,7 +101,7 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
     folder, comparison = done
     test = pointset.load_dataset(clouds_folder, "test", 24)
     for one in comparison.runs:
-        kept = predictions_of(comparison, one.model, one.seed)
+        kept = predictions_of(comparison.run(one.model, one.seed).folder)
         model, _ = pointset.load_run(folder / "runs" / f"{one.model}-n24-seed{one.seed}")
         np.testing.assert_allclose(pointset.evaluate(model, test).logits, kept.logits, atol=1e-5)
         np.testing.assert_array_equal(kept.labels, test.labels)

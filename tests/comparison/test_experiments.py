@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.files import read_toml
 from pointset.comparison.grid import make_run, make_runs
+from pointset.comparison.metric import Published
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks.classification.task import Classification

@@ -65,7 +65,7 @@ def test_evidence_is_what_lies_in_the_folders(reported, evidence):
     clean = tested["clean_error"]
     expected = {name: pytest.approx([clean, *errors.values()]) for name, errors in tested["errors"].items()}
     assert classifiers.corruption_errors(evidence, ODD) == expected
-    assert list(robustness_of(evidence.folders(ODD))) == [0], "seed 3 was not asked for"
+    assert list(robustness_of(evidence.folders[ODD])) == [0], "seed 3 was not asked for"
 
 
 def test_tables_of_the_report(reported, evidence):
@@ -85,7 +85,7 @@ def test_tables_of_the_report(reported, evidence):
 
     classes = class_table(evidence)
     assert [(row["class"], row["shapes"]) for row in classes] == [("ball", 20), ("box", 20), ("rod", 20)]
-    runs = [predictions_of(reported, "rff-max", run.seed, 24) for run in evidence.runs("rff-max")]
+    runs = [predictions_of(folder) for folder in evidence.folders["rff-max"].values()]
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
@@ -151,7 +151,7 @@ def test_what_is_not_at_hand_is_left_out(reported, evidence):
 
 def test_mistakes_are_those_of_the_predictions(reported, evidence):
     confused, *galleries = [one for one in sections(reported) if one.tiles and one.name.endswith("-n24")]
-    runs = {label: predictions_of(reported, label, 0, 24) for label in evidence.best(2)}
+    runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(2)}
     off = sum(run.confusion for run in runs.values()) * (1 - np.eye(3, dtype=int))
     true, taken = np.unravel_index(off.argmax(), off.shape)
     first = next(iter(runs.values()))
@@ -184,7 +184,7 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     with (folder / "classes.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["model"] == "rff-max"]
     assert [(row["class"], row["shapes"]) for row in rows] == [("ball", "20"), ("box", "20"), ("rod", "20")]
-    run = predictions_of(found, "rff-max", 0, 24)
+    run = predictions_of(found.run("rff-max", 0, 24).folder)
     assert [float(row["accuracy"]) for row in rows] == pytest.approx([*run.per_class.values()])
     for one in found.runs:
         found.run(one.model, one.seed, 24).result.unlink()

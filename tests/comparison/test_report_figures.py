@@ -7,12 +7,11 @@ import pytest
 from matplotlib.colors import to_hex
 from reports import ODD
 
-from pointset.comparison.experiment import Entry
 from pointset.comparison.report import charts
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.tables import Summary
+from pointset.comparison.rows import Summary
 from pointset.evaluation import calibration
 from pointset.tasks.classification import charts as classifiers
+from pointset.tasks.classification.predictions import predictions_of
 from pointset.viz.charts import make_panels
 
 pytestmark = pytest.mark.slow
@@ -42,7 +41,7 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
             pytest.approx([x, 100 * row.metrics["accuracy"].mean]) for x, row in zip(values, rows, strict=True)
         ]
 
-    (sizes,) = axes_of(charts.trained_sizes([Evidence(reported, points) for points in (24, 12)]))
+    (sizes,) = axes_of(charts.trained_sizes([reported.evidence(points) for points in (24, 12)]))
     bars = {24: reported.rows[0], 12: reported.rows[2]}
     found = dict(sizes.containers[0].lines[0].get_xydata().tolist())
     assert found == {points: pytest.approx(100 * row.metrics["accuracy"].mean) for points, row in bars.items()}
@@ -54,7 +53,7 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
         assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in found])
 
     diagram = axes_of(classifiers.reliability(evidence))[1]
-    run = classifiers.first_run(evidence, ODD)
+    run = predictions_of(evidence.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")
     assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
         np.stack([kept.confidence, kept.accuracy], axis=1)
@@ -88,15 +87,10 @@ def test_lines_without_a_model_stay_away_where_they_would_press_the_curves(evide
 
 def test_the_front_joins_what_nothing_beats(evidence):
     """Dearer and more accurate is on it; dearer and less accurate is not."""
-    rows = dict(evidence.rows)
     names = ("a", "b", "c", "d")
     marks = [(100, 0.5), (200, 0.4), (300, 0.9), (400, 0.9)]
-    base = rows["rff-max"]
-    entries = tuple(Entry("rff-max", label=name) for name in names)
-    experiment = replace(evidence.comparison.experiment, models=entries, published={})
-    evidence = Evidence(replace(evidence.comparison, experiment=experiment), 24)
-    evidence.baselines = {}  # there are no predictions of these rows
-    evidence.rows = {
+    base = evidence.rows["rff-max"]
+    rows = {
         name: replace(
             base,
             model=name,
@@ -106,6 +100,7 @@ def test_the_front_joins_what_nothing_beats(evidence):
         )
         for name, (cost, height) in zip(names, marks, strict=True)
     }
+    evidence = replace(evidence, parts=dict.fromkeys(names, ("rff", "max")), rows=rows, baselines={})
     for axes in axes_of(charts.pareto(evidence)):
         (front,) = [line for line in axes.lines if line.get_drawstyle().startswith("steps")]
         assert sorted(set(front.get_ydata())) == pytest.approx([50.0, 90.0])
@@ -114,7 +109,7 @@ def test_the_front_joins_what_nothing_beats(evidence):
 
 def test_a_model_has_one_colour_in_all_figures(evidence, reported):
     drawn = [classifiers.curves(evidence), classifiers.robustness(evidence)]
-    drawn.append(classifiers.curves(Evidence(reported, 12)))
+    drawn.append(classifiers.curves(reported.evidence(12)))
     colours = {tuple(to_hex(line.get_color()) for line in axes_of(figure)[0].lines) for figure in drawn}
     assert len(colours) == 1
     assert len(set(*colours)) == 2
@@ -123,13 +118,12 @@ def test_a_model_has_one_colour_in_all_figures(evidence, reported):
 def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(evidence):
     base, poolings = evidence.rows["rff-max"], ["max", "mean", "sum", "pma", "pma2", "gem"]
     names = [f"{encoder}-{pooling}" for encoder in ("rff", "isab4") for pooling in poolings]
-    experiment = replace(evidence.comparison.experiment, models=tuple(map(Entry, names)), published={})
-    many = Evidence(replace(evidence.comparison, experiment=experiment), 24)
-    many.baselines = {}
-    many.rows = {
+    rows = {
         name: replace(base, model=name, cost=replace(base.cost, multiply_adds=10**6 * (i + 1)), seconds=60.0 + i)
         for i, name in enumerate(names)
     }
+    parts = {name: tuple(name.split("-")) for name in names}
+    many = replace(evidence, parts=parts, rows=rows, baselines={})
     figure = charts.pareto(many)
     styles = {name: charts.style(many, name) for name in names}
     assert len({(one["color"], one["marker"]) for one in styles.values()}) == len(names)

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.gathering import make_rows
+from pointset.comparison.metric import Metric, Published
+from pointset.comparison.rows import NOT_DISTINGUISHABLE, Row
 from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, make_rows, make_table
-from pointset.comparison.task import Metric
+from pointset.comparison.tables import make_table
 from pointset.evaluation.costs import Cost
 from pointset.tasks.classification.task import Classification
 from pointset.tasks.max_regression import MaxRegression

@@ -4,22 +4,21 @@ import json
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from pointset.comparison.comparing import run_experiment
-from pointset.comparison.experiment import Entry, Experiment, Published
+from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.grid import make_runs
+from pointset.comparison.metric import Published
 from pointset.comparison.progress import status
 from pointset.comparison.report.charts import learning_curves
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.results import FILES
-from pointset.comparison.runs import Finished
-from pointset.comparison.tables import Row, Summary
+from pointset.comparison.rows import Row, Summary
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 from pointset.tasks import create_task, list_tasks
@@ -179,23 +178,31 @@ LOSSES = {("rFF + max", 0): [900.0, 4.0, 3.0, 2.0, 1.0], ("rFF + max", 4): [700.
 LOSSES |= {("SAB + PMA", seed): [8.0, 7.0, 6.0, 5.0, 4.0] for seed in (0, 4)}
 
 
+@dataclass(frozen=True)
+class WithoutRuns(Evidence):
+    """Its histories are the losses above."""
+
+    blocks: int
+
+    def histories(self, label: str) -> list[list[dict[str, float]]]:
+        return [[{"loss": loss, "MAE": 2 * loss} for loss in LOSSES[label, seed][: self.blocks]] for seed in (0, 4)]
+
+
 def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA"), blocks: int = 5):
     """Charts of histories that need no runs."""
-    experiment = Experiment(
-        task=MaxRegression(),
-        models=(Entry("rFF + max"), Entry("SAB + PMA")),
-        seeds=(0, 4),
+    evidence = WithoutRuns(
+        points=None,
+        metric=MaxRegression().measured[0],
         recipe=task_recipe(steps=4500),
-    )
-    comparison = SimpleNamespace(
-        experiment=experiment,
-        rows=[row(label, published if label == "SAB + PMA" else None) for label in labels],
-        runs=[Finished(label, None, seed, {"MAE": 1.0}, 7, 2.0, 4500, 9) for label in labels for seed in (0, 4)],
-        history=lambda label, seed, _: [{"loss": loss, "MAE": 2 * loss} for loss in LOSSES[label, seed][:blocks]],
+        parts={"rFF + max": ("rff", "max"), "SAB + PMA": ("sab", "pma")},
+        rows={label: row(label, published if label == "SAB + PMA" else None) for label in labels},
+        folders={},
+        baselines={},
+        blocks=blocks,
     )
     places = [1000, 2000, 3000, 4000, 4500][:blocks]
     columns = {"loss": "training loss", "MAE": "MAE", "never": "never"}
-    return learning_curves(Evidence(comparison, None), columns, lambda _: places, "steps", fitted=True)
+    return learning_curves(evidence, columns, lambda _: places, "steps", fitted=True)
 
 
 def row(label: str, published: float | None) -> Row:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointset.comparison.metric import Metric
 from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.tables import Row, Summary
-from pointset.comparison.task import Metric
+from pointset.comparison.rows import Row, Summary
 from pointset.viz.charts import COLORS, label_axes, line_style, make_panels, with_legend
 from pointset.viz.frontier import Dot, draw_frontier, name_frontier, pair_legend, pair_styles
 from pointset.viz.sheet import FAINT
@@ -30,12 +30,12 @@ START = 0.2
 def style(evidence: Evidence, label: str) -> dict[str, Any]:
     """How a row is drawn on every chart of the report; many rows share colours by encoder and markers by pooling."""
     if not _are_many(evidence):
-        return line_style(evidence.comparison.experiment.labels.index(label))
+        return line_style(list(evidence.parts).index(label))
     return {"markersize": 4, **pair_styles([*evidence.parts.values()])[evidence.parts[label]]}
 
 
 def _are_many(evidence: Evidence) -> bool:
-    return len(evidence.comparison.experiment.labels) > len(COLORS)
+    return len(evidence.parts) > len(COLORS)
 
 
 def legend(figure: Figure, evidence: Evidence, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:

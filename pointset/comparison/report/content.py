@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from pointset.comparison.gathering import Comparison
+from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section, Table
+from pointset.comparison.rows import NOT_DISTINGUISHABLE, Row
 from pointset.comparison.statistics import Pair
-from pointset.comparison.tables import NOT_DISTINGUISHABLE, Row, write_interval
-from pointset.comparison.task import Metric
+from pointset.comparison.tables import write_interval
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """All sections for which there is something to show."""
     task = comparison.experiment.task
-    evidences = [evidence for size in task.sizes if len(evidence := Evidence(comparison, size))]
+    evidences = [evidence for size in task.sizes if len(evidence := comparison.evidence(size))]
     if len(evidences) > 1:
         title = f"{_heading(task.measured[0])} against the size of a set"
         drawn = charts.trained_sizes(evidences)
@@ -22,14 +23,14 @@ def sections(comparison: Comparison) -> Iterator[Section]:
         yield Section(title, text, drawn, "accuracy-by-trained-size")
     for evidence in evidences:
         several = len(task.sizes) > 1
-        for section in _of_one_size(evidence):
+        for section in _of_one_size(comparison, evidence):
             section.title += f", {evidence.points:,} points" if several else ""
             section.name += f"-n{evidence.points}" if section.name and evidence.points is not None else ""
             yield section
 
 
-def _of_one_size(evidence: Evidence) -> Iterator[Section]:
-    comparison, metric = evidence.comparison, evidence.metric
+def _of_one_size(comparison: Comparison, evidence: Evidence) -> Iterator[Section]:
+    metric = evidence.metric
     if pairs := comparison.pairs.get(evidence.points):
         text = pairs_text(pairs, metric, comparison.experiment.task.pooled)
         yield Section("Which models are distinguishable", text, table=pair_table(pairs, metric))
@@ -115,7 +116,7 @@ def without_a_model(comparison: Comparison) -> str:
     metric = comparison.experiment.task.measured[0]
     sentences = []
     for size in dict.fromkeys(row.points for row in comparison.rows):
-        found = Evidence(comparison, size).baselines
+        found = comparison.evidence(size).baselines
         words = [f"{name} {metric.write(value)}" + " %" * metric.share for name, value in found.items()]
         sentences.append(", ".join(words))
     return "; ".join(dict.fromkeys(filter(None, sentences)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pointset.comparison.report.charts import draw_baselines, learning_curves, legend, style
 from pointset.comparison.report.evidence import Evidence
-from pointset.evaluation import Evaluation, calibration
+from pointset.evaluation import calibration
 from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
 from pointset.viz.charts import label_axes, make_panels, plain
 from pointset.viz.confusion import draw_confusions, stand_together
@@ -48,7 +48,7 @@ def accuracy_by_size(evidence: Evidence) -> Figure | None:
 
 def by_size(evidence: Evidence, label: str) -> dict[int, float]:
     """Accuracy on smaller test sets, mean over the seeds that were tested so; empty if none was."""
-    found = sizes_of(evidence.folders(label))
+    found = sizes_of(evidence.folders[label])
     return {size: fmean(curve[size] for curve in found) for size in found[0]} if found else {}
 
 
@@ -73,16 +73,11 @@ def robustness(evidence: Evidence) -> Figure | None:
 
 def corruption_errors(evidence: Evidence, label: str) -> dict[str, list[float]]:
     """Errors by severity, from the clean sets on, of each corruption: mean over the tested seeds; empty if none."""
-    runs = list(robustness_of(evidence.folders(label)).values())
+    runs = list(robustness_of(evidence.folders[label]).values())
     if not runs:
         return {}
     found = [[[one.clean_error, *errors.values()] for errors in one.errors.values()] for one in runs]
     return dict(zip(runs[0].errors, np.mean(found, axis=0).tolist(), strict=True))
-
-
-def first_run(evidence: Evidence, label: str) -> Evaluation:
-    """The predictions of the first seed."""
-    return predictions_of(evidence.comparison, label, evidence.runs(label)[0].seed, evidence.points)
 
 
 def reliability(evidence: Evidence) -> Figure | None:
@@ -91,7 +86,7 @@ def reliability(evidence: Evidence) -> Figure | None:
     shown = [label for label in evidence if label in best]
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
-        run, color = first_run(evidence, label), style(evidence, label)["color"]
+        run, color = predictions_of(evidence.first(label)), style(evidence, label)["color"]
         found = calibration.reliability(run.logits, run.labels, "mass")
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
@@ -107,7 +102,7 @@ def reliability(evidence: Evidence) -> Figure | None:
 
 def confusions(evidence: Evidence) -> list[Figure]:
     """Confusion matrices of the two most accurate models (first seed); each in a figure of its own if it is large."""
-    runs = {label: first_run(evidence, label) for label in evidence.best(2)}
+    runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(2)}
     classes = next(iter(runs.values())).classes
     counts = {label: run.confusion for label, run in runs.items()}
     groups = [counts] if stand_together(classes) else [{label: found} for label, found in counts.items()]

@@ -13,7 +13,8 @@ from pointset.comparison.report.section import Section
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.export.javascript import PlainModel, describe_plainly
-from pointset.tasks.classification.mistakes import BEST, class_name, coordinates, first_run
+from pointset.tasks.classification.mistakes import BEST, class_name, coordinates
+from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.checkpoints import load_run
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.live import make_live_page
@@ -56,14 +57,13 @@ def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
 
 def _plain(evidence: Evidence, label: str) -> PlainModel:
     """The first model of a row as data, by the name of the row."""
-    folder = evidence.comparison.run(label, evidence.runs(label)[0].seed, evidence.points).folder
-    found = describe_plainly(*load_run(folder))
+    found = describe_plainly(*load_run(evidence.first(label)))
     return replace(found, tree={**found.tree, "name": label})
 
 
 def _shapes(evidence: Evidence, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
     """Test shapes of several classes, upright, by name, and whether the models predict different classes for them."""
-    runs = [first_run(evidence, label) for label in labels]
+    runs = [predictions_of(evidence.first(label)) for label in labels]
     try:
         sets = test_sets()
     except PointsetError:  # a report may be made where its data is not

@@ -36,7 +36,7 @@ WRONG_TEXT = (
 
 def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The sections; none if the shapes are not available, and no gallery of a model that was not saved."""
-    runs = {label: first_run(evidence, label) for label in evidence.best(BEST)}
+    runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(BEST)}
     try:
         sets = test_sets()
     except PointsetError:  # a report may be made where its data is not
@@ -49,11 +49,6 @@ def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator
         if (found := _gallery(evidence, label, run, sets)) is not None:
             title = f"Mistakes of {label}"
             yield Section(title, found.text, name=f"mistakes-{place + 1}", tiles=found.tiles)
-
-
-def first_run(evidence: Evidence, label: str) -> Evaluation:
-    """The predictions of the first seed of a row."""
-    return predictions_of(evidence.comparison, label, evidence.runs(label)[0].seed, evidence.points)
 
 
 def _worst(runs: Mapping[str, Evaluation], sets: PointSets) -> list[Tile]:
@@ -91,7 +86,7 @@ class _Gallery:
 
 def _gallery(evidence: Evidence, label: str, run: Evaluation, sets: PointSets) -> _Gallery | None:
     chosen = _most_confident(run)
-    folder = evidence.comparison.run(label, evidence.runs(label)[0].seed, evidence.points).folder
+    folder = evidence.first(label)
     if not chosen or not RunFolder(folder).finished:
         return None
     try:

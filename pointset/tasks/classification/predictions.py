@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from pointset.comparison.gathering import Comparison
 from pointset.data.dataset import PointSets
 from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import MODELNET40_C
@@ -50,26 +49,26 @@ def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray, list[str
     return logits, labels, names
 
 
-def predictions_of(comparison: Comparison, label: str, seed: int, points: int | None = None) -> Evaluation:
-    """The predictions behind a finished run of a comparison of classifiers; see `Comparison.run`."""
-    run = comparison.run(label, seed, points)
-    sets = read_description(comparison.folder / f"sets-n{run.size}.json", "comparison")
-    return load_predictions(run.folder, sets["test_sets"]["classes"])
+def predictions_of(folder: Path) -> Evaluation:
+    """The predictions of a finished run, with the names of its classes."""
+    return load_predictions(folder, read_description(folder / "run.json", "run")["data"]["classes"])
 
 
-def guessing(comparison: Comparison, points: int | None) -> dict[str, float]:
-    """The accuracy of guessing each class as often, and of always saying the most frequent class of the test set."""
-    first = next(run for run in comparison.runs if run.points == points)
-    run = predictions_of(comparison, first.model, first.seed, points)
+def guessing(folder: Path) -> dict[str, float]:
+    """The accuracy of guessing each class as often, and of always saying the most frequent class of the test set.
+
+    Args:
+        folder: of a finished run, whose predictions have the labels of the test set.
+    """
+    run = predictions_of(folder)
     counts = np.bincount(run.labels)
     return {"chance": 1.0 / len(run.classes), "majority": float(counts.max() / counts.sum())}
 
 
 def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The accuracy of a run on each class, and how many shapes that has."""
-    classes = read_description(folder / "run.json", "run")["data"]["classes"]
-    run = load_predictions(folder, classes)
-    counts = dict(zip(classes, np.bincount(run.labels, minlength=len(classes)).tolist(), strict=True))
+    run = predictions_of(folder)
+    counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
     return [
         {**place, "class": name, "shapes": counts[name], "accuracy": accuracy}
         for name, accuracy in run.per_class.items()

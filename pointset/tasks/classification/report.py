@@ -49,7 +49,7 @@ def _confusions(evidence: Evidence) -> Iterator[Section]:
 
 
 def _about_curves(evidence: Evidence) -> str:
-    several = len(evidence.comparison.experiment.seeds) > 1
+    several = any(row.seeds > 1 for row in evidence.rows.values())
     return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
 
 
@@ -82,7 +82,7 @@ def _none(evidence: Evidence) -> Table:
 
 def robustness_table(evidence: Evidence) -> Table:
     """Clean and mean error, and the mean corruption error relative to the first row that was tested so."""
-    found = {label: by_seed for label in evidence if (by_seed := robustness_of(evidence.folders(label)))}
+    found = {label: by_seed for label in evidence if (by_seed := robustness_of(evidence.folders[label]))}
     baseline = next(iter(found.values()))
     table = []
     for label, by_seed in found.items():
@@ -122,10 +122,9 @@ def calibration_table(evidence: Evidence) -> Table:
 
 def class_table(evidence: Evidence) -> Table:
     """Accuracy of every class, mean over seeds, by model, of the best ones; the shapes of the class beside it."""
-    comparison, points = evidence.comparison, evidence.points
     best = set(evidence.best(charts.MOST))
     runs = {
-        label: [predictions_of(comparison, label, run.seed, points) for run in evidence.runs(label)]
+        label: [predictions_of(folder) for folder in evidence.folders[label].values()]
         for label in evidence
         if label in best
     }

@@ -16,10 +16,11 @@ import numpy as np
 from torch import nn
 
 from pointset.comparison.files import Table, as_tuple
+from pointset.comparison.metric import Metric
 from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.report.section import Section
-from pointset.comparison.runs import Run
-from pointset.comparison.task import Metric, Size, Task
+from pointset.comparison.run_spec import RunSpec, Size
+from pointset.comparison.task import Task
 from pointset.configuration import Points, Seed, check, check_once
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
@@ -192,7 +193,7 @@ class Classification(Task):
         """The size."""
         return self.sets_of(size).points
 
-    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on the training split; the seed sets weights, order, subsets, augmentation and dropout.
 
         Where the recipe draws the sizes of its sets, what was trained for another size of the comparison is taken over.
@@ -204,7 +205,7 @@ class Classification(Task):
             take_over(twins, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
-    def takes_over(self, run: Run) -> bool:
+    def takes_over(self, run: RunSpec) -> bool:
         """After the first size, where the recipe draws the sizes."""
         return run.size != self.points[0] and any_size(run.recipe)
 
@@ -213,7 +214,7 @@ class Classification(Task):
         train = self._sets("train", size)
         return math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
 
-    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
+    def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
         """Metrics over the whole test split, whose predictions are kept."""
         evaluation = evaluate(model, self._sets("test", run.size))
         save_predictions(evaluation, run.folder)
@@ -221,12 +222,12 @@ class Classification(Task):
         names = [ACCURACY.name, *(metric.name for metric in FURTHER.values())]
         return {name: found[name] for name in names}, len(evaluation.labels)
 
-    def is_tested(self, run: Run) -> bool:
+    def is_tested(self, run: RunSpec) -> bool:
         """Whether the robustness is known, where it is asked for."""
         asked = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
         return not asked or (run.folder / ROBUSTNESS).exists()
 
-    def test_further(self, run: Run, model: nn.Module) -> None:
+    def test_further(self, run: RunSpec, model: nn.Module) -> None:
         """Test on corrupted and on smaller sets."""
         write_robustness(run.folder, model, self._sets("test", run.size), self.sets_of(run.size).points)
 
@@ -250,7 +251,7 @@ class Classification(Task):
         """On what, and after which epoch."""
         return f"every test shape, {'last epoch' if recipe.patience is None else 'best validation epoch'}"
 
-    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
+    def next_commands(self, runs: Sequence[tuple[RunSpec, Mapping[str, float]]]) -> list[str]:
         """Test the most accurate run anew, and draw what the most accurate one with attention looks at."""
         by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
         commands = [f"pointset evaluate --model {shlex.quote(str(by_accuracy[0].folder))}"]
@@ -272,9 +273,9 @@ class Classification(Task):
 
         return sections(evidence, partial(self._sets, "test", evidence.points))
 
-    def baselines(self, evidence: Evidence) -> Mapping[str, float]:
+    def baselines(self, folder: Path) -> Mapping[str, float]:
         """Chance, and the most frequent class."""
-        return guessing(evidence.comparison, evidence.points)
+        return guessing(folder)
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """classes.csv, and robustness.csv where it is known."""
