@@ -10,10 +10,10 @@ from typing import Any
 
 from torch import nn
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.grid import make_run
 from pointset.comparison.metric import Metric
-from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.rows import Row, Summary
 from pointset.comparison.run_spec import Size, of_size
 from pointset.comparison.runs import Failure, Finished, Run

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import nn
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.metric import Metric
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section
 from pointset.comparison.run_spec import RunSpec, Size
+from pointset.comparison.section import Section
 from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import used_options

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.run_spec import RunSpec, Size
+from pointset.comparison.section import Section
 from pointset.comparison.task import Task
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pointset.comparison.report.evidence import Evidence
+from pointset.comparison.evidence import Evidence
 
 
 @pytest.fixture(scope="module")

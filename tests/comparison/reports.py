@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.gathering import Comparison
-from pointset.comparison.report.evidence import Evidence
 
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from pointset.comparison.comparing import run_experiment
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.grid import make_runs
 from pointset.comparison.metric import Published
 from pointset.comparison.progress import status
 from pointset.comparison.report.charts import learning_curves
-from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.results import FILES
 from pointset.comparison.rows import Row, Summary
 from pointset.errors import PointsetError

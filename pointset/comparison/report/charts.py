@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.metric import Metric
-from pointset.comparison.report.evidence import Evidence
 from pointset.comparison.rows import Row, Summary
 from pointset.viz.charts import COLORS, label_axes, line_style, make_panels, with_legend
 from pointset.viz.frontier import Dot, draw_frontier, name_frontier, pair_legend, pair_styles

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.gathering import Comparison
 from pointset.comparison.metric import Metric
 from pointset.comparison.report import charts
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section, Table
 from pointset.comparison.rows import NOT_DISTINGUISHABLE, Row
+from pointset.comparison.section import Section, Table
 from pointset.comparison.statistics import Pair
 from pointset.comparison.tables import write_interval
 

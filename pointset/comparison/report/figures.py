@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 
-from pointset.comparison.report.section import Section
+from pointset.comparison.section import Section
 from pointset.viz.charts import COLORS
 from pointset.viz.sheet import FAINT, INK
 from pointset.viz.svg import as_svg

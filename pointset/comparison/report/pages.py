@@ -9,8 +9,8 @@ from pointset.comparison.gathering import Comparison
 from pointset.comparison.markdown import in_markdown, in_table
 from pointset.comparison.report import figures
 from pointset.comparison.report.content import costs_text, sections, verdicts, without_a_model
-from pointset.comparison.report.section import Section, Table
 from pointset.comparison.results import commit_of, machine_of, origins
+from pointset.comparison.section import Section, Table
 from pointset.comparison.tables import is_words, make_columns, make_table
 from pointset.runs import digests
 from pointset.runs.atomic import sweep

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.report.charts import draw_baselines, learning_curves, legend, style
-from pointset.comparison.report.evidence import Evidence
 from pointset.evaluation import calibration
 from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
 from pointset.viz.charts import label_axes, make_panels, plain

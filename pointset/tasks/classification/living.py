@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section
+from pointset.comparison.evidence import Evidence
+from pointset.comparison.section import Section
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.export.javascript import PlainModel, describe_plainly

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section, Tile
+from pointset.comparison.evidence import Evidence
+from pointset.comparison.section import Section, Tile
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section, Table
+from pointset.comparison.evidence import Evidence
+from pointset.comparison.section import Section, Table
 from pointset.data.point_sets import PointSets
 from pointset.tasks.classification import charts
 from pointset.tasks.classification.living import living

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import nn
 
+from pointset.comparison.evidence import Evidence
 from pointset.comparison.files import Table, as_tuple
 from pointset.comparison.metric import Metric
-from pointset.comparison.report.evidence import Evidence
-from pointset.comparison.report.section import Section
 from pointset.comparison.run_spec import RunSpec, Size
+from pointset.comparison.section import Section
 from pointset.comparison.task import Task
 from pointset.configuration import Points, Seed, check, check_once
 from pointset.data.catalogue.folders import list_folder
