@@ -29,7 +29,7 @@ def test_meshes_have_all_classes_and_many_begin_as_few_do(tmp_path: Path) -> Non
     assert np.isclose(np.abs(box[12:24, :2]) / np.abs(box[12:24, :2]).max(axis=0), 1).any(axis=1).all()
 
 
-def test_a_command_is_watched_with_what_it_starts(tmp_path: Path) -> None:
+def test_a_command_is_traced_with_what_it_starts(tmp_path: Path) -> None:
     child = "import time; held = bytearray(200_000_000); time.sleep(0.5)"
     parent = f"import subprocess, sys; print(7); subprocess.run([sys.executable, '-c', {child!r}]); sys.exit(3)"
     done = watch([sys.executable, "-c", parent], tmp_path, {})

@@ -188,10 +188,10 @@ def test_without_private_functions_of_torch_public_ones_take_over(monkeypatch):
         torch.testing.assert_close(torch_private.softmax_backward(g.clone(), A), made[0])
         torch.testing.assert_close(torch_private.relu_backward(g, above.clone()), made[1])
         assert torch_private.is_transformed()
-        assert torch_private.is_watched()
+        assert torch_private.is_traced()
         torch.testing.assert_close(learned(model, points, None), expected)
-        patch.setattr(torch_private, "is_watched", lambda: False)
-        patch.setattr("pointset.nn.fast.tiles.is_watched", lambda: False)
+        patch.setattr(torch_private, "is_traced", lambda: False)
+        patch.setattr("pointset.nn.fast.tiles.is_traced", lambda: False)
         torch.testing.assert_close(learned(model, points, None), expected)
     assert not torch_private.has_hooks(model)
     last = model.head[-1]

@@ -35,7 +35,7 @@ def test_streamed_attention_says_what_the_rows_say(name: str, options: dict) -> 
             assert np.histogram(row.numpy(), mine.edges.numpy())[0].tolist() == counts.tolist()
 
 
-def test_an_attention_before_a_layer_of_rows_is_watched_once() -> None:
+def test_an_attention_before_a_layer_of_rows_is_traced_once() -> None:
     model = model_of("isab5-max")
     model.encoder.append(LayerNorm(16).double())
     found = pointset.stream_attention(model, CLOUD, top=POINTS)

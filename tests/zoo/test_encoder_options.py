@@ -125,7 +125,7 @@ def test_an_encoder_without_layers_has_nothing_to_connect():
 
 @pytest.mark.parametrize("encoder", ["isab3", "dumlp3"])
 @pytest.mark.parametrize("options", CONNECTED, ids=str)
-def test_what_inducing_points_read_is_watched_where_they_read_it(encoder, options):
+def test_what_inducing_points_read_is_traced_where_they_read_it(encoder, options):
     (cloud,) = clouds(50)
     model = model_of(f"{encoder}-pma2", **options)
     whole = [one for one in pointset.attention_maps(model, cloud) if one.kind in ("reads", "pools")]

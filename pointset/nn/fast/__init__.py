@@ -1,1 +1,1 @@
-"""The same numbers in less time: sets end to end, and attention in pieces that fit a processor's cache."""
+"""Faster ways to the same results: packed sets, absorbed projections, and tiles that fit the processor's cache."""

@@ -1,9 +1,9 @@
-"""Absorbed attention: few queries read many rows Y that are never projected, neither to keys nor to values.
+"""Absorbed attention: few queries read many rows Y, without projecting Y to keys or values.
 
     Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T,    A_j (Y W^V_j) = (A_j Y) W^V_j
 
-because products of matrices are associative. The key bias adds one constant to each row of logits, which all weights
-here ignore; the value bias passes through, as rows of A_j sum to 1.
+because matrix products are associative. The key bias adds a constant to each row of logits, which does not change the
+weights. The value bias is added at the end, because the rows of A_j sum to 1.
 """
 
 import torch
@@ -29,7 +29,7 @@ def absorbed(
 def absorbed_in_tiles(
     parts: Parts, Q: Float[Tensor, "1 n d"], Y: Float[Tensor, "*rows dim_key"], mask: Layout | None
 ) -> Float[Tensor, "B n d"]:
-    """The same for softmax of queries that all sets share, tile by tile; the sets may be packed."""
+    """`absorbed` tile by tile, for softmax weights and queries shared by all sets; the sets may be packed."""
     (queries,) = absorbed_queries(parts, Q).flatten(1, 2)
     if isinstance(mask, Packed):
         read = read_sets(Y, queries, mask.lengths)
@@ -40,12 +40,12 @@ def absorbed_in_tiles(
 
 
 def absorbed_queries(parts: Parts, Q: Float[Tensor, "_ n d"]) -> Float[Tensor, "_ h n dim_key"]:
-    """Q_j W^K_j^T: times the rows of Y they are the logits of a linear score, to a constant in each row."""
+    """Q_j W^K_j^T: its products with the rows of Y are the logits, up to a constant per row of logits."""
     key = parts.key.weight.unflatten(0, (parts.heads, -1))  # [h, c, dim_key]
     return torch.einsum("bhnc,hcy->bhny", parts.scored_queries(Q), key)
 
 
 def absorbed_values(parts: Parts, read: Float[Tensor, "B h n dim_key"]) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j) of what was read from the rows of Y themselves, A_j Y."""
+    """concat_j(A_j V_j), given the products A_j Y in `read`."""
     value = parts.value.weight.unflatten(0, (parts.heads, -1))
     return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + parts.value.bias

@@ -1,8 +1,8 @@
-"""Folded attention: many rows X read few keys, with W^Q and W^O moved to the keys.
+"""Folded attention: many rows X read few keys, with W^Q applied to the keys and W^O applied to the values.
 
     (X W^Q_j + b_j) K_j^T = X (W^Q_j K_j^T) + b_j K_j^T,    A_j V_j W^O_j = A_j (V_j W^O_j)
 
-so that neither queries nor what was read is ever projected.
+so that no projection of n rows is computed.
 """
 
 import torch
@@ -15,7 +15,7 @@ from pointset.nn.fast.parts import Parts
 def folded(
     parts: Parts, X: Float[Tensor, "B n dim_query"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
 ) -> Float[Tensor, "B n d"]:
-    """Multihead(X, Y, Y) of a linear score, W^O included."""
+    """Multihead(X, Y, Y) with a linear score, W^O included."""
     assert isinstance(parts.output, nn.Linear)
     heads = parts.heads
     keys, values = parts.scored_keys(Y), parts.split(parts.value(Y))

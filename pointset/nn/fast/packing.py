@@ -1,8 +1,8 @@
-"""Sets of several sizes laid end to end, without padding: what is passed where a mask is passed.
+"""Packed sets: sets of several sizes concatenated without padding. A `Packed` is passed in place of the mask.
 
-Rows are X [N, d]: those of set 0, then those of set 1, and so on. What works on each row by itself needs to know
-nothing of it. What looks at a whole set goes *run by run*: neighbouring sets of one size are a plain batch
-[sets, size, d], for which the plain formula holds.
+The rows are X [N, d]: those of set 0, then those of set 1, and so on. Row-wise layers need no change. Layers that look
+at whole sets work *run by run*: a run is a sequence of neighbouring sets of one size, and so a plain batch
+[sets, size, d].
 """
 
 import functools
@@ -18,8 +18,8 @@ from torch import Tensor
 from pointset.inputs import InputError, check_kind, described
 
 RUN = 64
-"""What one run more costs, in rows that could be worked on meanwhile. Measured on one CPU thread with 32 sets, a
-training step of isab16-pma at width 128: 53 to 76; in form "paper" about 100, of rff-max below 10."""
+"""The cost of one more run, as a number of rows that take as long. Measured on one CPU thread with 32 sets, for a
+training step at width 128: isab16-pma 53 to 76, in form "paper" about 100; rff-max below 10."""
 
 
 class Run(NamedTuple):
@@ -58,21 +58,21 @@ class Packed:
 
     @property
     def rows(self) -> int:
-        """N."""
+        """The number N of rows of all sets."""
         return sum(self.lengths)
 
     @functools.cached_property
     def runs(self) -> list[Run]:
-        """The sets as neighbours of one size; of no set at all, one run of none."""
+        """The sets grouped into runs of one size; if there are no sets, one run of 0 sets."""
         return [Run(len(list(run)), size) for size, run in itertools.groupby(self.lengths)] or [Run(0, 0)]
 
     @property
     def is_better_padded(self) -> bool:
-        """True if padding all sets costs less than going run by run: they are small, or nearly of one size."""
+        """True if padding all sets costs less than working run by run: the sets are small, or nearly of one size."""
         return len(self) * max(self.lengths, default=0) <= self.rows + RUN * len(self.runs)
 
     def padded(self, X: Float[Tensor, "N d"]) -> tuple[Float[Tensor, "B n d"], Bool[Tensor, "B n"] | None]:
-        """Rows with zeros after those of each set, at least one, and the mask of the real ones if not all are."""
+        """The sets padded with zeros to the largest size, at least 1, and their mask (None if nothing is padded)."""
         longest = max((1, *self.lengths))
         if self.rows == longest * len(self):
             return X.unflatten(0, (len(self), longest)), None
@@ -81,14 +81,14 @@ class Packed:
         return X.new_zeros(*mask.shape, X.shape[1]).masked_scatter(mask.unsqueeze(-1), X), mask
 
     def batches(self, X: Tensor) -> list[Tensor]:
-        """What belongs to each run, as plain batches.
+        """Split a tensor into one plain batch per run.
 
         Args:
-            X: rows [N, d], cut into [sets, size, d]; or something of each set [B, m, d], cut into [sets, m, d]; or
-                something [1, m, d] that serves all sets, as it is.
+            X: rows [N, d], split into [sets, size, d]; or values per set [B, m, d], split into [sets, m, d]; or
+                [1, m, d], shared by all sets and repeated unchanged.
         """
         runs = self.runs
-        if X.dim() == 2:  # `split` and not slices: the gradients of its parts become one tensor at once
+        if X.dim() == 2:  # `split`, not slices: its backward pass concatenates the gradients once
             parts = X.split([sets * size for sets, size in runs])
             return [part.unflatten(0, run) for part, run in zip(parts, runs, strict=True)]
         if X.shape[0] == 1:
@@ -96,32 +96,32 @@ class Packed:
         return list(X.split([run.sets for run in runs]))
 
     def each_set(self, function: Callable[[Tensor], Tensor], X: Float[Tensor, "N d"]) -> Float[Tensor, "B 1 _"]:
-        """A row for each set, by a function of plain batches [sets, size, d]; zeros for an empty set."""
+        """One row for each set, by a function of plain batches [sets, size, d]; an empty set is one row of zeros."""
         parts = [x if x.shape[1] else x.new_zeros(len(x), 1, x.shape[2]) for x in self.batches(X)]
         return torch.cat([function(x) for x in parts])
 
     def each_row(self, function: Callable[[Tensor], Tensor], X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
-        """Rows in place of rows, by a function of plain batches [sets, size, d] that are not empty."""
+        """Apply a function that keeps the number of rows to plain batches [sets, size, d]; empty sets are skipped."""
         return torch.cat([function(x).flatten(0, 1) for x in self.batches(X) if len(x[0])]) if len(X) else X
 
     def index(self, device: torch.device) -> Int[Tensor, " N"]:
-        """The number of the set that each row belongs to."""
+        """The index of the set to which each row belongs."""
         lengths = torch.tensor(self.lengths, device=device, dtype=torch.int64)
         return torch.arange(len(self), device=device).repeat_interleave(lengths, output_size=self.rows)
 
 
 Layout = Bool[Tensor, "*rows"] | Packed
-"""Which rows [*rows, d] are real elements of which set: a mask [B, n] of padded sets, or how packed sets lie."""
+"""Describes which rows [*rows, d] belong to which set: the mask [B, n] of padded sets, or a `Packed`."""
 
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def sort_sets(rows: Tensor, sets: Packed) -> tuple[Tensor, Packed, list[int]]:
-    """Rows [N, d] with sets of one size beside each other, so that the runs are few.
+    """Sort packed sets by size, so that there are few runs.
 
     Returns:
-        the rows, how they lie, and the place of each set of before among the sets of now.
+        The reordered rows [N, d], their layout, and the new index of each original set.
     """
     order = sorted(range(len(sets)), key=sets.lengths.__getitem__)
     places = sorted(range(len(sets)), key=order.__getitem__)
@@ -132,26 +132,26 @@ def sort_sets(rows: Tensor, sets: Packed) -> tuple[Tensor, Packed, list[int]]:
 
 
 def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed:
-    """How points [N, .] lie whose sets are numbered by `batch` [N], as in torch-geometric.
+    """The layout of points [N, .] whose set indices are given by `batch` [N], as in torch-geometric.
 
     Args:
-        batch: integers from 0, never falling; a number that does not occur is an empty set.
+        batch: sorted integers from 0; an index that does not occur is an empty set.
         points: [N, .].
-        sets: B, if the last sets may be empty; one more than the last number when None.
+        sets: the number of sets B, needed if the last sets are empty. Default: the last index plus 1.
 
     Raises:
-        InputError: `batch` does not number the points like this.
+        InputError: `batch` does not have one sorted index per point, or `sets` is too small.
     """
     if not isinstance(batch, Tensor) or batch.dtype not in INTEGERS or batch.shape != points.shape[:1]:
         raise InputError(
-            f"batch must be integers [{len(points)}], the number of each point's set, got {described(batch)}"
+            f"batch must be integers [{len(points)}], the index of each point's set, got {described(batch)}"
         )
-    numbers = batch.cpu()  # a GPU is waited for once, and not at every question
+    numbers = batch.cpu()  # one synchronisation with the GPU instead of one per check
     last = int(numbers[-1]) if len(numbers) else -1
     if len(numbers) and int(numbers[0]) < 0:
         raise InputError(f"batch must number sets from 0, got {int(numbers[0])}")
     if bool((numbers[1:] < numbers[:-1]).any()):
-        raise InputError("batch must be sorted, so that the points of a set lie side by side: sort it with the points")
+        raise InputError("batch must be sorted, so that the points of each set are contiguous: sort it with the points")
     if sets is not None and sets < 0:
         raise InputError(f"sets must be at least 0, got {sets}")
     if sets is not None and sets <= last:

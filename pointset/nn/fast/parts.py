@@ -1,4 +1,4 @@
-"""What a way needs of the attention that it computes."""
+"""The interface of multihead attention that the functions of this package compute with."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 
 class HiddenLayer(NamedTuple):
-    """An additive score of one hidden layer: out_j^T relu(of_query_j^T q + of_key_j^T k)."""
+    """The weights of an additive score with one hidden layer: out_j^T relu(of_query_j^T q + of_key_j^T k)."""
 
     of_query: Float[Tensor, "h c c"]
     of_key: Float[Tensor, "h c c"]
     out: Float[Tensor, "h c"]
-    """The factor of the logits included."""
+    """Includes the factor of the logits."""
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class Parts(Protocol):
     output: nn.Module
 
     def split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
-        """Each head's columns."""
+        """Split the columns by head."""
 
     def scored_queries(self, Q: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
         """Queries whose plain products with the keys are the logits of a linear score."""
@@ -38,4 +38,4 @@ class Parts(Protocol):
         """The layers of an additive score."""
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
-        """The weights, handed to `record` where there is one."""
+        """Compute the weights, and pass them to `record` if it is set."""

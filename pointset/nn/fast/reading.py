@@ -1,7 +1,6 @@
-"""Few queries that all sets share read the rows of each set: S = softmax(F X^T) X, keys and values being X itself.
+"""S = softmax(F X^T) X tile by tile: a few queries F, shared by all sets, read the rows X of each set.
 
-This is the heart of absorbed attention (`absorbed`). On a CPU it goes tile by tile, with a backward pass of its
-own that keeps the weights [q, n] of each set and nothing else.
+It is the core of absorbed attention (`absorbed`). Its backward pass keeps only the weights [q, n] of each set.
 """
 
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ def read_sets(
     lengths: Sequence[int],
     keep: Bool[Tensor, " N"] | None = None,
 ) -> Float[Tensor, "B q d"]:
-    """What q queries read from each of B sets, laid end to end; 0 from an empty one.
+    """S of each of B concatenated sets; 0 for an empty set.
 
     Args:
-        X: the rows, finite where they are padding.
-        F: the queries, scaled.
-        lengths: rows of each set.
-        keep: True at rows that are real; None if all are.
+        X: rows of all sets, finite also where they are padding.
+        F: scaled queries.
+        lengths: number of rows of each set.
+        keep: True at real rows; None if all are real.
     """
     if torch.is_grad_enabled() and (X.requires_grad or F.requires_grad):
         return _Read.apply(X, F, lengths, keep)
@@ -37,7 +36,7 @@ def read_sets(
 def read_plainly(
     X: Float[Tensor, "N d"], F: Float[Tensor, "q d"], lengths: Sequence[int], keep: Bool[Tensor, " N"] | None = None
 ) -> Float[Tensor, "B q d"]:
-    """The same set by set, for torch to differentiate: what `read_sets` means."""
+    """The definition of `read_sets` in plain torch operations, set by set; used for second derivatives."""
     keeps = [None] * len(lengths) if keep is None else keep.split(lengths)
     return torch.stack([_read_plainly(x, F, k) for x, k in zip(X.split(lengths), keeps, strict=True)])
 
@@ -54,7 +53,7 @@ def _lowest(X: Tensor) -> float:
 
 
 def _read(X: Tensor, F: Tensor, lengths: Sequence[int], keep: Tensor | None, kept: Tensor | None) -> Tensor:
-    """The forward pass; the weights are left in `kept` [N * q]."""
+    """The forward pass; writes the weights to `kept` [N * q] if it is given."""
     q, width = F.shape
     S = X.new_zeros(len(lengths), q, width)
     scratch = Scratch(X)
@@ -73,7 +72,7 @@ def _read(X: Tensor, F: Tensor, lengths: Sequence[int], keep: Tensor | None, kep
 
 
 def _weights(kept: Tensor, tile: Tile, q: int) -> Tensor:
-    """Where the weights of a tile lie, [sets, q, n]."""
+    """The weights of a tile, a view [sets, q, n] of `kept`."""
     return kept[tile.rows.start * q : tile.rows.stop * q].view(tile.sets.stop - tile.sets.start, q, -1)
 
 

@@ -1,6 +1,6 @@
-"""Rows of many sets in pieces that fit the processor's cache, so that what one step writes the next still finds there.
+"""Tiles: pieces of the rows of many sets that fit the processor's cache, so that successive operations find them there.
 
-Sets are laid end to end, X [N, d] with N the sum of their lengths; B equal sets of n rows are the case [n] * B.
+The sets are concatenated: X [N, d], with N the sum of their lengths. B sets of n rows each have the lengths [n] * B.
 """
 
 import itertools
@@ -11,38 +11,39 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pointset.nn.fast.torch_private import has_hooks, is_watched
+from pointset.nn.fast.torch_private import has_hooks, is_traced
 
 TILE = 2**18
-"""Numbers in a tile: 1 MiB of float32. A tile and what is made of it stay in a second-level cache of 2 MiB, where
-element-wise work costs a tenth of a matrix product; in memory it costs as much as one."""
+"""Numbers in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB, where
+elementwise operations cost a tenth of a matrix product; in main memory they cost as much as one."""
 
 
 def tile_size() -> int:
-    """Numbers in a tile: every thread of torch works on its share of it, in a cache of its own."""
+    """Numbers in a tile for all threads: each thread works on its share, in its own cache."""
     return TILE * torch.get_num_threads()
 
 
 def may_tile(module: nn.Module, *rows: Tensor) -> bool:
-    """True if a module may leave torch's operators aside and do the same work tile by tile.
+    """True if a module may compute these rows tile by tile, in place of plain torch operations.
 
-    On a GPU the plain order has kernels of its own; a compiler, an exporter or a transform of `torch.func` wants to see
-    the plain order, autocast decides types operator by operator, and hooks want their modules called.
+    It may not on a GPU, which has fast kernels for the plain operations; under a compiler, an exporter or a transform
+    of `torch.func`, which must see the plain operations; under autocast, which chooses the type of each operation; or
+    if a hook is registered, because hooks run only when modules are called.
     """
     if not all(part.device.type == "cpu" and part.dtype in (torch.float32, torch.float64) for part in rows):
         return False
-    return not (is_watched() or torch.is_autocast_enabled("cpu") or has_hooks(module))
+    return not (is_traced() or torch.is_autocast_enabled("cpu") or has_hooks(module))
 
 
 class Tile(NamedTuple):
-    """Neighbouring sets of one length, or a piece of one set."""
+    """Neighbouring sets of one length, or a part of one set."""
 
     sets: slice
     rows: slice
 
 
 def whole_sets(lengths: Sequence[int], width: int) -> Iterator[Tile]:
-    """Tiles of whole sets; a set longer than a tile is one tile. Empty sets are in none."""
+    """Tiles of whole sets; a set larger than a tile is one tile. Empty sets are skipped."""
     most, first, row = tile_size() // width, 0, 0
     for length, run in itertools.groupby(lengths):
         count = len(list(run))
@@ -54,7 +55,7 @@ def whole_sets(lengths: Sequence[int], width: int) -> Iterator[Tile]:
 
 
 def parts_of_sets(lengths: Sequence[int], width: int) -> Iterator[Tile]:
-    """Tiles for work that does each row on its own: long sets are cut."""
+    """Tiles for row-wise operations: sets larger than a tile are split."""
     most = max(1, tile_size() // width)
     for sets, rows in whole_sets(lengths, width):
         step = most if sets.stop - sets.start == 1 else rows.stop - rows.start
@@ -63,18 +64,18 @@ def parts_of_sets(lengths: Sequence[int], width: int) -> Iterator[Tile]:
 
 
 def by_set(X: Tensor, tile: Tile) -> Tensor:
-    """A view of the rows of a tile, X [N, ...], set by set: [sets, rows of each, ...]."""
+    """A view of the rows of a tile of X [N, ...], with an axis for the sets: [sets, rows per set, ...]."""
     return X[tile.rows].unflatten(0, (tile.sets.stop - tile.sets.start, -1))
 
 
 class Scratch:
-    """One piece of memory for what a tile needs for a moment: it stays in the cache from tile to tile."""
+    """A buffer for temporary results, reused from tile to tile so that it stays in the cache."""
 
     def __init__(self, like: Tensor) -> None:
         self._memory = like.new_empty(0)
 
     def __call__(self, *shape: int) -> Tensor:
-        """An uninitialised tensor, in the place of the last one."""
+        """Return an uninitialised tensor that overwrites the previous one."""
         count = math.prod(shape)
         if count > len(self._memory):
             self._memory = self._memory.new_empty(count)

@@ -1,6 +1,6 @@
-"""Everything that `pointset` takes from torch without torch having promised it. Tried with torch 2.13.
+"""All uses of torch's private interfaces. Tested with torch 2.13.
 
-Where a private function is gone, a public way gives the same result, slower or more cautiously.
+If a private function no longer exists, a public fallback gives the same result more slowly, or the cautious answer.
 """
 
 import torch
@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 
 
 def is_transformed() -> bool:
-    """True inside a transform of `torch.func` or of forward mode; also if torch no longer says."""
+    """True inside a transform of `torch.func` or forward-mode differentiation, or if this cannot be determined."""
     try:
         return torch._C._functorch.maybe_current_level() is not None or forward_ad._current_level >= 0
     except AttributeError:
@@ -17,18 +17,18 @@ def is_transformed() -> bool:
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """True if a hook waits for what a part of the module takes or returns; also if torch no longer says."""
+    """True if the module or a submodule has a forward or backward hook, or if this cannot be determined."""
     try:
         if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
             return True
-        # In half the time of `modules()`.
+        # This takes half the time of `modules()`.
         return any(has_hooks(part) for part in module._modules.values() if part is not None)
     except AttributeError:
         return True
 
 
 def softmax_backward(g: Tensor, A: Tensor) -> Tensor:
-    """The gradient A (g - sum(g A)) of the logits, for the gradient g of weights A = softmax(logits), in place of g."""
+    """The gradient A (g - sum(g A)) of the logits, given the gradient g of A = softmax(logits); overwrites g."""
     try:
         return torch._softmax_backward_data(g, A, -1, A.dtype, grad_input=g)
     except AttributeError:
@@ -36,13 +36,13 @@ def softmax_backward(g: Tensor, A: Tensor) -> Tensor:
 
 
 def relu_backward(g: Tensor, above: Tensor) -> Tensor:
-    """The gradient g where `above` is positive, else 0, in place of `above`."""
+    """The gradient g where `above` is positive, else 0; overwrites `above`."""
     try:
         return torch.ops.aten.threshold_backward.grad_input(g, above, 0, grad_input=above)
     except AttributeError:
         return above.sign_().clamp_(min=0).mul_(g)
 
 
-def is_watched() -> bool:
-    """True if a compiler, an exporter or a transform of `torch.func` looks on, which cannot follow values."""
+def is_traced() -> bool:
+    """True under a compiler, an exporter or a transform of `torch.func`: code must not depend on values of tensors."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed()

@@ -1,9 +1,9 @@
-"""Rows read few keys of their own set and are fed forward: the whole MAB(X, H) in form "reference", without norms.
+"""A whole MAB tile by tile, in form "reference" without norms: the rows of each set read a few keys of their set.
 
     H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
 
-On a CPU it goes tile by tile, with a backward pass of its own that keeps H, O and the weights [h, n, m] and nothing
-else: Q is H less what was read, and the ReLU was open where O is above H.
+The backward pass keeps only H, O and the weights [h, n, m]: Q is H minus the values read, and the ReLU was open where
+O > H.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from pointset.nn.fast.torch_private import relu_backward, softmax_backward
 
 
 class Keys(NamedTuple):
-    """What the rows of each set can read."""
+    """Keys and values of each set."""
 
     K: Float[Tensor, "B m d"]
-    """Keys, scaled."""
+    """Scaled keys."""
     V: Float[Tensor, "B m d"]
     """Values."""
 
 
 class Maps(NamedTuple):
-    """The two linear maps of the block: y = x W^T + b, as in torch."""
+    """The two linear maps of the block, as in torch: y = x W^T + b."""
 
     query: Float[Tensor, "d d_in"]
     query_bias: Float[Tensor, " d"]
@@ -38,7 +38,7 @@ class Maps(NamedTuple):
 def write_rows(
     X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
 ) -> Float[Tensor, "N d"]:
-    """O [N, d] of the rows of B sets laid end to end, each reading the m keys of its own set."""
+    """O [N, d] for the rows of B concatenated sets; each row reads the m keys of its own set."""
     if torch.is_grad_enabled() and any(part.requires_grad for part in (X, *keys, *maps)):
         return _Write.apply(X, *keys, *maps, heads, lengths)
     O = X.new_empty(len(X), len(maps.feed))  # noqa: E741  the papers' letter
@@ -54,7 +54,7 @@ def write_rows(
 def write_plainly(
     X: Float[Tensor, "N d_in"], keys: Keys, maps: Maps, heads: int, lengths: Sequence[int]
 ) -> Float[Tensor, "N d"]:
-    """The same set by set, for torch to differentiate: what `write_rows` means."""
+    """The definition of `write_rows` in plain torch operations, set by set; used for second derivatives."""
     sets = zip(X.split(lengths), *keys, strict=True)
     H = torch.cat([_attend_plainly(x @ maps.query.mT + maps.query_bias, K, V, heads) for x, K, V in sets])
     return H + torch.relu(H @ maps.feed.mT + maps.feed_bias)
@@ -78,16 +78,17 @@ def _attend(X: Tensor, keys: Keys, maps: Maps, tile: Tile, H: Tensor, weights: T
 
 
 def _feed(H: Tensor, maps: Maps, T: Tensor, O: Tensor) -> None:  # noqa: E741
-    """Fill O [rows, d]; T [rows, d] is for a moment."""
+    """Fill O [rows, d]; T [rows, d] is temporary memory."""
     torch.addmm(maps.feed_bias, H, maps.feed.mT, out=T)
     torch.add(H, T.relu_(), out=O)
 
 
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
-    """Add A B to out, batch by batch.
+    """Add the batched product A B to `out`, which may be columns of a wider tensor.
 
-    `baddbmm_` into columns of a wider tensor is one call of the product for each set: a fifth of a training step when
-    sets have ten rows. A product of its own, added after it, is a pass over memory more, which large sets would feel.
+    `baddbmm_` into such columns calls one product per set, which takes a fifth of a training step when sets have ten
+    rows. A separate product and sum need one more pass over memory, which matters for large sets, of which a tile has
+    one or two.
     """
     if len(out) > 2:
         out += torch.bmm(A, B)
@@ -96,12 +97,12 @@ def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
 
 
 def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
-    """Views of each head's columns."""
+    """Views of the columns of each head."""
     return list(zip(*(part.chunk(heads, dim=-1) for part in parts), strict=True))
 
 
 def _weights(kept: Tensor, tile: Tile, heads: int, keys: int) -> Tensor:
-    """Where the weights of a tile lie, [h, sets, n, m]."""
+    """The weights of a tile, a view [h, sets, n, m] of `kept`."""
     size = heads * keys
     return kept[tile.rows.start * size : tile.rows.stop * size].view(heads, tile.sets.stop - tile.sets.start, -1, keys)
 
@@ -140,6 +141,8 @@ def _differentiable(ctx: Any, gradient: Tensor, inputs: tuple[Tensor, ...]) -> l
 
 
 class _Forward(NamedTuple):
+    """What the forward pass keeps for the backward pass."""
+
     X: Tensor
     keys: Keys
     maps: Maps
@@ -171,7 +174,7 @@ def _backward(gO: Tensor, done: _Forward, for_rows: bool) -> tuple[Tensor | None
 
 
 def _attend_backward(gH: Tensor, gK: Tensor, gV: Tensor, tile: Tile, done: _Forward, scratch: Scratch) -> None:
-    """Make the gradient of H [rows, d] that of Q, in place, and add to those of the keys and values."""
+    """Turn the gradient of H [rows, d] into that of Q, in place, and add to the gradients of the keys and values."""
     A = _weights(done.weights, tile, done.heads, gK.shape[1])
     sets = A.shape[1]
     rows = (part.unflatten(0, (sets, -1)) for part in (gH, done.H[tile.rows]))

@@ -1,8 +1,8 @@
-"""From scores to weights: functions of z [..., n] whose rows lie on the simplex, w >= 0 and sum(w) = 1.
+"""Functions from scores z [..., n] to weights on the simplex: each row w has w >= 0 and sum(w) = 1.
 
-Each is the solution of a small optimisation problem, exact, with exact gradients. They differ in how weights are
-spread: softmax gives all keys some, sparsemax and entmax-1.5 give many keys exactly 0, and the constrained ones keep
-every weight below a bound of its own.
+Each solves a small optimisation problem exactly and has exact gradients. Softmax gives every key a positive weight;
+sparsemax and entmax-1.5 give many keys a weight of exactly 0; the constrained functions keep every weight below an
+upper bound per key.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,8 @@ WEIGHTS: dict[str, Callable[..., Tensor]] = {
     "csparsemax": constrained_sparsemax,
     "entmax15": entmax15,
 }
-"""By the name that models and experiments use: f(z, mask=mask), and f(z, upper, mask=mask) for those in `BOUNDED`."""
+"""Functions by the name used in configurations. Called as f(z, mask=mask), those in `BOUNDED` as
+f(z, upper, mask=mask)."""
 
 BOUNDED = frozenset(CONSTRAINED)
-"""The names whose weights have upper bounds."""
+"""Names of the functions that take upper bounds."""

@@ -4,16 +4,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.torch_private import is_watched
+from pointset.nn.fast.torch_private import is_traced
 from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
 from pointset.nn.simplex.gradients import below_bounds
 from pointset.nn.simplex.rows import single_or_double
 
 STEPS = 30
-"""Of Newton's method, before sorting takes over."""
+"""Maximum number of Newton steps; if a row needs more, sorting takes over."""
 
 VANISHING = 1e-30
-"""Exponentials that sum to less are too coarse to share by: logarithms take over, by sorting."""
+"""If the exponentials of the free keys sum to less than this (relative to the largest), they are too inaccurate to
+divide by, and the batch is solved by sorting, which works with logarithms."""
 
 
 def constrained_softmax(
@@ -21,22 +22,22 @@ def constrained_softmax(
     upper: Float[Tensor, "..."] | float,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "*rows n"]:
-    """argmin_p KL(p | softmax(z)) over the simplex with p <= u: p_i = min(a exp(z_i), u_i), the row summing to 1.
+    """argmin_p KL(p | softmax(z)) over the simplex with p <= u: p_i = min(a exp(z_i), u_i), with a so that sum(p) = 1.
 
-    So the keys in U get their bounds, and the others share what is left, 1 - sum_U u, as in a softmax of their own.
-    Martins and Kreutzer, "Learning what's easy: fully differentiable neural easy-first taggers" (EMNLP
-    2017). With m the mean of a gradient g over the keys that are not in U, weighted by p, dL/dz = p (g - m)
-    there and dL/du = g - m on U, both 0 elsewhere.
+    Let U be the keys at their bound. The other keys share the rest, 1 - sum_U u, in proportion to exp(z). With g the
+    gradient with respect to p, and m the mean of g over the keys outside U, weighted by p: dL/dz = p (g - m) outside
+    U, dL/du = g - m on U, and both are 0 elsewhere. Source: Martins and Kreutzer, "Learning what's easy: fully
+    differentiable neural easy-first taggers" (EMNLP 2017).
 
     Args:
         z: scores, finite at real keys. Half precision is computed in float32.
         upper: bounds u >= 0, broadcastable to z, that sum to at least 1 over the real keys of each row. If they sum to
-            1 but for rounding, p is u.
+            1 up to rounding, p is u.
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
 
     Raises:
-        BoundsError: a bound is negative, or those of a row sum to less than 1 (see `bounds`).
+        BoundsError: a bound is negative, or the bounds of a row sum to less than 1 (see `bounds`).
     """
     if z.shape[-1] == 0:
         return z.clone()
@@ -44,17 +45,18 @@ def constrained_softmax(
     if mask is not None:
         scores = torch.where(mask, scores, 0)
     u = upper_bounds(upper, scores, mask)
-    if is_watched():
+    if is_traced():
         return _closed_form(scores, u).to(z.dtype)
     return below_bounds(scores, u, _solve, _free).to(z.dtype)
 
 
 def _free(p: Tensor, u: Tensor) -> Tensor:
-    """What is free: p where p < u, else 0."""
+    """The gradient's rate (see `gradients`): p where p < u, else 0."""
     return (u - p).sign() * p
 
 
 def _solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights, and a mask that is 1 where a weight equals its bound; all [n, r], keys first."""
     p, no_choice = _by_newton(z, u), leave_no_choice(u, dim=0)
     if no_choice.any():
         p = torch.where(no_choice, u, p)
@@ -62,10 +64,11 @@ def _solve(z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_newton(z: Tensor, u: Tensor) -> Tensor:
-    """By Newton's method, z and u [n, r] keys first.
+    """The weights by Newton's method; z and u are [n, r], keys first.
 
-    The sum of min(a exp(z), u) is concave and piecewise linear in the factor a: from the left every step stays left,
-    and once two steps see as many free keys, the last was exact.
+    The sum of min(a exp(z), u) is concave and piecewise linear in the factor a. Started to the left of the solution,
+    Newton's method stays to the left of it; when two successive steps find the same number of free keys, the last step
+    was exact.
     """
     exponentials = (z - z.amax(dim=0, keepdim=True)).exp_()
     factor, free = 1 / exponentials.sum(dim=0, keepdim=True), torch.empty_like(z)
@@ -86,7 +89,7 @@ def _by_newton(z: Tensor, u: Tensor) -> Tensor:
 
 
 def _closed_form(z: Tensor, u: Tensor) -> Tensor:
-    """By sorting, z and u [..., n]; differentiable in both."""
+    """The weights by sorting; z and u are [..., n]. Differentiable in both."""
     with torch.no_grad():
         held = _held(z, u) | leave_no_choice(u)
     left = (1 - torch.where(held, u, 0).sum(dim=-1, keepdim=True)).clamp(min=0)
@@ -95,17 +98,19 @@ def _closed_form(z: Tensor, u: Tensor) -> Tensor:
 
 
 def _held(z: Tensor, u: Tensor) -> Tensor:
-    """Which keys get their bound: those whose ratio u / exp(z) is below the factor a, found in order of the ratio.
+    """True for the keys at their bound: those whose ratio u / exp(z) is below the factor a.
 
-    At a = u_k / exp(z_k) the row sums to the bounds so far and a times the exponentials of the rest. As long as that is
-    below 1, a is larger. In logarithms, so that no exponential vanishes.
+    The keys are visited in order of this ratio. At a = u_k / exp(z_k) the weights sum to the bounds of the keys up to k
+    plus a times the exponentials of the others; while this sum is below 1, the solution has a larger a. Everything is
+    computed with logarithms, so that no exponential underflows.
     """
     ratios, order = (u.log() - z).sort(dim=-1)
     sums = u.gather(-1, order).cumsum(dim=-1)
     rest = z.gather(-1, order).flip(-1).logcumsumexp(dim=-1).flip(-1)
-    rest = torch.nn.functional.pad(rest, (0, 1), value=-torch.inf)[..., 1:]  # in this order for the exporter: n > 0
+    # Pad before slicing: the exporter rejects a slice that may be empty.
+    rest = torch.nn.functional.pad(rest, (0, 1), value=-torch.inf)[..., 1:]
     below = (1 - sums).log() > ratios + rest
-    # In place of a rank, which would need another sort: a key is held if its ratio is no larger than the last one's.
+    # Compare ratios instead of ranks, which would need a second sort.
     count = below.sum(dim=-1, keepdim=True)
     last = ratios.gather(-1, (count - 1).clamp(min=0))
     return (u.log() - z <= last) & (count > 0)

@@ -1,25 +1,26 @@
-"""Thresholds of constrained sparsemax by closing in on them: some eight looks at a row instead of sorting it."""
+"""Thresholds of constrained sparsemax by safeguarded Newton steps: about eight passes over a row instead of a sort."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 STEPS = 40
-"""Looks at a row before it is left to sorting."""
+"""Maximum number of passes over a row; rows that need more are solved by sorting."""
 
 MARGIN = 0.25
-"""Share of an interval that a step inside takes from it at least."""
+"""An interpolated step shortens the bracketing interval by at least this fraction."""
 
 
 @torch.no_grad()
 def bracketed_threshold(z: Float[Tensor, "n r"], u: Float[Tensor, "n r"]) -> Float[Tensor, "1 r"]:
-    """The threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1; rows are columns here.
+    """The threshold tau at which the weights min(max(z - tau, 0), u) sum to 1; keys first, so each row is a column.
 
-    It is NaN where it is not found, and where scores are so large that rounding hides it, it may be wrong: the weights
-    that it makes do not sum to 1.
+    Newton's method inside an interval that contains the threshold. It is exact once it reaches the right linear piece.
+    A step that would leave the interval is replaced by linear interpolation between the ends of the interval.
 
-    Newton's method, which is exact once it is on the right linear piece, inside an interval that has the threshold. A
-    step that would leave the interval is replaced by one to about where a straight line between its ends reaches 1.
+    Returns:
+        Thresholds [1, r]: NaN where the method did not converge. Where scores are so large that rounding hides the
+        threshold, it may be wrong; the caller notices because the weights do not sum to 1.
     """
     found, rows = torch.empty_like(z[:1]), torch.arange(z.shape[1], device=z.device)
     search = _Search(z, u)
@@ -39,29 +40,32 @@ def bracketed_threshold(z: Float[Tensor, "n r"], u: Float[Tensor, "n r"]) -> Flo
 
 
 class _Search:
-    """For each row a guess tau, and an interval from `low`, where weights sum to 1 or more, to `high`, to less."""
+    """The state of the search: for each row, an estimate tau and an interval that contains the threshold.
+
+    The weights sum to at least 1 at `low` and to less than 1 at `high`; an excess is the sum minus 1.
+    """
 
     def __init__(self, z: Tensor, u: Tensor) -> None:
         self.z, self.u = z, u
         caps = u.clamp(max=1)
-        self.room = u.sum(dim=0, keepdim=True).clamp_(max=1)  # 1, but for rounding and rows without a key
+        self.room = u.sum(dim=0, keepdim=True).clamp_(max=1)  # 1, up to rounding; 0 for rows without a real key
         self.high, self.high_excess = z.amax(dim=0, keepdim=True), -self.room
         self.low, self.low_excess = (z - caps).amin(dim=0, keepdim=True), caps.sum(dim=0, keepdim=True) - self.room
-        # Without bounds, the threshold would be at least this.
+        # A lower limit of the threshold of sparsemax without bounds.
         self.tau = (self.high - 1).maximum(z.mean(dim=0, keepdim=True) - 1 / len(z)).maximum(self.low)
 
     def keep(self, rows: Tensor) -> None:
-        """Forget the other rows."""
+        """Continue with these rows only."""
         for name, value in vars(self).items():
             setattr(self, name, value.T.index_select(0, rows).T)
 
     def step(self) -> Tensor:
-        """Look at every row once, and move the guess of those that are not settled; say which are [1, r]."""
+        """Evaluate the sum of every row, update tau of the rows that have not converged, and return those that have."""
         above, work = self.z - self.tau, torch.empty_like(self.z)
         stopped = torch.gt(above, self.u, out=work).sum(dim=0, keepdim=True)
         excess = torch.minimum(above.relu_(), self.u, out=work).sum(dim=0, keepdim=True) - self.room
-        free = above.sign_().sum(dim=0, keepdim=True) - stopped  # started, and not stopped
-        # What is left is rounding: of the sum, and of a guess that could not be any closer.
+        free = above.sign_().sum(dim=0, keepdim=True) - stopped  # above 0 and below their bound
+        # Converged when the excess is within the rounding error of the sum and of tau.
         eps = torch.finfo(excess.dtype).eps
         settled = excess.abs() <= (free * self.tau.abs()).add_(8).mul_(eps)
         self._narrow(excess)
@@ -71,7 +75,7 @@ class _Search:
         return settled
 
     def _narrow(self, excess: Tensor) -> None:
-        """One end of the interval moves to the guess."""
+        """Move one end of the interval to tau."""
         is_low = excess >= 0
         self.low, self.low_excess = (
             torch.where(is_low, self.tau, self.low),
@@ -83,6 +87,6 @@ class _Search:
         )
 
     def _between(self) -> Tensor:
-        """Where the line between the ends of the interval crosses 0, but never too near to an end to be of use."""
+        """The zero of the line between the ends of the interval, kept at least MARGIN away from both ends."""
         share = self.low_excess / (self.low_excess - self.high_excess)
         return torch.addcmul(self.low, self.high - self.low, share.clamp_(MARGIN, 1 - MARGIN))

@@ -1,19 +1,19 @@
-"""Thresholds of constrained sparsemax by sorting the points where a weight leaves 0 or reaches its bound."""
+"""Thresholds of constrained sparsemax by sorting the values of tau where a weight leaves 0 or reaches its bound."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 FAR = 2.0
-"""From a row's pivot: keys at least 1 above it have their bound, keys at least 1 below it have 0."""
+"""Scores are clamped to this distance from the pivot: at distance 1 or more, a key already has its bound or 0."""
 
 
 def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows n"]:
-    """The scores of each row less its pivot, cut to -FAR..FAR: the same weights, from numbers that lose no digits.
+    """The scores minus the pivot of their row, clamped to [-FAR, FAR]: they give the same weights, more accurately.
 
-    In order of their scores, keys that took all they may, min(u, 1), would fill the row at the pivot. At a threshold of
-    the pivot's score they are less than 1 in all, at 1 below it they are 1 or more, so the threshold lies between. A
-    score near the pivot's is exact after subtraction, and large differences only need to stay large.
+    The pivot is the score at which the sum of min(u, 1), over keys in descending order, reaches 1. With tau at the
+    pivot the weights sum to less than 1, and with tau 1 below it to at least 1, so the threshold lies between. Scores
+    near the pivot are exact after the subtraction; differences beyond FAR do not affect the weights.
     """
     with torch.no_grad():
         descending, order = z.sort(dim=-1, descending=True)
@@ -25,12 +25,12 @@ def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[T
 
 @torch.no_grad()
 def sorted_threshold(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows 1"]:
-    """The threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1, all rows together.
+    """The threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1.
 
-    Coming down, tau meets z_i, where a weight starts to grow, and z_i - u_i, where it stops. Between two such points
-    the sum is linear, and its slope is the number of weights that have started and not stopped. Scores must be
-    `centred`, as points that rounding puts in one place add nothing to the sum. The threshold is minus infinity where
-    the bounds of a row sum to less than 1.
+    As tau decreases, weight i starts to grow at tau = z_i and stops at z_i - u_i. Between two successive such points
+    the sum is linear in tau, with a slope equal to the number of growing weights. Scores must be `centred`: points that
+    coincide through rounding would contribute nothing to the sum. Where the bounds of a row sum to less than 1, the
+    threshold is minus infinity.
     """
     n = z.shape[-1]
     points, order = torch.cat((z, z - u.clamp(max=1)), dim=-1).sort(dim=-1, descending=True)

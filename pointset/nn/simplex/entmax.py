@@ -4,20 +4,20 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.torch_private import is_watched
+from pointset.nn.fast.torch_private import is_traced
 from pointset.nn.simplex.gradients import on_simplex
 from pointset.nn.simplex.rows import single_or_double
 
 STEPS = 30
-"""Of Newton's method, before sorting takes over."""
+"""Maximum number of Newton steps; if a row needs more, sorting takes over."""
 
 
 def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
-    """argmax_p p.z + H(p) over the simplex, H the Tsallis entropy of order 1.5, 4/3 sum_i (p_i - p_i^1.5).
+    """argmax_p p.z + H(p) over the simplex, with H the Tsallis entropy of order 1.5: 4/3 sum_i (p_i - p_i^1.5).
 
-    The solution is p_i = max(z_i / 2 - tau, 0)^2, with the threshold tau for which the row sums to 1: the smaller root
-    of a quadratic equation on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Peters, Niculae
-    and Martins, "Sparse sequence-to-sequence models" (arXiv 1905.05702).
+    The solution is p_i = max(z_i / 2 - tau, 0)^2, with tau so that sum(p) = 1: the smaller root of a quadratic equation
+    on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
+    "Sparse sequence-to-sequence models" (arXiv 1905.05702).
 
     Args:
         z: scores, finite at real keys. Half precision is computed in float32.
@@ -27,21 +27,21 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
     if z.shape[-1] == 0:
         return z.clone()
     scores = single_or_double(z)
-    if is_watched():
+    if is_traced():
         return _closed_form(scores, mask).to(z.dtype)
     return on_simplex(scores, mask, _by_newton, _root).to(z.dtype)
 
 
 def _root(p: Tensor) -> Tensor:
-    """The square root of p, in a way that is differentiable, and quick on a CPU, where p is 0."""
+    """The square root of p, computed so that it is differentiable at 0 and fast on a CPU."""
     return p * p.clamp(min=torch.finfo(p.dtype).tiny).rsqrt()
 
 
 def _by_newton(z: Tensor) -> Tensor:
-    """By Newton's method, z [n, r] keys first.
+    """The weights by Newton's method; z is [n, r], keys first.
 
-    The norm of max(z / 2 - tau, 0) is convex in tau, so that from the left every step stays left, and all but linear:
-    some five steps reach its root, 1, to rounding.
+    It solves |max(z / 2 - tau, 0)| = 1 for tau. The norm is convex in tau, so steps that start to the left of the
+    solution stay to the left of it, and nearly linear, so about five steps reach the solution up to rounding.
     """
     shifted = (z - z.amax(dim=0, keepdim=True)) / 2
     tau = shifted.mean(dim=0, keepdim=True).sub_(len(z) ** -0.5).clamp_(min=-1)
@@ -58,7 +58,7 @@ def _by_newton(z: Tensor) -> Tensor:
 
 
 def _closed_form(z: Tensor, mask: Tensor | None = None) -> Tensor:
-    """By sorting, z [..., n]; differentiable."""
+    """The weights by sorting; z is [..., n]. Differentiable."""
     if mask is not None:
         z = z.masked_fill(~mask, torch.finfo(torch.float32).min)
     halves = z / 2
@@ -76,9 +76,10 @@ def _closed_form(z: Tensor, mask: Tensor | None = None) -> Tensor:
 def _sorted_threshold(z: Tensor) -> Tensor:
     """The threshold [..., 1] of halved scores z [..., n], whose largest is 0.
 
-    Every size of the support has a candidate; the last that does not exceed its smallest member is right.
+    Each size of the support gives a candidate; the last one that does not exceed the smallest score of its support is
+    the threshold.
     """
-    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # at or below -1 a key has no weight
+    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # a key at or below -1 has weight 0
     size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
     mean = descending.cumsum(dim=-1) / size
     spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)

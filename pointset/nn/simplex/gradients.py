@@ -1,13 +1,15 @@
-"""The gradients that all these functions share, with nothing kept for them but the weights.
+"""The backward pass shared by the functions of this package; of the forward pass it keeps only the weights.
 
-Every weight that is free moves as p_i' = r_i (z_i' - tau'), tau being the row's threshold, and the row must go on
-summing to 1. So, for a gradient g with respect to p and m = sum(r g) / sum(r),
+A weight is free if it is neither 0 nor at its upper bound. The derivatives of the free weights are
+p_i' = r_i (z_i' - tau'), with tau the threshold of the row, and they must sum to 0. So, for a gradient g with respect
+to p and m = sum(r g) / sum(r),
 
-    dL/dz_i = r_i (g_i - m),    dL/du_i = g_i - m where p_i is held at its upper bound u_i, else 0.
+    dL/dz_i = r_i (g_i - m),    dL/du_i = g_i - m where p_i = u_i, else 0.
 
-Only the rate r differs: p_i for softmax, 1 for sparsemax and sqrt(p_i) for entmax-1.5 (Peters, Niculae and Martins,
-arXiv 1905.05702), and 0 where p_i is held at 0 or at u_i. Where no weight is free, as in a row whose
-bounds sum to 1, m is sum(p g): the gradient of u / sum(u), in which a constant added to g cancels as it does elsewhere.
+Only the rate r_i of a free weight differs: p_i for softmax, 1 for sparsemax and sqrt(p_i) for entmax-1.5 (Peters,
+Niculae and Martins, arXiv 1905.05702). The rate of a weight that is not free is 0. If no weight of a row is free, for
+example because its bounds sum to 1, m is sum(p g). This is the gradient of u / sum(u), in which a constant added to g
+cancels, as it does in all other rows.
 """
 
 from collections.abc import Callable
@@ -24,12 +26,12 @@ Rows = tuple[Tensor, ...]
 def on_simplex(
     z: Tensor, mask: Tensor | None, solve: Callable[[Tensor], Tensor], rate: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Weights p [..., n] of scores z [..., n], for torch to differentiate.
+    """Weights p [..., n] of scores z [..., n], differentiable.
 
     Args:
         z: scores in float32 or float64.
         mask: True at real keys, broadcastable to z; None if all are real.
-        solve: what makes weights of scores, both [n, r], keys first.
+        solve: computes weights from scores, both [n, r], keys first.
         rate: r as a differentiable function of p.
     """
     return _OnSimplex.apply(z, mask, solve, rate)
@@ -41,13 +43,13 @@ def below_bounds(
     solve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
     rate: Callable[[Tensor, Tensor], Tensor],
 ) -> Tensor:
-    """Weights p [..., n] of scores z [..., n] with upper bounds u [..., n], for torch to differentiate.
+    """Weights p [..., n] of scores z [..., n] with upper bounds u [..., n], differentiable.
 
     Args:
         z: scores in float32 or float64.
         u: bounds of the same type.
-        solve: what makes weights of scores and bounds, and 1 where a weight is held at its bound; all [n, r], keys
-            first.
+        solve: computes, from scores and bounds, the weights and a mask that is 1 where a weight equals its bound; all
+            [n, r], keys first.
         rate: r as a differentiable function of p and u.
     """
     return _BelowBounds.apply(z, u, solve, rate, u.requires_grad)
@@ -96,18 +98,18 @@ class _BelowBounds(torch.autograd.Function):
 
 
 def _mean(r: Tensor, g: Tensor) -> Tensor:
-    """The mean m of g [n, r], weighted by r; 0 where all of r is 0."""
+    """The mean m of g [n, r] over keys, weighted by r; 0 where all rates are 0."""
     return (r * g).sum(dim=0, keepdim=True) / r.sum(dim=0, keepdim=True).clamp(min=torch.finfo(r.dtype).tiny)
 
 
 def _or_weights(r: Tensor, p: Tensor) -> Tensor:
-    """The rates, or the weights themselves where none is free."""
+    """The rates, or the weights p in rows whose rates are all 0."""
     none = r.amax(dim=0, keepdim=True) == 0
     return r + p * none if none.any() else r
 
 
 def _by_rows(kernel: Callable[..., Rows], *rows: Tensor) -> Rows:
-    """The same piece by piece, or at once for second derivatives."""
+    """`by_rows`, or a single call of the kernel when the result is differentiated again (second derivatives)."""
     if not torch.is_grad_enabled():
         return by_rows(kernel, *rows)
     return tuple(result.movedim(0, -1) for result in kernel(*(part.movedim(-1, 0) for part in rows)))

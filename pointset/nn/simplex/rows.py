@@ -1,4 +1,4 @@
-"""How rows of scores reach the functions that turn them into weights: their types and their pieces."""
+"""Converts rows of scores to the type and layout in which their weights are computed, piece by piece."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,31 +6,32 @@ import torch
 from torch import Tensor
 
 SHORT = 64
-"""Rows up to here are laid out keys first before they are worked on: a sum over 16 neighbours costs 10 times as much
-as one over 16 rows of a matrix."""
+"""Rows of at most this length are transposed in memory first: a sum over 16 neighbouring numbers costs 10 times as
+much as a sum over 16 rows of a matrix."""
 
 PIECE = 2**17
-"""Numbers in a piece for one thread: with two copies of it, they stay in a second-level cache of 2 MiB."""
+"""Numbers in a piece, per thread: a piece and two copies of it fit a second-level cache of 2 MiB."""
 
 
 def single_or_double(z: Tensor) -> Tensor:
-    """The type that is computed in: float64 for itself, float32 for all others."""
+    """The scores in the type of the computation: float64 stays, every other type becomes float32."""
     return z if z.dtype == torch.float64 else z.float()
 
 
 def by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[Tensor, ...]:
-    """What `kernel` makes of rows [..., n], in pieces that fit the processor's cache; it sees them keys first, [n, r].
+    """Apply `kernel` to rows [..., n], in pieces that fit the processor's cache.
 
-    On an accelerator, and for few rows, there is one piece. The kernel returns tensors of the shape it is given.
+    The kernel gets each piece with keys first, [n, r], and returns tensors of that shape. On an accelerator, and for
+    few rows, there is one piece.
 
-    Kernels prefer numbers to truth values on the way: on a CPU, comparing, choosing and counting by bool tensors takes
-    3 to 50 times as long as the same by signs, products and sums.
+    Kernels avoid bool tensors: on a CPU, comparing, selecting and counting with them takes 3 to 50 times as long as
+    with signs, products and sums.
     """
     shape = rows[0].shape
     flat = [part.reshape(-1, shape[-1]) for part in rows]
     found: list[Tensor] = []
     for piece in _pieces(flat[0]):
-        parts = [part[piece].contiguous().T for part in flat]  # one layout for all, also for expanded ones
+        parts = [part[piece].contiguous().T for part in flat]  # the same layout for all, expanded tensors included
         results = kernel(*(part.contiguous() if shape[-1] <= SHORT else part for part in parts))
         if not found:
             found = [result.new_empty(flat[0].shape) for result in results]
