@@ -3,8 +3,8 @@
     Att(Q, K, V; score, weights) = weights(score(Q, K)) V
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`; weights can be any function (`own_weights`). The result can be computed
-in several ways: `plan` chooses the cheapest. `fast` has those with another order of operations than the formula.
+Scores are in `scores`, weights in `weights`; weights can be any function (`own_weights`). The result can be computed in
+several ways: `fast.plan` chooses the cheapest. `fast` has those whose order of operations differs from the formula.
 
 Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads, width d, c = d / h per head; mask
 [B, m] is True at the real rows of Y. X and Y can also be packed rows [N, .] of sets of several sizes, with a `Packed`.
@@ -107,7 +107,8 @@ class Multihead(nn.Module):
         self.score = make_score(dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, h, n, m] of every pass, of packed sets run by run; None records nothing."""
+        """Called with the weights [B, h, n, m] of every forward pass, for packed sets once per run; None: not called.
+        """
 
     def forward(
         self,
@@ -142,12 +143,13 @@ class Multihead(nn.Module):
     ) -> Float[Tensor, "*_ d"]:
         """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty.
 
-        X, where given, are the rows that Q is a projection of: a score that maps the queries once more takes these.
+        X, if given, are the rows of which Q is the projection. A score that maps the queries again then multiplies the
+        two maps, and applies their product to X.
         """
         way = plan(self.case(Q, Y, mask, query_mask))
         if way is Way.RUNS:
             return self._run_by_run(Q, Y, mask, query_mask)
-        Y = zero_padding(Y, mask)  # a weight of 0 does not silence a NaN
+        Y = zero_padding(Y, mask)  # 0 times NaN would be NaN
         attended = ADDITIVE_WAYS[way](self, Q, Y, mask, X) if way in ADDITIVE_WAYS else WAYS[way](self, Q, Y, mask)
         return attended if mask is None else attended * non_empty(mask, Y.device)
 
@@ -160,7 +162,7 @@ class Multihead(nn.Module):
         *,
         projected: bool = True,
     ) -> Case:
-        """What `plan` asks of these rows, X being queries or what they are made of."""
+        """The input of `plan` for these rows; X are the queries, or the rows of which they are the projection."""
         query, weights = self.query, self.weights
         linear = isinstance(self.score, DotScore)
         softmax = linear and weights.are_softmax
@@ -189,7 +191,7 @@ class Multihead(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """True for softmax of a linear score, with nothing dropped."""
+        """True for softmax of a linear score, without dropout."""
         return isinstance(self.score, DotScore) and self.weights.are_softmax
 
     def split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
@@ -212,7 +214,7 @@ class Multihead(nn.Module):
         return self.score.hidden_layer()
 
     def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
-        """Compute the weights, and pass them to `record`."""
+        """Compute the weights, and pass them to `record` if it is set."""
         A = self.weights(logits, mask)
         if self.record is not None:
             self.record(A)
@@ -257,7 +259,7 @@ def fused(
     """concat_j(A_j V_j) by torch's kernel for softmax of dot products."""
     keys, values = attention.scored_keys(Y), attention.split(attention.value(Y))
     queries = attention.split(Q).expand(keys.shape[0], -1, -1, -1)
-    # An empty set attends to its padding here, and `attend` sets the result to 0: a row of -inf would be NaN.
+    # An empty set attends to its padding (a row of -inf would give NaN); `Multihead.attend` then sets its result to 0.
     keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
     return join(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))
 
@@ -268,9 +270,10 @@ WAYS: dict[Way, Callable[..., Tensor]] = {
     Way.EXPLICIT: explicit,
     Way.FUSED: fused,
 }
-"""way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d], where no set is empty and padded rows of Y are 0."""
+"""way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d]. Padded rows of Y must be 0; results of empty sets are not
+defined."""
 ADDITIVE_WAYS: dict[Way, Callable[..., Tensor]] = {
     Way.ADDITIVE: additive,
     Way.ADDITIVE_ABSORBED: additive_absorbed,
 }
-"""The same, with the rows X that Q is a projection of, or None."""
+"""way(attention, Q, Y, mask, X), with X the rows of which Q is the projection, or None."""

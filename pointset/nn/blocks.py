@@ -55,9 +55,8 @@ class MAB(nn.Module):
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))
 
-    N is the norm, by its name in `pointset.nn.norms` (None takes the form's own: "layer" for "paper", "none" for
-    "reference").
-    With `prenorm` N is applied to the inputs of each branch instead of to the sums.
+    N is the norm, by its name in `pointset.nn.norms` (None means the default of the form: "layer" for "paper", "none"
+    for "reference"). With `prenorm`, N is applied to the inputs of each branch instead of to the sums.
 
     X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
 
@@ -65,13 +64,13 @@ class MAB(nn.Module):
         dim_query: width of the rows of X.
         dim_key: width of the rows of Y.
         dim: width d of the result; form "paper" needs dim_query == dim, as X itself is added.
-        options: form, norm and everything that makes the attention; `heads` divides dim.
+        options: form, norm, and the options of the attention; dim must be a multiple of `heads`.
 
     Raises:
         InputError: dim_query differs from dim in form "paper"; heads does not divide dim.
 
     Source:
-        Lee et al., Set Transformer (arXiv 1810.00825), eq. 6 and 7; form "reference" is the code that they released.
+        Lee et al., Set Transformer (arXiv 1810.00825), eq. 6 and 7; form "reference" is the released code.
 
     Example:
         >>> block = pointset.nn.MAB(3, 5, 16)
@@ -132,7 +131,7 @@ class MAB(nn.Module):
         attended: Float[Tensor, "*rows d"],
         query_mask: Layout | None = None,
     ) -> Float[Tensor, "*rows d"]:
-        """The layers after the attention: O [B, n, d] from the residual (X or Q, by the form) and the values read."""
+        """Apply the layers after the attention; the residual is X in form "paper", else Q. Return O [B, n, d]."""
         H = self.norm_attended(residual + attended, query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
@@ -198,9 +197,9 @@ class ISAB(nn.Module):
     Args:
         dim_in: width of the rows of X.
         dim: width d of the result, a multiple of the heads.
-        inducing: points I, m.
+        inducing: number m of inducing points I.
         options: heads, form, norm, score, weights; default: those of the authors.
-        initial: of I; see `ModelOptions`.
+        initial: initial values of I; see `ModelOptions`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 9 and 10.
@@ -235,19 +234,19 @@ class ISAB(nn.Module):
 class PMA(nn.Module):
     """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
 
-    Form "reference" leaves the rFF out, as the authors did in every run. With a `seed_source` other than "trained" the
-    seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.pooling.seeds`). With
-    constrained weights and `coverage` the seeds, or the heads, share an upper bound on what they give a row
+    Form "reference" omits the rFF, as the authors did in every run. With a `seed_source` other than "trained", the
+    seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.seeds`). With constrained
+    weights and `coverage`, the seeds, or the heads, share an upper bound on the total weight of each row
     (`pointset.nn.weights`).
 
     Z [B, n, dim] with a mask [B, n], or packed rows, gives [B, k, dim].
 
     Args:
         dim: width d of the rows, a multiple of the heads.
-        seeds: S, k.
+        seeds: number k of seeds S.
         options: heads, form, norm, score, weights; default: those of the authors.
-        seed_source: where the seeds come from; see `ModelOptions`, and there `initial`.
-        initial: of trained seeds.
+        seed_source: where the seeds come from; see `ModelOptions`.
+        initial: initial values of trained seeds; see `ModelOptions`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 11.
@@ -282,12 +281,12 @@ class PMA(nn.Module):
 
 
 def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 rows dim"]:
-    """Inducing points or seeds before training.
+    """Initial inducing points or seeds: "normal" (independent, unit variance) or "xavier".
 
-    "xavier" is the released code's xavier_uniform_ on [1, m, d], whose bound, sqrt(6 / (m d + d)), treats m as a number
-    of features: the rows start nearly equal, and so do their attention rows. Mean distance (total variation, of at most
-    1) between the attention rows of 16 inducing points over 1,000 points, first ISAB, d = 256, 4 heads, before
-    training: 0.0006 with "xavier", 0.027 with "normal" (independent, unit variance).
+    "xavier" is xavier_uniform_ on [1, m, d], as in the released code. Its bound, sqrt(6 / (m d + d)), treats m as a
+    number of features, so the rows are nearly equal at first, and so are their rows of attention weights. Mean total
+    variation distance (at most 1) between the attention rows of 16 inducing points, over 1,000 points, first ISAB,
+    d = 256, 4 heads, before training: 0.0006 with "xavier", 0.027 with "normal".
     """
     if initial == "xavier":
         return nn.init.xavier_uniform_(torch.empty(1, rows, dim))

@@ -1,7 +1,7 @@
 """PointNet and DGCNN, for comparison with the zoo, built from torch-geometric's layers.
 
-Both work on packed rows (real rows of all sets one after the other, see `Packed`), so padding does not affect them, not
-even batch statistics.
+Both work on packed rows (the real rows of all sets, concatenated; see `Packed`), so padding affects neither the results
+nor the batch statistics.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask
 from pointset.nn.registry import register
 
-# Normalising a batch of one row by its own statistics would erase it.
+# A batch norm would turn a single row into zeros, so it is left unchanged.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 
@@ -41,9 +41,9 @@ class PointNet(nn.Module):
 
 @register("model", "dgcnn", packed=True, export=True)
 class DGCNN(nn.Module):
-    """Dynamic graph CNN (Wang et al., arXiv 1801.07829, section 5.1), four edge convolutions over dynamic neighbours.
+    """Dynamic graph CNN: four edge convolutions over dynamic neighbours (Wang et al., arXiv 1801.07829, section 5.1).
 
-    Edge convolutions 64, 64, 128, 256 with max over k neighbours in feature space; all four together through 1024;
+    Edge convolutions 64, 64, 128, 256 with max over k neighbours in feature space; their concatenated outputs to 1024;
     max and mean over the rows; 512, 256, classes.
     """
 

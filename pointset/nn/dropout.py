@@ -1,4 +1,4 @@
-"""Dropout whose random numbers and passes over memory cost little on a CPU."""
+"""Dropout that is fast on a CPU: cheap random numbers and few passes over memory."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ LEVELS = 2**16
 
 
 class Dropout(nn.Module):
-    """Zeroes each number with probability `rate` while training and divides the others by 1 - rate.
+    """In training, sets each number to zero with probability `rate` and divides the others by 1 - rate.
 
-    The same as `nn.Dropout` up to the random numbers: on a CPU they are 16 bits each, four from one draw of torch's
-    default generator, where `nn.Dropout` makes a double of each (for 32 sets of 1,000 rows of 128, forward and
-    backward: 18 against 57 ms). The rate is rounded to the nearest 2^-16.
+    It differs from `nn.Dropout` only in its random numbers. On a CPU they have 16 bits, four per draw from torch's
+    default generator, where `nn.Dropout` draws a double for each (for 32 sets of 1,000 rows of 128, forward and
+    backward: 18 against 57 ms). The rate is rounded to a multiple of 2^-16.
     """
 
     def __init__(self, rate: float = 0.5) -> None:
@@ -27,10 +27,10 @@ class Dropout(nn.Module):
         """Return X with some of its numbers dropped; X itself in evaluation mode."""
         if not self.training or self.rate == 0.0:
             return X
-        if X.device.type != "cpu" or torch.compiler.is_compiling():  # a compiler cannot follow four draws made of one
+        if X.device.type != "cpu" or torch.compiler.is_compiling():  # the reinterpreted draws do not compile
             return F.dropout(X, self.rate)
         dropped = round(self.rate * LEVELS)
-        if X.numel() > TILE and may_tile(self, X):  # a single tile is sooner done as it stands below
+        if X.numel() > TILE and may_tile(self, X):  # for a single tile, the plain operations below are faster
             return _Drop.apply(X, dropped)
         keep = random_words(X.numel()) >= dropped - LEVELS // 2
         return X * keep.view(X.shape) * (LEVELS / (LEVELS - dropped))
@@ -47,7 +47,7 @@ def random_words(count: int) -> Tensor:
 
 
 class _Drop(torch.autograd.Function):
-    """Tile by tile, with one byte kept of each number: the draws are the same as those of a whole."""
+    """Dropout tile by tile, with the same draws as in one piece; it keeps one byte per number for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, X: Tensor, dropped: int) -> Tensor:

@@ -1,8 +1,8 @@
-"""Attention whose queries are a network's: A = softmax over the points of f(X), and A^T g(X), f and g row-wise.
+"""Dual-MLP attention: A^T g(X) with A = softmax over the points of f(X), where f and g are row-wise networks.
 
+It is softmax attention with one head and k seeds, in which a network replaces the product of seeds and keys.
 Source: Fei et al., "DuMLP-Pin: A Dual-MLP-dot-product Permutation-invariant Network for Set Feature Extraction" (AAAI
-2022), and the authors' code (github JaronTHU/DuMLP-Pin, MyLayer.py, `AggregationBlock`). It is softmax attention of one
-head and k seeds, with a network in place of the product of seeds and keys.
+2022), and the authors' code (github JaronTHU/DuMLP-Pin, MyLayer.py, `AggregationBlock`).
 """
 
 import itertools
@@ -22,7 +22,7 @@ from pointset.nn.simplex.soft import softmax
 
 
 class NormedLayers(nn.Module):
-    """A row-wise network: linear layers, each with a norm behind it, and ReLUs between them, none at the end."""
+    """A row-wise network: linear layers, each followed by a norm, with ReLUs between them but not at the end."""
 
     def __init__(self, widths: Sequence[int], norm: NormName) -> None:
         super().__init__()
@@ -40,24 +40,24 @@ class NormedLayers(nn.Module):
 
     @property
     def weight(self) -> Float[Tensor, "d d_in"]:
-        """Of the first layer."""
+        """The weight of the first layer."""
         first = self.linear[0]
         assert isinstance(first, nn.Linear)
         return first.weight
 
 
 class DualMLP(nn.Module):
-    """A^T V [k, e] of rows X [n, width], A = softmax over the rows of f(X) [n, k], V = g(X) [n, e].
+    """A^T V [k, e] of rows X [n, width], with A = softmax over the rows of f(X) [n, k] and V = g(X) [n, e].
 
-    f and g are networks of the same hidden widths, normed behind every layer, the last one too. Zeros for an empty set.
-    Under mixed precision softmax and sums are computed in float32.
+    f and g are networks with the same hidden widths and a norm after every layer, the last included. An empty set gives
+    zeros. Under mixed precision, the softmax and the sums are computed in float32.
 
     Args:
-        width: of the rows.
-        hidden: widths of the hidden layers of f, and of g.
-        k: maps over the rows.
+        width: width of the rows.
+        hidden: widths of the hidden layers of f, and of those of g.
+        k: number of attention maps over the rows.
         e: width of the values.
-        norm: behind every linear layer; "batch" as published.
+        norm: norm after every linear layer; "batch" as published.
     """
 
     def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName) -> None:
@@ -66,12 +66,13 @@ class DualMLP(nn.Module):
         self.logits = NormedLayers([width, *hidden, k], norm)
         self.values = NormedLayers([width, *hidden, e], norm)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, 1, k, n] of every pass, of packed sets run by run; None records nothing."""
+        """Called with the weights [B, 1, k, n] of every forward pass, for packed sets once per run; None: not called.
+        """
 
     def forward(self, X: Float[Tensor, "*rows width"], mask: Layout | None = None) -> Float[Tensor, "B k e"]:
         """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
         check_rows(X, mask, self.logits.weight)
-        X = zero_padding(X, mask)  # a weight of 0 does not silence a NaN
+        X = zero_padding(X, mask)  # 0 times NaN would be NaN
         logits, V = self.logits(X, mask), self.values(X, mask)
         if isinstance(mask, Packed):
             runs = zip(mask.batches(logits), mask.batches(V), strict=True)

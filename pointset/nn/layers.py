@@ -1,7 +1,7 @@
-"""Connections between encoder layers: coordinates in every layer, and outputs of all layers.
+"""Connections between encoder layers: coordinates as input of every layer, and the outputs of all layers joined.
 
-An encoder is a list of modules that are called in turn. A layer of it begins at a module with trained weights that is
-not a norm, and has everything up to the next of them: activations, norms, dropout.
+An encoder is a list of modules that are called in turn. A layer is a module with trained weights, other than a norm,
+together with the activations, norms and dropout that follow it.
 """
 
 import itertools
@@ -23,20 +23,20 @@ def split_layers(modules: Sequence[nn.Module]) -> list[list[nn.Module]]:
 
 
 class ConnectedLayers(nn.Module):
-    """The layers of an encoder f_1, ..., f_L with one or both of these connections, for points X [B, n, inputs].
+    """The layers f_1, ..., f_L of an encoder of points X [B, n, inputs], with one or both of these connections.
 
-    - Coordinates in every layer: Z_l = f_l(Z_{l-1} + X W_l) for l > 1, Z_1 = f_1(X). A linear map of the two laid side
-      by side is such a sum, so that every row meets its coordinates at each level, as PointNet++ has it (Qi et al.,
-      arXiv 1706.02413, section 3.2), and layers keep their widths.
-    - Outputs of all layers: join([Z_1, ..., Z_L]) in place of Z_L, as the point cloud transformer lays its attention
-      layers side by side before the pooling (Guo et al., arXiv 2012.09688, eq. 1).
+    - Coordinates in every layer: Z_l = f_l(Z_{l-1} + X W_l) for l > 1, and Z_1 = f_1(X). The sum is a linear map of the
+      concatenation of rows and coordinates, which PointNet++ uses at each level (Qi et al., arXiv 1706.02413, section
+      3.2), without a change of the layers' widths.
+    - Outputs of all layers: join([Z_1, ..., Z_L]) in place of Z_L, as the point cloud transformer concatenates its
+      attention layers before the pooling (Guo et al., arXiv 2012.09688, eq. 1).
 
     Args:
-        layers: each a list of modules called in turn as `module(rows, mask)`.
-        coordinates: W_2, ..., W_L, modules without a bias; empty for the first layer alone.
-        join: modules called in turn as `module(rows, mask)` on the outputs of all layers, laid side by side; empty for
-            the last output alone.
-        widths: of the rows of X, and of those that leave each layer.
+        layers: each a list of modules, called in turn as `module(rows, mask)`.
+        coordinates: W_2, ..., W_L, modules without a bias; empty if only the first layer gets the coordinates.
+        join: modules called in turn as `module(rows, mask)` on the concatenated outputs of all layers; empty to return
+            the last output.
+        widths: width of the rows of X, then of the output of each layer.
     """
 
     def __init__(
@@ -66,5 +66,5 @@ class ConnectedLayers(nn.Module):
         return rows
 
     def enter(self, number: int, rows: Tensor, X: Tensor) -> Tensor:
-        """What layer `number`, from 0, is given: the rows so far, with the coordinates if it gets them."""
+        """The input of layer `number` (from 0): the output of the layer before, plus the mapped coordinates if used."""
         return rows + self.coordinates[number - 1](X) if number and len(self.coordinates) else rows

@@ -27,7 +27,7 @@ def masked_max(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float
 
 def _largest(X: Float[Tensor, "B n d"]) -> Float[Tensor, "B 1 d"]:
     """Largest value of each feature; the gradient goes to one of several equal values, as in the released networks."""
-    if torch.is_grad_enabled() and X.requires_grad:  # amax would look for equal values in a pass over all rows
+    if torch.is_grad_enabled() and X.requires_grad:  # amax would share the gradient among equal values: one more pass
         return X.max(dim=1, keepdim=True).values
     return X.amax(dim=1, keepdim=True)
 
@@ -55,9 +55,9 @@ def masked_mean(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Floa
 
 
 def masked_deviation(X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 d"]:
-    """Standard deviation of each feature over the real rows, of the set itself (divided by n); about 0 for one row.
+    """Standard deviation of each feature over the real rows (divided by n, not n - 1); about 0 for a single row.
 
-    The square root has no slope at 0: 1e-6 is added below it.
+    1e-6 is added to the variance, because the square root is not differentiable at 0.
     """
     if isinstance(mask, Packed):
         return mask.each_set(masked_deviation, X)
@@ -80,12 +80,12 @@ def zero_padding(X: Float[Tensor, "*rows d"], mask: Layout | None) -> Float[Tens
 
 
 def non_empty(mask: Layout, device: torch.device | None = None) -> Bool[Tensor, "B 1 1"]:
-    """True for each set that has a real element; on the mask's device, or for packed sets on the one that is given."""
+    """True for each set that has a real element. On the device of the mask; for packed sets on `device`."""
     if isinstance(mask, Packed):
         return torch.tensor(mask.lengths, device=device).ne(0)[:, None, None]
     return mask.any(dim=1)[:, None, None]
 
 
 def as_mask(X: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None) -> Bool[Tensor, "B n"]:
-    """The mask itself, or the all-True mask that `None` stands for."""
+    """The mask, or an all-True mask if it is None."""
     return torch.ones(X.shape[:2], dtype=torch.bool, device=X.device) if mask is None else mask

@@ -1,4 +1,4 @@
-"""Using a module as it is in evaluation, and giving it back as it was."""
+"""Temporary evaluation mode of a module."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from torch import nn
 
 @contextmanager
 def in_evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Switch dropout and batch statistics off in this block; every part gets its mode back, also after an error."""
+    """Put the module in evaluation mode inside this block; afterwards restore the mode of each submodule."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:

@@ -1,6 +1,6 @@
 """Normalisations of sets of rows, by name: "layer", "set", "group", "instance", "batch", "none".
 
-What shares a mean and a variance, of the numbers [B, n, d] of a batch of sets:
+They differ in which of the numbers [B, n, d] of a batch of sets share a mean and a variance:
 
     layer      one row                                    [1, 1, d]
     set        all rows and features of a set             [1, n, d]
@@ -27,7 +27,7 @@ from pointset.nn.rows import check_rows
 
 
 class NoNorm(nn.Module):
-    """Leaves the rows as they are."""
+    """Returns the rows unchanged."""
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return X."""
@@ -35,7 +35,7 @@ class NoNorm(nn.Module):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Normalises each row over its features (arXiv 1607.06450): every row on its own, so masks do not matter.
+    """Normalises each row over its features (arXiv 1607.06450). Rows are independent, so the mask has no effect.
 
     X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
 
@@ -64,16 +64,16 @@ class SetNorm(nn.Module):
 
         SN(X) = (X - mean(X)) / sqrt(var(X) + eps) * weight + bias
 
-    with mean and variance over all n * d numbers of the set, padding left out. Unlike layer norm it keeps the
-    differences of norm between the rows of a set. Source: Zhang et al., "Set Norm and Equivariant Skip
-    Connections" (arXiv 2206.11925), section 4. With more than one group, each group of neighbouring features has a
-    mean and a variance of its own.
+    with mean and variance over all n * d numbers of the set, without padding. Unlike layer norm, it keeps the
+    differences of norm between the rows of a set. With more than one group, each group of neighbouring features has its
+    own mean and variance. Source: Zhang et al., "Set Norm and Equivariant Skip Connections" (arXiv 2206.11925),
+    section 4.
 
     X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
 
     Args:
         dim: width of the rows.
-        groups: of neighbouring features.
+        groups: number of groups of neighbouring features.
         eps: is added to the variance.
 
     Raises:
@@ -110,7 +110,7 @@ class SetNorm(nn.Module):
 
 
 class GroupNorm(SetNorm):
-    """Set norm of eight groups of features, or of as many as divide them all (after Wu and He, arXiv 1803.08494).
+    """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494).
 
     X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
 
@@ -131,7 +131,7 @@ class GroupNorm(SetNorm):
 class InstanceNorm(SetNorm):
     """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
-    A set of one row becomes the bias.
+    A set with a single row gives the bias.
 
     X [B, n, dim] with a mask [B, n], or packed rows, gives the same shape.
 
@@ -162,7 +162,7 @@ class BatchNorm(nn.BatchNorm1d):
             return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:
             return zero_padding(self.of_rows(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
-        # By the numbers of the real rows: with truth values a training step takes half as long again.
+        # Indices of the real rows: with a bool mask, a training step takes 1.5 times as long.
         real, rows = mask.flatten().nonzero().squeeze(1), X.flatten(0, 1)
         normalised = self.of_rows(rows.index_select(0, real)).to(X.dtype)
         return torch.zeros_like(rows).index_copy_(0, real, normalised).view_as(X)
@@ -181,7 +181,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class VectorBatchNorm(BatchNorm):
-    """Batch norm of one vector per set, X [B, d]; a batch of a single set has no variance and is unchanged."""
+    """Batch norm of one vector per set, X [B, d]; in training, a batch of a single set is returned unchanged."""
 
     def forward(self, X: Float[Tensor, "B d"], mask: Layout | None = None) -> Float[Tensor, "B d"]:
         """Return the normalised X."""

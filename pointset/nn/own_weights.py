@@ -1,12 +1,12 @@
-"""User-defined weights functions: the activation of Att(Q, K, V; activation) = activation(Q K^T) V, any callable.
+"""User-defined weights functions: any callable as the activation of Att(Q, K, V; activation) = activation(Q K^T) V.
 
 A function gets the logits [B, h, n, m] of all queries and keys, scaled and divided by the temperature as for softmax
-(`scale=1.0` leaves the products as they are), and returns as many weights. It need not give rows that sum to 1, or
-positive weights (Lee et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where it is 1 + f).
+(`scale=1.0` leaves the products unscaled), and returns weights of the same shape. Rows need not sum to 1, and weights
+need not be positive (Lee et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where it is 1 + f).
 
-Padded keys get 0 whatever it returns for them. A function with a parameter `mask` is called once, with a mask
-[B, 1, 1, m] that is True at real keys, or None; one without is never shown a padded key: it is called for the sets of
-each size in turn, so that it may normalise over the keys.
+Padded keys always get weight 0. A function with a parameter `mask` is called once, with a mask [B, 1, 1, m] that is
+True at real keys, or None. A function without this parameter never gets padded keys: it is called once for all sets of
+each size, so it may normalise over the keys.
 """
 
 import copy
@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 
 
 def function_of(weights: Weighting) -> Function:
-    """The function that a name or a callable stands for; a module, which may be trained, is each block's own.
+    """The function for a name or a callable. A module, which may have trained weights, is copied for each block.
 
     Raises:
         PointsetError: the name is not registered.
@@ -45,7 +45,7 @@ def function_of(weights: Weighting) -> Function:
 
 
 def exports(weights: Weighting) -> bool:
-    """True for a registered function that says so."""
+    """True for a function that was registered as exportable."""
     part = registry.PARTS.get(("weights", weights)) if isinstance(weights, str) else None
     return part is not None and part.export
 
@@ -56,7 +56,7 @@ def apply(
     """The weights of a user's function, 0 at padded keys.
 
     Raises:
-        PointsetError: it does not return one weight for each logit.
+        PointsetError: the function does not return one weight for each logit.
     """
     if takes_mask(function):
         A = checked(weights, logits, function(logits, mask=keep))
@@ -69,7 +69,7 @@ def apply(
 def size_by_size(
     weights: Weighting, function: Function, logits: Float[Tensor, "B h n m"], keep: Bool[Tensor, "B m"]
 ) -> Float[Tensor, "B h n m"]:
-    """The same for a function without a mask: one call for all sets with the same number of real keys."""
+    """`apply` for a function without a parameter `mask`: one call for all sets with the same number of real keys."""
     counts = keep.sum(dim=1)
     real_first = keep.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
     order = counts.argsort()
@@ -84,7 +84,7 @@ def size_by_size(
 
 
 def takes_mask(function: Callable[..., Any]) -> bool:
-    """Whether a function takes a mask of the real keys."""
+    """True if a function or module has a parameter `mask`."""
     is_module = inspect.isclass(function) or isinstance(function, nn.Module)
     called = getattr(function, "forward", function) if is_module else function
     try:
@@ -94,7 +94,7 @@ def takes_mask(function: Callable[..., Any]) -> bool:
 
 
 def checked(weights: Weighting, logits: Tensor, found: object) -> Tensor:
-    """What a function returned, if it is one weight for each logit."""
+    """The result of a weights function; raises a PointsetError unless it is one weight for each logit."""
     if isinstance(found, Tensor) and found.shape == logits.shape:
         return found
     got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__

@@ -1,16 +1,16 @@
 """Encoders, poolings, whole models and users' weights functions by name, each registered where it is defined.
 
-A name may have an argument: a number in `isab<m>`, a number or none (which means 1) in `pma[<k>]`, a word in
-`aggr.<name>`. Any poolings may be joined by `+`, as in `max+pma`.
+A name may have an argument: a number in `isab<m>`, an optional number (default 1) in `pma[<k>]`, a word in
+`aggr.<name>`. Poolings may be joined by `+`, as in `max+pma`.
 A part is a class or a function. It is called with those of the following values that are among its parameters:
 
 - options of a model: `dim`, `layers`, `norm`, ... (`pointset.zoo.options.ModelOptions`);
 - `attention` and `pool_attention`: the `AttentionOptions` of all blocks, and those of PMA;
 - the argument of the name;
-- an encoder: `inputs`, the numbers per point, `statistic`, what its pooling wants subtracted from each row, and
-  `any_width`, whether its pooling takes rows of any width;
-- a pooling: `width`, the numbers of each row that comes to it. One that does not ask gets rows of width `dim`;
-- a whole model: `inputs` and `classes`.
+- for an encoder: `inputs`, the numbers per point; `statistic`, the statistic of its pooling, which equivariant layers
+  subtract; and `any_width`, whether its pooling accepts rows of any width;
+- for a pooling: `width`, the width of its input rows. A pooling without this parameter gets rows of width `dim`;
+- for a whole model: `inputs` and `classes`.
 
 The zoo, the command line, streaming, export and the tests all use this registry.
 """
@@ -40,21 +40,21 @@ JOIN = "<one>+<other>"
 
 @dataclass(frozen=True)
 class Part:
-    """What the registry knows of an encoder, a pooling, a whole model or a weights function."""
+    """A registered encoder, pooling, whole model or weights function."""
 
     kind: Kind
     name: str
     """Name of the part, with its argument if it has one: `isab<m>`."""
     make: Callable[..., Any]
-    """Returns a module called as `module(X, mask)`; for an encoder also a list of them, called in turn. Of kind
-    "weights" it is the function itself, or the class of a module."""
+    """Returns a module called as `module(X, mask)`; for an encoder also a list of them, called in turn. For kind
+    "weights", it is the function itself, or the class of a module."""
     listed: str = ""
     """Its name in `list_models`, such as `isab16`; default: the name without the optional argument."""
     reads: Callable[..., Collection[str]] | None = None
-    """The parameters that it uses, given the argument of its name; None means all. Raises a PointsetError for an
-    argument that is refused."""
+    """Returns the names of the parameters that the part uses, given the argument of its name; None means all. Raises a
+    PointsetError if the argument is not allowed."""
     packed: bool = False
-    """Whether it takes packed sets, with a `Packed` instead of the mask; otherwise sets are padded for it."""
+    """Whether it accepts packed sets, with a `Packed` instead of the mask; otherwise sets are padded for it."""
     export: bool = False
     """Whether it can be exported: its tensor operations do not depend on sizes."""
     maps: bool = False
@@ -93,7 +93,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Choice:
-    """A part together with the argument of its name."""
+    """A part together with the argument in its name."""
 
     part: Part
     name: str
@@ -103,7 +103,7 @@ class Choice:
 
     @property
     def members(self) -> "tuple[Choice, ...]":
-        """The poolings that it joins, or itself."""
+        """The joined poolings, or itself if it is a single part."""
         return self.joined or (self,)
 
     @property
@@ -111,7 +111,7 @@ class Choice:
         """The names of the values that it is built from.
 
         Raises:
-            PointsetError: its argument is refused.
+            PointsetError: its argument is not allowed.
         """
         if self.joined:
             return set().union(*(one.reads for one in self.joined))
@@ -119,7 +119,7 @@ class Choice:
 
     @property
     def any_width(self) -> bool:
-        """For a pooling: whether it, and every pooling that it joins, takes rows of any width."""
+        """For a pooling: whether it, or each of the poolings that it joins, accepts rows of any width."""
         return all("width" in one.part.parameters for one in self.members)
 
     def make(self, known: Mapping[str, Any]) -> list[nn.Module]:
@@ -196,7 +196,7 @@ def find(kind: Kind, name: str) -> Choice | None:
 
 
 def _join(name: str) -> Choice | None:
-    """Poolings joined by `+` as one part, which can do what all of them can."""
+    """Poolings joined by `+` as one part, or None if a name is unknown; it has the abilities that all of them have."""
     joined = [choice for one in name.split("+") if (choice := find("pooling", one))]
     if len(joined) <= name.count("+"):
         return None

@@ -1,4 +1,4 @@
-"""What a block can take: asked where it is entered, so that a wrong shape is told in its own words."""
+"""Checks of the inputs of a block, made on entry so that the message names the argument and its shape."""
 
 from typing import Any
 
@@ -9,20 +9,20 @@ from pointset.inputs import InputError, described, is_mask, mask_error
 from pointset.nn.fast.packing import Packed
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
-"""What mixed precision converts by itself."""
+"""Data types that mixed precision (autocast) converts automatically."""
 
 
 def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
-    """Refuse rows that a weight cannot be multiplied with, and a mask of other rows.
+    """Check rows and their mask against the first weight that the rows are multiplied with.
 
     Args:
-        X: [B, n, width], or [N, width] of packed sets.
-        layout: the mask bool [B, n], or how sets are packed.
-        weight: [..., width], the first that the rows meet.
-        letter: what the rows are called.
+        X: rows [B, n, width], or [N, width] for packed sets.
+        layout: the mask, bool [B, n], or a `Packed`.
+        weight: [..., width].
+        letter: name of the rows in messages.
 
     Raises:
-        InputError: the rows have another shape or type, or the mask; the message shows both.
+        InputError: the rows or the mask have a wrong shape or type; the message shows both.
     """
     check_layout(X, layout, letter, weight.shape[-1])
     if X.dtype != weight.dtype and not (X.dtype in LOWER and torch.is_autocast_enabled(X.device.type)):
@@ -33,13 +33,13 @@ def check_rows(X: Any, layout: Any, weight: Tensor, letter: str = "X") -> None:
 
 
 def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = None) -> None:
-    """Refuse, with an InputError, rows that are neither [B, n, d] nor packed [N, d], and a mask of other rows.
+    """Raise an InputError unless the rows are [B, n, d] or packed [N, d], and the mask or `Packed` fits them.
 
     Args:
         X: the rows.
-        layout: the mask bool [B, n], or how sets are packed.
-        letter: what the rows are called.
-        width: d; any when None.
+        layout: the mask, bool [B, n], or a `Packed`.
+        letter: name of the rows in messages.
+        width: required width d; None allows any.
     """
     packed = isinstance(layout, Packed)
     if not isinstance(X, Tensor) or X.dim() != (2 if packed else 3) or (width is not None and X.shape[-1] != width):
@@ -52,15 +52,15 @@ def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = Non
 
 
 def check_sets(X: Tensor, Y: Tensor) -> None:
-    """Refuse, with an InputError, batches of different sizes; X may have a batch of one that serves all of Y."""
+    """Raise an InputError unless X and Y have the same batch size, or X has batch size 1, shared by all sets of Y."""
     if X.dim() == Y.dim() == 3 and X.shape[0] != 1 and X.shape[0] != Y.shape[0]:
         raise InputError(f"X and Y must have the same number of sets, or X one, got {described(X)} and {described(Y)}")
 
 
 def check_heads(Q: Any, K: Any, V: Any) -> None:
-    """Refuse, with an InputError, what are not queries [B, h, n, c], keys [B, h, m, c] and values [B, h, m, e].
+    """Raise an InputError unless Q, K and V are queries [B, h, n, c], keys [B, h, m, c] and values [B, h, m, e].
 
-    Queries may have a batch of one that serves all keys.
+    Queries may have batch size 1, shared by all sets of keys.
     """
     if all(isinstance(part, Tensor) and part.dim() == 4 for part in (Q, K, V)):
         of_one_set = K.shape[:3] == V.shape[:3] and Q.shape[1::2] == K.shape[1::2]
@@ -71,14 +71,14 @@ def check_heads(Q: Any, K: Any, V: Any) -> None:
 
 
 def check_callable(**functions: Any) -> None:
-    """Refuse, with an InputError, what is not a function or a module."""
+    """Raise an InputError for an argument that is not a function or a module."""
     for name, function in functions.items():
         if not callable(function):
             raise InputError(f"{name} must be a torch module or a function, got {described(function)}")
 
 
 def check_logits(logits: Any, mask: Any) -> None:
-    """Refuse, with an InputError, what are not logits [B, h, n, m], or not a mask bool [B, m] of their keys."""
+    """Raise an InputError unless the logits are a floating tensor [B, h, n, m], and the mask is bool [B, m] or None."""
     if not isinstance(logits, Tensor) or logits.dim() != 4 or not logits.is_floating_point():
         raise InputError(f"logits must be a floating tensor [B, h, n, m], got {described(logits)}")
     if mask is not None and not (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() == 2):

@@ -1,4 +1,4 @@
-"""Row-wise modules in a place where modules are called with a mask."""
+"""Adapter for row-wise modules, which take no mask."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -7,7 +7,7 @@ from pointset.nn.fast.packing import Layout
 
 
 class Masked(nn.Module):
-    """Row-wise modules in a place where modules are called with a mask."""
+    """A sequence of row-wise modules that is called with a mask, and ignores it."""
 
     def __init__(self, *rowwise: nn.Module) -> None:
         super().__init__()

@@ -20,11 +20,11 @@ from pointset.configuration import AttentionOptions
 from pointset.nn.fast.parts import HiddenLayer
 
 LARGEST = 2**22
-"""Largest part of the hidden layer of an additive score that is computed at once, in numbers: 16 MB of float32."""
+"""Most numbers of the hidden layer of an additive score that are computed at once: 16 MB of float32."""
 
 
 class Score(nn.Module):
-    """Base class of all scores: the factor of the logits.
+    """Base class of all scores; it applies the factor of the logits.
 
     Args:
         heads: number of heads h.
@@ -56,7 +56,7 @@ class DotScore(Score):
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
-        return torch.matmul(Q, self.keys(K).mT)  # the keys are mostly fewer
+        return torch.matmul(Q, self.keys(K).mT)  # scale the keys: usually there are fewer of them
 
     def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
         """Transformed keys, whose product with the queries gives the logits."""
@@ -88,8 +88,9 @@ class BilinearScore(DotScore):
 class AdditiveScore(Score):
     """logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
 
-    A hidden layer has c numbers for each pair of a query and a key. They are computed for some queries at a time, and
-    again in the backward pass. On a CPU, attention computes a single hidden layer in tiles instead (`fast.additive`).
+    A hidden layer has c numbers for each pair of a query and a key. To save memory, they are computed for a few queries
+    at a time, and again in the backward pass. On a CPU, attention computes a single hidden layer in tiles instead
+    (`fast.additive`).
     """
 
     linear = False
@@ -106,7 +107,7 @@ class AdditiveScore(Score):
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
         first, second = self.first_layer(Q, K)
-        if torch.compiler.is_exporting():  # a program cannot choose pieces by sizes
+        if torch.compiler.is_exporting():  # in an exported program, the number of pieces cannot depend on sizes
             return self.logits(first, second)
         at_once = max(1, LARGEST // max(1, first.numel()))
         parts = second.split(at_once, dim=2)
@@ -118,22 +119,22 @@ class AdditiveScore(Score):
     def first_layer(
         self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]
     ) -> tuple[Float[Tensor, "B h 1 m c"], Float[Tensor, "_ h n 1 c"]]:
-        """What keys and queries add to the first hidden layer of each pair, before its ReLU."""
+        """The terms of keys and queries in the first hidden layer, before its ReLU."""
         return torch.matmul(K, self.of_key).unsqueeze(2), torch.matmul(Q, self.of_query).unsqueeze(3)
 
     def logits(self, first: Float[Tensor, "B h 1 m c"], second: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
-        """The logits of all pairs at once, of `first_layer`."""
+        """The logits of all pairs, from the outputs of `first_layer`."""
         hidden = torch.relu(first + second)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))
         return torch.matmul(hidden, self.last_layer()[:, None, :, None]).squeeze(-1)
 
     def last_layer(self) -> Float[Tensor, "h c"]:
-        """w, and with it the factor of the logits."""
+        """The output weights w, multiplied by the factor of the logits."""
         return self.scaled(self.out[None, :, None])[0, :, 0]
 
     def hidden_layer(self) -> HiddenLayer:
-        """All layers, where there is one hidden one."""
+        """The weights of a score with exactly one hidden layer."""
         assert not len(self.hidden)
         return HiddenLayer(self.of_query, self.of_key, self.last_layer())
 
@@ -145,7 +146,7 @@ def uniform(*shape: int, inputs: int) -> Tensor:
 
 
 def make_score(dim: int, options: AttentionOptions) -> Score:
-    """The score of `options` for width d; only scores that grow with the width are scaled."""
+    """The score of `options` for width d; only the dot and bilinear scores, which grow with the width, are scaled."""
     heads, width = options.heads, dim // options.heads
     temperature, trained = options.temperature, options.trained_temperature
     if options.score == "additive":

@@ -1,4 +1,4 @@
-"""Seeds of PMA that are computed from the set by a pooling, instead of trained vectors."""
+"""Seeds of PMA that are computed from statistics of the set, instead of trained vectors."""
 
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ SOURCES: dict[SeedSource, tuple[StatisticName, ...]] = {
 
 
 class PooledSeeds(nn.Module):
-    """S_t = statistic_t(Z) W_t + b_t for k seeds, which take the source's statistics in turn.
+    """S_t = statistic_t(Z) W_t + b_t for k seeds, which use the statistics of the source in turn.
 
     Args:
         dim: width d of Z and of the seeds.
-        seeds: k.
+        seeds: number k of seeds.
         source: "mean" (or "pooled"), "max" or "statistics".
     """
 
@@ -31,7 +31,7 @@ class PooledSeeds(nn.Module):
         super().__init__()
         cycle = SOURCES[source]
         self.statistics = tuple(cycle[seed % len(cycle)] for seed in range(seeds))
-        """Of each seed."""
+        """The statistic of each seed."""
         self.maps = nn.Linear(dim, seeds * dim)
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:

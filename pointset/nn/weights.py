@@ -20,7 +20,7 @@ from pointset.nn.simplex.rows import single_or_double
 class Weights(nn.Module):
     """Logits [B, h, n, m] and a mask [B, m] -> weights [B, h, n, m], whose rows sum to 1 over the real keys.
 
-    Padded keys get exactly 0, rows over an empty set are all 0. Rows of a user's own function may have any sum.
+    Padded keys get exactly 0, and rows over an empty set are all 0. Rows of a user-defined function may have any sum.
 
     Constrained weights are at most u. With m real keys, u = bound / m, so no key gets more than `bound` times uniform
     attention. With `coverage`, the rows of T seeds, or of T heads, are computed one after the other,
@@ -32,9 +32,9 @@ class Weights(nn.Module):
     always remains.
 
     Args:
-        options: heads, `weights`, `bound`, `coverage` ("seeds" are the queries, in each head; "heads" those of each
-            query) and `attention_dropout`, the rate at which single weights are set to zero while training, the others
-            divided by 1 - rate.
+        options: heads, `weights`, `bound`, `coverage` ("seeds": the queries of each head share the bound; "heads": the
+            heads of each query do) and `attention_dropout`, the probability with which a weight is set to zero in
+            training; the other weights are divided by 1 - rate.
 
     Example:
         >>> weights = pointset.nn.Weights()(torch.zeros(1, 1, 2, 4), torch.tensor([[True, True, False, False]]))
@@ -59,9 +59,9 @@ class Weights(nn.Module):
 
     @property
     def sum_to_one(self) -> bool:
-        """True if every row of a set that is not empty sums to 1: with dropped weights it need not, nor with a user's.
+        """True if every row of a non-empty set sums to 1: no dropout and no user-defined function.
 
-        Such weights also ignore a number that is added to all logits of a row.
+        Such weights also do not change when a constant is added to all logits of a row.
         """
         return not self.functions and (not self.training or self.dropout.rate == 0.0)
 
@@ -80,7 +80,7 @@ class Weights(nn.Module):
         return self.dropout(self._in_turn(logits, keep))
 
     def extra_repr(self) -> str:
-        """Names, and the bound where there is one."""
+        """The names of the functions, and the bound if it is used."""
         bound = f", bound={self.bound}, coverage={self.coverage}" if set(self.names) & BOUNDED else ""
         return ", ".join(sorted({name_of(one) for one in self.names})) + bound
 
@@ -124,7 +124,7 @@ class Weights(nn.Module):
     def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
         """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set.
 
-        In float32 or float64: bfloat16 counts to 256.
+        In float32 or float64, because bfloat16 represents integers exactly only up to 256.
         """
         dtype = torch.promote_types(logits.dtype, torch.float32)
         if keep is None:

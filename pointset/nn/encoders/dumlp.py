@@ -1,4 +1,4 @@
-"""Dual-MLP interaction: the rows are read by learned maps and get what was read back (after Fei et al., AAAI 2022)."""
+"""Dual-MLP interaction: a summary of the set is added to each of its rows (after Fei et al., AAAI 2022)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -14,17 +14,17 @@ from pointset.nn.rows import check_rows
 
 
 class InteractionLayer(nn.Module):
-    """Y = X + ReLU(N(X W + vec(S) U)), S = A^T V: rows meet in a summary S [m, e] of their set. Cost O(n).
+    """Y = X + ReLU(N(X W + vec(S) U)): the rows interact through a summary S = A^T V [m, e] of their set. Cost O(n).
 
     A [n, m] = softmax over the rows of N(X W^A), V [n, e] = N(X W^V), with e = d / 4, as in `DualMLP`; N is the norm.
-    The product vec(S) U is one vector of width d for the whole set, added to each row's own: the write-back of the
+    The product vec(S) U is one vector of width d for the whole set, added to each row. This write-back is that of the
     authors' part-segmentation networks (github JaronTHU/DuMLP-Pin, MyLayer.py, `BroadcastBlock` without its cross
-    term), to which the residual is added here.
+    term); the residual is an addition of ours.
 
     Args:
         dim: width d of the rows.
-        m: maps that read.
-        norm: N; "batch" as published.
+        m: number of maps.
+        norm: the norm N; "batch" as published.
     """
 
     def __init__(self, dim: int, m: int, norm: NormName) -> None:
@@ -43,20 +43,20 @@ class InteractionLayer(nn.Module):
     def write(
         self, X: Float[Tensor, "*rows d"], S: Float[Tensor, "B m e"], mask: Layout | None = None
     ) -> Float[Tensor, "*rows d"]:
-        """Y, of the rows and of their sets' summaries."""
-        if is_fixed(self.norm):  # then N(X W + s U) = X W' + s U' + b: a pass over the rows less
+        """Y, from the rows and the summaries of their sets."""
+        if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b: saves a pass over the rows
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
             shared = _at_rows(linear(S.flatten(1), U), X, mask)
             Y = zero_padding(linear(X, W, b).add_(shared), mask)
         else:
             shared = _at_rows(self.summary(S.flatten(1)), X, mask)
             Y = self.norm(self.rows(X).add_(shared), mask)
-        # In place only where nothing is differentiated: what a norm returns is a view, whose gradient would be copied.
+        # In place only without gradients: the norm returns a view, and its gradient would be copied.
         return X + Y.relu() if Y.requires_grad else Y.relu_().add_(X)
 
 
 def _at_rows(vectors: Tensor, X: Tensor, mask: Layout | None) -> Tensor:
-    """Vectors [B, d], one of each set, so that they can be added to the rows of X."""
+    """One vector per set [B, d], in a shape that can be added to the rows of X."""
     return vectors[mask.index(X.device)] if isinstance(mask, Packed) else vectors.unsqueeze(1)
 
 
@@ -73,9 +73,6 @@ class Stem(NormedLayers):
 
 @register("encoder", "dumlp<m>", listed="dumlp16", packed=True, export=True, maps=True)
 def interaction_layers(m: int, inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
-    """A stem inputs -> dim, then layers that read with m maps and write back, two unless said otherwise.
-
-    Batch norm everywhere unless `norm` says otherwise.
-    """
+    """A stem inputs -> dim, then interaction layers with m maps; two layers and batch norm by default."""
     name = norm or "batch"
     return [Stem(inputs, dim, name), *(InteractionLayer(dim, m, name) for _ in range(layers or 2))]

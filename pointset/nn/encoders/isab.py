@@ -14,6 +14,6 @@ from pointset.nn.registry import register
 def induced_attention(
     m: int, inputs: int, dim: int, layers: int | None, initial: InitialName, attention: AttentionOptions
 ) -> list[nn.Module]:
-    """ISABs with m inducing points, two as published."""
+    """ISABs with m inducing points; two by default, as published."""
     block = partial(ISAB, dim=dim, inducing=m, options=attention, initial=initial)
     return attention_layers(block, inputs, dim, layers, attention)

@@ -8,5 +8,5 @@ from pointset.nn.rowwise import Masked
 
 @register("encoder", "none", packed=True, export=True, layered=False)
 def no_layers(inputs: int, dim: int, any_width: bool) -> nn.Module:
-    """The points as they are, for a pooling that takes rows of any width; one linear layer before any other."""
+    """The points unchanged if the pooling accepts rows of any width, else one linear layer to width `dim`."""
     return Masked() if any_width else Masked(nn.Linear(inputs, dim))

@@ -10,7 +10,7 @@ from pointset.nn.rowwise import Masked
 
 @register("encoder", "rff", packed=True, export=True)
 def rowwise_layers(inputs: int, dim: int, layers: int | None, norm: NormName | None) -> list[nn.Module]:
-    """Linear layers with ReLU between them and the chosen norm before each ReLU; four as published."""
+    """Linear layers with ReLU between them and the chosen norm before each ReLU; four by default, as published."""
     modules: list[nn.Module] = [Masked(nn.Linear(inputs, dim))]
     for _ in range((layers or 4) - 1):
         modules += [make_norm(norm or "none", dim), Masked(nn.ReLU(), nn.Linear(dim, dim))]

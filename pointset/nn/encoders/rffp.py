@@ -17,8 +17,8 @@ from pointset.nn.rows import check_rows
 class EquivariantLayer(nn.Module):
     """y_i = tanh(N(Gamma(x_i - max_j x_j))), or with the mean in place of the max; Gamma is linear with a bias.
 
-    This is the layer of the authors' point-cloud runs, without the norm N: the rows interact through one vector, a
-    statistic of the set.
+    The rows interact through one vector, a statistic of the set. Without the norm N, this is the layer of the authors'
+    point-cloud experiments.
 
     X [B, n, dim_in] with a mask [B, n], or packed rows, gives [B, n, dim].
 
@@ -26,7 +26,7 @@ class EquivariantLayer(nn.Module):
         dim_in: width of the rows of X.
         dim: width of the result.
         statistic: what is subtracted, "max" or "mean".
-        norm: N, by its name.
+        norm: name of the norm N.
 
     Source:
         Zaheer et al., Deep Sets (arXiv 1703.06114), section 3.1 and appendix H.
@@ -59,6 +59,6 @@ class EquivariantLayer(nn.Module):
 def equivariant_layers(
     inputs: int, dim: int, layers: int | None, norm: NormName | None, statistic: Statistic
 ) -> list[nn.Module]:
-    """Layers that share their statistic with the pooling, as in the papers' tables; three as published."""
+    """Equivariant layers with the pooling's statistic, as in the papers' tables; three by default, as published."""
     widths = [inputs, *[dim] * (layers or 3)]
     return [EquivariantLayer(*pair, statistic, norm or "none") for pair in itertools.pairwise(widths)]

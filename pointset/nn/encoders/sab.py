@@ -13,15 +13,19 @@ from pointset.nn.rowwise import Masked
 
 @register("encoder", "sab", packed=True, export=True, maps=True)
 def self_attention(inputs: int, dim: int, layers: int | None, attention: AttentionOptions) -> list[nn.Module]:
-    """SABs, two as published."""
+    """SABs; two by default, as published."""
     return attention_layers(partial(SAB, dim=dim, options=attention), inputs, dim, layers, attention)
 
 
 def attention_layers(
     block: Callable[[int], nn.Module], inputs: int, dim: int, layers: int | None, attention: AttentionOptions
 ) -> list[nn.Module]:
-    """Blocks on rows of width `dim`; depth and width as in the Set Transformer's appendix (point clouds)."""
-    # Form "paper" adds its input to its output, and a norm before the first block would erase raw coordinates.
+    """Attention blocks of width `dim`, two by default as in the Set Transformer's appendix (point clouds).
+
+    A linear layer precedes them if the first block cannot work on raw coordinates.
+    """
+    # Form "paper" adds the input to the output, so their widths must agree; with prenorm, raw coordinates would be
+    # normalised before the first block.
     embed = attention.form == "paper" or attention.prenorm
     first: list[nn.Module] = [Masked(nn.Linear(inputs, dim))] if embed else []
     widths = [dim if embed else inputs, *[dim] * ((layers or 2) - 1)]

@@ -1,6 +1,6 @@
-"""Any aggregation of torch-geometric as a pooling, by its name there: "softmax", "powermean", "set2set", ...
+"""The aggregations of torch-geometric as poolings, by their name there: "softmax", "powermean", "set2set", ...
 
-torch-geometric is imported when such a pooling is named for the first time, not before.
+torch-geometric is imported only when such a pooling is used.
 """
 
 import difflib
@@ -31,16 +31,16 @@ REFUSED = {
 """Aggregations that do not pool a set by themselves, and why. ("lcm": its binary tree pairs neighbouring rows.)"""
 
 QUARTILES = [0.25, 0.5, 0.75]
-"""Exact in binary: torch-geometric adds q * (n - 1) to a row's place in the batch in float32, and 0.1 would be rounded
-by an amount that depends on that place."""
+"""Numbers that are exact in binary: torch-geometric adds q * (n - 1) to the row's index in the batch in float32, and
+the rounding error of 0.1 would depend on that index."""
 KEPT_ROWS = 16
-"""Rows that "sort" keeps, and seeds of the first stage of "graphmultisettransformer"."""
+"""Number of rows that "sort" keeps, and of seeds in the first stage of "graphmultisettransformer"."""
 
 WITH_HEADS = {"settransformer", "graphmultisettransformer"}
 
 
 def reads(name: str) -> set[str]:
-    """What the aggregation is built from; raises a PointsetError for one that does not pool sets."""
+    """The parameters of the aggregation; raises a PointsetError if it does not pool sets."""
     check_aggregation(name)
     return {"dim", "heads"} if canonical(name) in WITH_HEADS else {"dim"}
 
@@ -49,25 +49,26 @@ def reads(name: str) -> set[str]:
 class AggregationPool(nn.Module):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
-    Padded rows are left out before torch-geometric sees the rows, and an empty set gives zeros. The width d' is the
-    aggregation's own: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
+    Padded rows are removed before torch-geometric gets the rows, and an empty set gives zeros. The width d' depends on
+    the aggregation: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
 
-    Arguments that an aggregation needs, or without which it would train nothing:
+    Arguments that an aggregation requires, or without which it would have nothing to train:
 
-    - softmax, powermean: `learn=True`, one trained inverse temperature or power from 1 (Li et al., arXiv 2006.07739).
-      The power mean is one of positive numbers: torch-geometric clamps its rows to [1e-4, 100], and the mean of their
-      powers again, where the paper has ReLU + eps. So it is finite, and sees a negative feature as 1e-4.
+    - softmax, powermean: `learn=True`, one trained inverse temperature or power, initially 1 (Li et al., arXiv
+      2006.07739). The power mean needs positive numbers: torch-geometric clamps the rows to [1e-4, 100], and the mean
+      of their powers again, where the paper has ReLU + eps. So it is finite, and a negative feature is read as 1e-4.
     - set2set: 3 processing steps (Vinyals et al., arXiv 1511.06391).
-    - deepsets: two layers before the sum and two after it. attentional: a gate of two layers.
-    - quantile: the quartiles. median is the lower of two middle values.
-    - settransformer, graphmultisettransformer: torch-geometric's own blocks, `heads` heads, 16 seeds in the first stage
-      of the latter. The former holds a SAB over all rows, so more than the pooling differs from other models.
-    - sort: the 16 rows whose last feature is largest, side by side.
+    - deepsets: two layers before the sum and two after it. attentional: a gate with two layers.
+    - quantile: the quartiles. median: the lower of the two middle values.
+    - settransformer, graphmultisettransformer: the blocks of torch-geometric with `heads` heads, and 16 seeds in the
+      first stage of the latter. The former contains a SAB over all rows, so a model with it differs from other models
+      in more than the pooling.
+    - sort: the 16 rows with the largest last feature, concatenated.
 
     Args:
-        name: as `torch_geometric.nn.resolver.aggregation_resolver` takes it.
+        name: name for `torch_geometric.nn.resolver.aggregation_resolver`.
         dim: width d of the rows.
-        heads: of those that attend with several heads; a divisor of dim.
+        heads: number of heads, for aggregations with multihead attention; a divisor of dim.
 
     Raises:
         PointsetError: torch-geometric has no aggregation of this name, or it does not pool sets (the message says why).
@@ -103,9 +104,9 @@ class AggregationPool(nn.Module):
 
 
 def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tensor, "N d"], Int[Tensor, " N"]]:
-    """The real rows of all sets one after the other, and the set of each; an empty set lends one row of zeros.
+    """The real rows of all sets, concatenated, and the index of the set of each row.
 
-    Without that row some aggregations would read a neighbour's, or from before the first.
+    An empty set gets one row of zeros: without it, some aggregations would read a row of another set, or at index -1.
     """
     if isinstance(mask, Packed):
         if 0 not in mask.lengths:
@@ -114,7 +115,7 @@ def packed(Z: Float[Tensor, "*rows d"], mask: Layout | None) -> tuple[Float[Tens
         return rows, Packed(tuple(max(1, length) for length in mask.lengths)).index(Z.device)
     sets = torch.arange(Z.shape[0], device=Z.device)
     if mask is None:
-        # Not `repeat_interleave`: the ONNX that torch 2.13 writes for a count that varies is wrong.
+        # Not `repeat_interleave`: torch 2.13 exports it to wrong ONNX if the number of repeats is dynamic.
         return Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten()
     first = torch.arange(mask.shape[1], device=Z.device) == 0
     keep = mask | (first & ~mask.any(dim=1, keepdim=True))
@@ -145,7 +146,7 @@ def check_aggregation(name: str) -> None:
 
 
 def _known() -> set[str]:
-    """Every name that torch-geometric's resolver takes, in one spelling each."""
+    """The names of all aggregations of torch-geometric, in canonical spelling."""
     from torch_geometric.nn import aggr
 
     classes = [
@@ -155,7 +156,7 @@ def _known() -> set[str]:
 
 
 def _arguments(name: str, dim: int, heads: int) -> dict[str, Any]:
-    """What an aggregation for rows of width `dim` is built with; see `AggregationPool`."""
+    """The arguments of an aggregation for rows of width `dim`; see `AggregationPool`."""
     match name:
         case "softmax" | "powermean":
             return {"learn": True}

@@ -11,11 +11,11 @@ from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
 
 MOST = 256
-"""The greatest reduced width: 32,896 numbers."""
+"""The largest reduced width r; its result has 32,896 numbers."""
 
 
 def reads(r: int) -> set[str]:
-    """What the pooling is built from; raises a PointsetError for a width whose square is too large."""
+    """The parameters of the pooling; raises a PointsetError if r is above `MOST`."""
     if r > MOST:
         raise PointsetError(f"cov{r} gives {r * (r + 1) // 2:,} numbers for each set: give at most cov{MOST}")
     return {"dim"}
@@ -23,16 +23,16 @@ def reads(r: int) -> set[str]:
 
 @register("pooling", "cov<r>", listed="cov32", reads=reads, packed=True, export=True)
 class CovariancePool(WholePool):
-    """The upper triangle, r (r + 1) / 2 numbers, of C^(1/2), C the covariance [r, r] of the rows ReLU(W x + b).
+    """The upper triangle of C^(1/2), r (r + 1) / 2 numbers, with C the covariance [r, r] of the rows ReLU(W x + b).
 
-    iSQRT-COV: C is divided by its trace, five steps of Newton and Schulz go towards the square root, and the result is
-    multiplied by the root of the trace. The width is reduced from d to r first, as is usual, since the result grows
-    with its square; the published batch norm between W and the ReLU is left out.
+    iSQRT-COV: C is divided by its trace, five Newton-Schulz iterations approximate the square root, and the result is
+    multiplied by the root of the trace. As usual, the width is first reduced from d to r, because the result grows with
+    its square. The published batch norm between W and the ReLU is omitted.
 
     Args:
         r: reduced width.
         dim: width d of the rows.
-        steps: towards the square root.
+        steps: number of Newton-Schulz iterations.
     """
 
     upper: Tensor
@@ -45,20 +45,20 @@ class CovariancePool(WholePool):
         self.register_buffer("upper", rows * r + columns, persistent=False)
 
     def reduced(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n r"]:
-        """The rows whose covariance counts."""
+        """The rows ReLU(W x + b)."""
         return F.linear(Z, self.reduce.weight.to(Z.dtype), self.reduce.bias.to(Z.dtype)).relu()
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """The upper triangle of the root."""
+        """The upper triangle of C^(1/2)."""
         X = self.reduced(Z)
         X = zero_padding(X - masked_mean(X, mask), mask)
         sizes = torch.ones_like(X[:1, :, 0]) if mask is None else mask.to(X.dtype)
         return self.of_covariance(X.transpose(1, 2) @ X / sizes.sum(dim=1).clamp(min=1)[:, None, None])
 
     def of_covariance(self, C: Float[Tensor, "B r r"]) -> Float[Tensor, "B 1 e"]:
-        """The upper triangle of the root of C; zeros, with slopes, for C = 0."""
+        """The upper triangle of C^(1/2); zeros, with finite gradients, for C = 0."""
         eye = torch.eye(C.shape[1], dtype=C.dtype, device=C.device)
-        # Not `+ 1e-12`: what writes ONNX takes that for 0, and leaves it out.
+        # Not `+ 1e-12`: the ONNX exporter treats that as 0 and removes it.
         trace = C.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None].clamp(min=1e-12)
         Y, Z = C / trace, eye.expand_as(C)
         for _ in range(self.steps):

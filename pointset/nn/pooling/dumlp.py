@@ -9,16 +9,15 @@ from pointset.nn.registry import register
 class DualMLPPool(DualMLP):
     """softmax_n(f(Z))^T g(Z): k rows of width d / 4.
 
-    Two row-wise networks f and g of rows Z [n, width], f with k outputs and g with d / 4. Rows narrower than d, such as
-    coordinates, pass through d / 4 and d hidden units, rows of width d or more through d. Behind the encoder `none`,
-    dim=128 and k = 32 make it what the authors ran on ModelNet40: 3 -> 32 -> 128 -> 32 (there with normals beside the
-    coordinates). Batch norm behind every layer as published, unless `norm` says otherwise.
+    f and g are row-wise networks of the rows Z [n, width]; f has k outputs, g has d / 4. Their hidden widths are d / 4
+    and d for rows narrower than d, such as coordinates, and d for other rows. With the encoder `none`, dim=128 and
+    k = 32, it is the network of the authors for ModelNet40: 3 -> 32 -> 128 -> 32 (theirs also has normals as inputs).
 
     Args:
-        k: maps over the points.
-        width: of the rows, any.
+        k: number of attention maps over the points.
+        width: width of the rows, any.
         dim: width d of the widest hidden layer.
-        norm: None takes "batch".
+        norm: norm after every layer; None means "batch", as published.
     """
 
     def __init__(self, k: int, width: int, dim: int, norm: NormName | None) -> None:

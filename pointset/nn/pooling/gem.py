@@ -12,18 +12,18 @@ from pointset.nn.registry import register
 LEAST = 1e-6
 """Smaller numbers are replaced by this."""
 EXPONENTS = (1e-2, 1e3)
-"""Bounds of p: nearly the geometric mean, nearly the maximum."""
+"""Bounds of p: close to the geometric mean, and close to the maximum."""
 NOTHING = -1e9
-"""In place of the logarithm of a padded number: its power is 0, and unlike minus infinity it has a slope."""
+"""Replaces the logarithm of x^p at padded rows: its exponential is 0, and unlike -inf it has a finite gradient."""
 
 
 @register("pooling", "gem", packed=True, export=True)
 class GeneralisedMeanPool(WholePool):
-    """y_f = ((1/n) sum_i x_fi^p)^(1/p), p trained from 3: the mean for p = 1, towards the maximum for large p.
+    """y_f = ((1/n) sum_i x_fi^p)^(1/p), with p trained, initially 3: the mean for p = 1, the maximum as p grows.
 
-    As released, one p serves all features, and numbers below 10^-6 count as 10^-6: it is a mean of positive numbers, as
-    they come out of a ReLU. Computed with logarithms, so that no power overflows; log p is what is trained, so that p
-    stays positive.
+    As released, all features share one p, and numbers below 10^-6 are replaced by 10^-6, because the mean is defined
+    for positive numbers, such as outputs of a ReLU. It is computed with logarithms, so that no power overflows. The
+    trained parameter is log p, so that p stays positive.
     """
 
     def __init__(self, exponent: float = 3.0) -> None:
@@ -41,7 +41,7 @@ class GeneralisedMeanPool(WholePool):
         return Z.clamp(min=LEAST).log() * self.exponent.to(Z.dtype)
 
     def of_mean(self, log_mean: Float[Tensor, "B 1 d"]) -> Float[Tensor, "B 1 d"]:
-        """y, from the logarithm of the mean of x^p."""
+        """The generalised mean y, from the logarithm of the mean of x^p."""
         return (log_mean / self.exponent.to(log_mean.dtype)).exp()
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:

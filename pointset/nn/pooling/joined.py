@@ -16,13 +16,14 @@ from pointset.nn.registry import JOIN, register
 
 @register("pooling", JOIN, listed="max+mean", export=True)
 class JoinedPool(nn.Module):
-    """What several poolings make of the same rows, each laid out flat, one beside the other: [B, 1, sum of widths].
+    """The flattened outputs of several poolings of the same rows, concatenated: [B, 1, sum of widths].
 
-    It takes packed sets and streams if all of them do, its maps are those of all, and the others' export is asked of
-    each by itself. Equivariant layers before it subtract what the first wants; one layer is behind it if all have one.
+    It accepts packed sets, and can be streamed, if all of its poolings can; its attention maps are those of all;
+    whether it can be exported is checked for each pooling. Equivariant layers before it subtract the statistic of the
+    first pooling. The head after it has one layer if that is so for all of them.
 
     Args:
-        pools: called as `pool(Z, mask)`; [B, n, d] to [B, k, e], or to [B, e].
+        pools: modules called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
     """
 
     def __init__(self, pools: Iterable[nn.Module]) -> None:
@@ -35,5 +36,5 @@ class JoinedPool(nn.Module):
 
     @staticmethod
     def side_by_side(pooled: Iterable[Tensor]) -> Float[Tensor, "B 1 _"]:
-        """The row of each set, from what each pooling made of it, [B, k, e] or [B, e]."""
+        """One row per set, from the outputs [B, k, e] or [B, e] of the poolings."""
         return torch.cat([one.flatten(1) for one in pooled], dim=1).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""Pooling by multihead attention, as a part of a model (Lee et al., arXiv 1810.00825, eq. 11, 12 and 15)."""
+"""Pooling by multihead attention, with the layers around it (Lee et al., arXiv 1810.00825, eq. 11, 12 and 15)."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -13,9 +13,9 @@ from pointset.nn.registry import register
 
 @register("pooling", "pma[<k>]", head="linear", packed=True, export=True, maps=True)
 class AttentionPool(nn.Module):
-    """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff" rFF(SAB(PMA_k(Z))), whatever k is.
+    """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff": dropout, then rFF(SAB(PMA_k(Z))) for any k.
 
-    The first is what the authors ran (with k = 1), the second their equation 15, where rFF is FC(d, ReLU), FC(d),
+    The first is what the authors ran (with k = 1), the second is their equation 15, in which rFF is FC(d, ReLU), FC(d),
     applied to each of the k rows. The layer from the k rows to logits is not included.
     """
 

@@ -1,7 +1,7 @@
 """Pooling by sliced-Wasserstein embedding (Naderializadeh et al., NeurIPS 2021).
 
-Its authors call the pooling PSWE; Kothapalli et al. (arXiv 2306.05553) call the same LPSWE, with L for learned, and one
-whose reference and slices stay as they are FPSWE.
+The authors call the pooling PSWE. Kothapalli et al. (arXiv 2306.05553) call it LPSWE ("learned"), and FPSWE ("fixed")
+if reference and slices are not trained.
 """
 
 import torch
@@ -15,13 +15,13 @@ from pointset.nn.registry import register
 
 @register("pooling", "fpswe<m>", listed="fpswe64", packed=True, export=True)
 class FixedWassersteinPool(SortedPool):
-    """PSWE_m with the features themselves as slices, against a reference of m points evenly from -1 to 1.
+    """`WassersteinPool` with fixed slices, the features themselves, and a fixed reference of m points in [-1, 1].
 
-    See `WassersteinPool`. Only the weights of the sums are trained.
+    The points of the reference are evenly spaced. Only the weights of the sums are trained.
 
     Args:
-        m: points of the reference.
-        dim: width d of the rows, and slices.
+        m: number of points of the reference.
+        dim: width d of the rows, and number of slices.
     """
 
     reference: Tensor
@@ -29,43 +29,43 @@ class FixedWassersteinPool(SortedPool):
     def __init__(self, m: int, dim: int) -> None:
         super().__init__()
         self.scales = nn.Parameter(nn.init.xavier_uniform_(torch.empty(dim, m)))
-        """w, [slices, m]."""
+        """The weights w, [slices, m]."""
         self.register_buffer("reference", torch.linspace(-1, 1, m).expand(dim, m).clone())
 
     def weights(self) -> Float[Tensor, "d m"]:
-        """-w, in the order of the reference's points."""
+        """The weights -w, sorted by the points of the reference."""
         return -self.scales.gather(1, self.reference.detach().argsort(dim=1))
 
     def basis(self, places: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B m n"]:
-        """How the m quantiles come of the n values: each of the two that it lies between, or of the last two."""
+        """The coefficients of the n sorted values in the m quantiles, by linear inter- and extrapolation."""
         m = self.scales.shape[1]
         wanted = torch.arange(1, m + 1, device=places.device, dtype=self.scales.dtype)[:, None] / (m + 1)
-        at = wanted * (sizes + 1) - 1  # as if the value at place i were that at the place i of all real numbers
+        at = wanted * (sizes + 1) - 1  # the fractional rank of each quantile
         lower = (at.ceil() - 1).clamp(min=0).minimum((sizes - 2).clamp(min=0))
         share = (at - lower) * (sizes > 1)
         return (places == lower) * (1 - share) + (places == lower + 1) * share
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Tensor | None = None) -> Float[Tensor, "B 1 d"]:
-        """The weighted sums over the reference."""
+        """The embedding y of each set."""
         return (self.scales * self.reference).sum(dim=1).to(Z.dtype) + super().pooled(Z, mask)
 
 
 @register("pooling", "pswe<m>", listed="pswe64", packed=True, export=True)
 class WassersteinPool(FixedWassersteinPool):
-    """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): how far a set is from a reference of m points, slice by slice.
+    """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
 
-    Slice f of a set are the numbers theta_f z of its rows, theta_f of length 1. q_f(j) is their quantile at (j + 1) /
-    (m + 1), the value at place i from 0 of n being that at (i + 1) / (n + 1); between values it is interpolated, beyond
-    them extrapolated, linearly. So the reference's point with the j-th rank is moved to q_f(j), which is optimal
-    transport in one dimension.
+    Slice f of a set consists of the numbers theta_f z of its rows z, with |theta_f| = 1. q_f(j) is their quantile at
+    (j + 1) / (m + 1), where the i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1); other
+    quantiles are linearly interpolated or extrapolated. The optimal transport in one dimension moves the reference
+    point of rank j to q_f(j).
 
-    As released: as many slices as features, which they are in the beginning; a reference evenly from -1 to 1 in the
-    beginning; w is drawn as by Xavier and Glorot. The authors sort the reference in place of ranking it, which is the
-    same until training exchanges three points; here it is the paper's.
+    As released: there are as many slices as features, initially the features themselves; the reference is initially
+    evenly spaced in [-1, 1]; w has Xavier initialisation. The authors' code sorts the reference instead of ranking it,
+    which is the same until training permutes three of its points; this is the paper's version.
 
     Args:
-        m: points of the reference.
-        dim: width d of the rows, and slices.
+        m: number of points of the reference.
+        dim: width d of the rows, and number of slices.
     """
 
     def __init__(self, m: int, dim: int) -> None:
@@ -74,7 +74,7 @@ class WassersteinPool(FixedWassersteinPool):
         del self.reference
         self.reference = nn.Parameter(reference)
         self.slices = nn.Parameter(torch.eye(dim))
-        """theta, [slices, d], up to their lengths."""
+        """The directions theta, [slices, d], before normalisation."""
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
         """The slices of each row."""

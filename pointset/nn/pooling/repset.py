@@ -11,26 +11,26 @@ from pointset.nn.registry import register
 
 @register("pooling", "repset<k>", listed="repset5", packed=True, export=True)
 class ApproxRepSetPool(WholePool):
-    """y_f = sum_i max_j ReLU(x_i . u_fj): with hidden set f of k trained elements u_f1, ..., u_fk.
+    """y_f = sum_i max_j ReLU(x_i . u_fj), where hidden set f has k trained elements u_f1, ..., u_fk.
 
-    Each row x_i is matched with its best element. This is the released relaxation of RepSet, where no two rows may
+    Each row x_i is matched with its best element. This is the released relaxation of RepSet, in which no two rows may
     match the same element. There are as many hidden sets as features, and k = 5, as Kothapalli et al. (arXiv
     2306.05553) use for clouds; for words, the authors use 10 sets of 20 elements. The result is a sum, so it grows
     with n. Elements are initialised uniformly in [-1, 1], as released.
 
     Args:
-        k: elements of each hidden set.
-        dim: width d of the rows, and hidden sets.
+        k: number of elements of each hidden set.
+        dim: width d of the rows, and number of hidden sets.
     """
 
     def __init__(self, k: int, dim: int) -> None:
         super().__init__()
         self.elements = nn.Parameter(torch.empty(k, dim, dim).uniform_(-1, 1))
-        """u, [k, hidden sets, d]."""
+        """The elements u, [k, hidden sets, d]."""
 
     def matches(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
         """The best match of each row in each hidden set."""
-        # Element by element, so that the maximum goes over the first axis.
+        # One product per element, so that the maximum is over the first axis.
         products = Z.flatten(0, 1).expand(len(self.elements), -1, -1) @ self.elements.to(Z.dtype).transpose(1, 2)
         return products.amax(dim=0).relu().unflatten(0, Z.shape[:2])
 

@@ -11,8 +11,8 @@ from pointset.nn.pooling.whole import WholePool
 class SortedPool(WholePool):
     """y_f = sum_i w_f(i, n) x_f(i), where x_f(0) <= x_f(1) <= ... are the n values of feature f in a set.
 
-    A subclass defines the weights as products of `weights`, which are trained, and `basis`, which depends only on n. So
-    they are computed once for a batch of sets of equal size; most of the work is sorting.
+    A subclass defines the weights as the product of `weights`, which are trained, and `basis`, which depends only on n,
+    so they are computed once for a batch of sets of equal size. Most of the time is spent on sorting.
     """
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:

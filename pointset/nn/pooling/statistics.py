@@ -1,4 +1,4 @@
-"""Poolings that are functions of statistics of the set, and can therefore read a set in pieces."""
+"""Poolings that are functions of statistics of the set, and can therefore be streamed."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, get_args

@@ -23,7 +23,7 @@ class TopPool(WholePool):
         sizes = torch.ones_like(X[:1, :1]).sum(dim=2, keepdim=True)
         if mask is not None:
             X, sizes = X.masked_fill(~mask.unsqueeze(1), -torch.inf), mask.sum(dim=1).clamp(min=1)[:, None, None]
-        # So many columns more that there are k to choose from in a set of any size.
+        # Pad to at least k rows.
         largest = F.pad(X, (0, self.k - 1), value=-torch.inf).topk(self.k, dim=2, sorted=True).values
         found = torch.arange(self.k, device=X.device) < sizes
         return (largest.masked_fill(~found, 0.0).sum(dim=2, keepdim=True) / found.sum(dim=2, keepdim=True)).transpose(

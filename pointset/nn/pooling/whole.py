@@ -12,8 +12,8 @@ from pointset.nn.rows import check_layout
 class WholePool(nn.Module):
     """Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
 
-    A subclass implements `pooled` for sets with and without padding. It computes in float32 at least: sums of bfloat16
-    rows would stop growing at 256 rows.
+    A subclass implements `pooled` for sets with and without padding. It computes in float32 or float64: a sum of ones
+    in bfloat16 would stop growing at 256.
     """
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B 1 e"]:
@@ -31,5 +31,5 @@ class WholePool(nn.Module):
         return pooled if mixed else pooled.to(Z.dtype)
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """The pooled row of each set; anything with finite gradients for an empty one."""
+        """The pooled row of each set; for an empty set any result with finite gradients, as it is replaced by 0."""
         raise NotImplementedError
