@@ -1,4 +1,4 @@
-"""Files that are complete at every moment: written beside their place, flushed to the disk, renamed."""
+"""Atomic writes: a temporary file in the same folder is written, flushed to the disk, and renamed."""
 
 import errno
 import glob
@@ -14,26 +14,30 @@ from typing import Any
 from pointset.errors import REPEATED, PointsetError, one_line
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says of a disk, a quota or a limit that is used up."""
+"""System errors for a full disk, an exhausted quota, and a file size limit."""
 SPARE = 1 << 20
-"""Free bytes below which a failure to write that gives no such reason is put down to a full disk."""
+"""If a write fails for an unknown reason and fewer bytes than this are free, the reason is taken to be a full disk."""
 
 
 class DiskFullError(PointsetError):
-    """There is no room for a file; what was there before is as it was."""
+    """A file could not be written because the disk is full; the previous file is unchanged."""
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then rename it: readers see the old file or the new one.
+    """Write a file so that readers see either the old file or the complete new one.
+
+    Args:
+        path: of the file.
+        write: writes the content to the temporary file that it is given.
 
     Raises:
-        DiskFullError: there is no room for it.
+        DiskFullError: the disk is full.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with full_disk_told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with full_disk_told(path):  # seen before what was written is removed, which makes room
+            with full_disk_told(path):  # check before the temporary file is removed, which frees space
                 write(temporary)
                 sync(temporary)
             temporary.replace(path)
@@ -43,24 +47,25 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextmanager
 def full_disk_told(path: Path) -> Iterator[None]:
-    """Raise a DiskFullError that names `path` where the block fails for want of room.
+    """Raise a DiskFullError that names `path` if the block fails because the disk is full.
 
-    Libraries that write files by themselves report a full disk in words of their own (torch's archive: "enforce fail at
-    inline_container.cc"; numpy: "100 requested and 7 written"), so the disk is asked, too.
+    Libraries report a full disk in various ways (torch: "enforce fail at inline_container.cc"; numpy: "100 requested
+    and 7 written"), so after any other failure the free space is checked.
     """
     try:
         yield
     except PointsetError:
         raise
     except Exception as error:
-        if reason := _want_of_room(path.parent, error):
+        if reason := _full_disk(path.parent, error):
             raise DiskFullError(
                 f"{path} cannot be written ({reason}): free some disk space and run the same command again"
             ) from error
         raise
 
 
-def _want_of_room(folder: Path, error: Exception) -> str:
+def _full_disk(folder: Path, error: Exception) -> str:
+    """The reason if the disk, the quota or a limit is exhausted, else an empty string."""
     number = error.errno if isinstance(error, OSError) else None
     if number is not None:
         return os.strerror(number) if number in FULL else ""
@@ -70,7 +75,7 @@ def _want_of_room(folder: Path, error: Exception) -> str:
 
 
 def sweep(folder: Path, name: str = "*") -> None:
-    """Remove the temporary files that killed processes left in a folder, or those of one file; living ones' stay."""
+    """Remove temporary files of processes that no longer run, all in a folder or those of the file `name`."""
     for path in folder.glob(f".{name}.*.tmp"):
         writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
         if writer and not _lives(int(writer[1])):
@@ -79,12 +84,12 @@ def sweep(folder: Path, name: str = "*") -> None:
 
 def _lives(process: int) -> bool:
     if os.name != "posix":
-        return True  # asking there with `os.kill` would end it
+        return True  # on Windows, `os.kill` would end the process
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):  # another user's; no number of a process
+    except (PermissionError, OverflowError):  # a process of another user; not a valid process id
         pass
     return True
 
@@ -104,7 +109,7 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a path that is a folder, or whose folder is not there, before anything slow is done."""
+    """Raise a PointsetError if a path is a folder, or its folder does not exist; called before slow work starts."""
     if not _is_folder(path.parent):
         reason = file_in_the_way(path.parent) or f"the folder {path.parent} does not exist"
         raise PointsetError(f"{path} cannot be written: {reason}")
@@ -113,19 +118,19 @@ def check_place(path: Path) -> None:
 
 
 def why_no_file(path: Path, error: OSError) -> str:
-    """What kept the system from writing a file, in words."""
+    """The reason why a file could not be written, for a message."""
     return "it is a folder" if _is_folder(path) else why_no_folder(path.parent, error)
 
 
 def why_no_folder(folder: Path, error: OSError) -> str:
-    """What kept the system from making a folder, or from writing into it, in words."""
+    """The reason why a folder could not be created or written to, for a message."""
     return file_in_the_way(folder) or error.strerror or str(error)
 
 
 def file_in_the_way(folder: Path) -> str:
-    """A sentence if a folder cannot be made because it, or one of its parents, is a file, else nothing.
+    """A message if a folder, or one of its parents, is a file; else an empty string.
 
-    The system's own words for it are "File exists" or "Not a directory", as it may be, and do not say which.
+    The system's messages ("File exists", "Not a directory") do not name that file.
     """
     there = next((one for one in (folder, *folder.parents) if os.path.lexists(one)), None)
     if there is None or there.is_dir():
@@ -134,7 +139,7 @@ def file_in_the_way(folder: Path) -> str:
 
 
 def _is_folder(path: Path) -> bool:
-    return os.path.lexists(path) and path.is_dir()  # a name that is too long makes `is_dir` fail
+    return os.path.lexists(path) and path.is_dir()  # `is_dir` raises for a name that is too long
 
 
 def write_text(path: Path, text: str) -> None:
@@ -148,12 +153,12 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def as_json(value: Any) -> str:
-    """The JSON that is written: indented, with a newline at its end."""
+    """Indented JSON with a newline at the end."""
     return json.dumps(value, indent=2) + "\n"
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; a damaged file is an error that names it."""
+    """Read JSON; raise a PointsetError that names the file if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -163,14 +168,14 @@ def read_json(path: Path) -> Any:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder and the files in it: after a power cut, a renamed folder must have its content."""
+    """Flush a folder and its files to the disk, so that a renamed folder keeps its content after a power cut."""
     for file in folder.iterdir():
         sync(file)
     sync(folder)
 
 
 def sync(path: Path) -> None:
-    """Flush one file, or the list of names in a folder, to the disk."""
+    """Flush one file, or the directory entry of a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

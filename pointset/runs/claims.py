@@ -1,4 +1,4 @@
-"""A folder belongs to one process at a time, and to what its description says: other work in it is refused."""
+"""Ownership of folders: one process at a time, and only for the work that the description in the folder names."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,16 +17,16 @@ LOCK = ".lock"
 
 @contextmanager
 def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Iterator[None]:
-    """Own a folder inside the block: it is made if need be, and what killed processes left half written is removed.
+    """Own a folder inside the block. Create it if needed, and remove the temporary files of killed processes.
 
     Args:
-        folder: that this process is about to write into.
-        busy: the error where another process owns it.
-        lock: name of the file that is locked.
-        wait: seconds to wait for another process.
+        folder: folder into which this process will write.
+        busy: message of the error if another process owns the folder.
+        lock: name of the lock file.
+        wait: seconds to wait for the other process.
 
     Raises:
-        PointsetError: another process owns it, it cannot be made or written to, or its disk is full.
+        PointsetError: another process owns the folder, it cannot be created or written to, or the disk is full.
     """
     held = FileLock(folder / lock, timeout=wait)
     with full_disk_told(folder / lock):
@@ -48,16 +48,18 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
 
 
 def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
-    """Write a description, or check that the one there agrees in the parts that decide the results.
+    """Write the description of the work in a folder; if there is one, check that the two agree in the given keys.
 
     Args:
-        file: where the description is, or goes.
-        description: of the work about to be done in the file's folder; plain data.
-        parts: keys of the description that must agree; the others, such as versions, are for the record.
-        what: what the folder holds, in a word: "run".
+        file: file of the description.
+        description: description of the work about to be done in the folder of the file; plain data.
+        parts: keys of the description that must agree, because they decide the results; other keys, such as versions,
+            are only recorded.
+        what: name of the work for messages, such as "run".
 
     Raises:
-        PointsetError: the folder holds other work (the first difference is named), or the description is damaged.
+        PointsetError: the folder contains other work (the message names the first difference), or the description is
+            damaged.
     """
     if file.exists():
         check_claim(file, description, parts, what)
@@ -66,7 +68,7 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
 
 
 def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
-    """The check of `claim` alone: a folder without a description passes, and stays as it is."""
+    """The check of `claim`, without writing anything; a folder without a description passes."""
     if not file.exists():
         return
     mine, theirs = plain(description), read_description(file, what)
@@ -77,7 +79,7 @@ def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], w
 
 
 def read_description(file: Path, what: str) -> dict[str, Any]:
-    """A description that `claim` wrote.
+    """Read a description that `claim` wrote.
 
     Raises:
         PointsetError: it is damaged.
@@ -90,7 +92,7 @@ def read_description(file: Path, what: str) -> dict[str, Any]:
 
 
 def plain(description: dict[str, Any]) -> Any:
-    """A description as JSON gives it back: lists for tuples."""
+    """The description after a round trip through JSON: tuples become lists."""
     return json.loads(json.dumps(description))
 
 

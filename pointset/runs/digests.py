@@ -1,10 +1,10 @@
-"""Files with digests: whatever a folder of ours has is listed in its SHA256SUMS, and compared when it is read.
+"""Files with digests: each folder lists the SHA-256 of its files in SHA256SUMS, and every read is verified against it.
 
-The list is in the format of `sha256sum`: `sha256sum -c SHA256SUMS` checks a folder by hand. A file and its digest are
-two files, and a kill may come between any two writes, so the new digest is listed beside the old one before the file
-is renamed into place, and the old one is dropped after it: a file is whole if any line with its name fits.
+The list has the format of `sha256sum`, so `sha256sum -c SHA256SUMS` checks a folder by hand. The process may be killed
+between any two writes. Therefore the new digest is added to the list before the file is replaced, and the old digest is
+removed afterwards; a file is intact if any line with its name matches.
 
-One process writes into a folder, the one that owns it (see `pointset.runs.claims`); any number of others read.
+Only the process that owns a folder writes into it (see `pointset.runs.claims`); any number of processes may read.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class DamagedError(PointsetError):
-    """A file is not what was written, or nothing says that it is.
+    """A file is missing, differs from what was written, or cannot be verified.
 
     Attributes:
-        fault: the message without what to do.
+        fault: the message without the remedy.
     """
 
     def __init__(self, fault: str, remedy: str) -> None:
@@ -36,10 +36,10 @@ class DamagedError(PointsetError):
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file atomically, and its digest; after a kill in between, the old file or the new one is whole.
+    """Write a file and its digest atomically: if the process is killed, the old file or the new one is intact.
 
     Raises:
-        DiskFullError: there is no room for it.
+        DiskFullError: the disk is full.
         DamagedError: the list of the folder is damaged.
     """
     digest = _digest(content)
@@ -63,7 +63,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, and then its line from the list, which may be left of a kill in between.
+    """Remove a file, then its line from the list; if the process is killed between the two, the line remains.
 
     Raises:
         DamagedError: the list of the folder is damaged.
@@ -75,10 +75,10 @@ def remove(path: Path) -> None:
 
 
 def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files and their list into a new folder that is not in its place yet.
+    """Write files and their list into a new folder, not atomically: nothing may use the folder yet.
 
     Raises:
-        DiskFullError: there is no room for them.
+        DiskFullError: the disk is full.
     """
     for name, content in contents.items():
         with full_disk_told(folder / name):
@@ -89,14 +89,14 @@ def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def read(path: Path, remedy: str) -> bytes:
-    """The bytes of a file that was written here.
+    """Read the bytes of a file that `write` or `fill` wrote, and verify them.
 
     Args:
         path: of the file.
-        remedy: what to do where there is no copy of it: "delete ... and run the same command again".
+        remedy: what the message recommends if there is no backup copy: "delete ... and run the same command again".
 
     Raises:
-        DamagedError: the file is missing, it is not what was written, or it is not listed.
+        DamagedError: the file is missing, differs from its digest, or is not listed.
     """
     seen = None
     while True:
@@ -110,7 +110,7 @@ def read(path: Path, remedy: str) -> bytes:
         digest, listed = _digest(content), read_list(path.parent).get(path.name, ())
         if digest in listed:
             return content
-        if seen == (digest, listed):  # twice the same: no writer came between the two readings
+        if seen == (digest, listed):  # the same result twice: no writer is replacing the file right now
             raise _fault(path, listed, remedy)
         seen = digest, listed
 
@@ -125,39 +125,39 @@ def _fault(path: Path, listed: tuple[str, ...], remedy: str) -> DamagedError:
 
 
 def read_text(path: Path, remedy: str) -> str:
-    """The text of a file that was written here; see `read`."""
+    """Read the text of a file; see `read`."""
     return parse(path, bytes.decode, "text", remedy)
 
 
 def read_json(path: Path, remedy: str) -> Any:
-    """What a file of JSON holds; see `read`."""
+    """Read the content of a JSON file; see `read`."""
     return parse(path, json.loads, "JSON", remedy)
 
 
 def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T:
-    """What a parser makes of a file's bytes; whatever the parser raises is an error that names the file.
+    """Read and parse a file; an exception of the parser becomes an error that names the file.
 
     Args:
         path: of the file.
-        parser: from the bytes to what they hold.
-        what: this, in a word or two.
+        parser: function from the bytes to their content.
+        what: name of the content for messages, such as "JSON".
         remedy: see `read`.
 
     Raises:
-        DamagedError: the file is damaged, or holds something else.
+        DamagedError: the file is damaged, or the parser rejects it.
     """
     content = read(path, remedy)
     try:
         return parser(content)
     except PointsetError:
         raise
-    except Exception as error:  # torch, numpy and safetensors raise a dozen kinds
+    except Exception as error:  # torch, numpy and safetensors raise many types of exceptions
         fault = f"{path} does not hold {what} ({one_line(error, QUOTED) or type(error).__name__})"
         raise DamagedError(fault, f"restore it from a copy, or {remedy}") from error
 
 
 def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
-    """The digests of each file that is listed in a folder: one, or two while it is being replaced.
+    """The digests of the files listed in a folder: one per file, or two while a file is being replaced.
 
     Raises:
         DamagedError: the list is damaged.

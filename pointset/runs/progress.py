@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal; in a file or a pipe, a plain line every half minute."""
+"""Progress of long work on stderr: a bar on a terminal; a plain line every half minute in a file or a pipe."""
 
 import builtins
 import sys
@@ -18,25 +18,25 @@ from pointset.errors import PointsetError, escaped
 EVERY = 30.0
 """Seconds between two lines."""
 LOOKED = 1.0
-"""Seconds between two looks at long work on a terminal."""
+"""Seconds between two updates of a `Board`."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where work stands whose units take long."""
+    """Progress of work whose units take long, so that counting finished units is too coarse."""
 
     share: float
-    """Of the whole work, in [0, 1]."""
+    """Fraction of the whole work that is done, in [0, 1]."""
     before: float
-    """The share that had been done when this work began."""
+    """Fraction that was already done when this process started."""
     doing: Sequence[str] = ()
-    """What is being worked on, a line each."""
+    """One line for each unit that is in progress."""
     longest: float = 0.0
-    """Seconds that one unit alone still takes, whatever is done beside it."""
+    """Lower limit of the remaining seconds: those of the unit in progress that takes longest."""
 
     def left(self, seconds: float) -> str:
-        """About how long the rest takes, after so many seconds; empty where nothing was done in them, or is left."""
+        """The estimated remaining time, given the seconds since the start; empty without progress, or when done."""
         if not self.before < self.share < 1.0:
             return ""
         rest = seconds * (1.0 - self.share) / (self.share - self.before)
@@ -54,31 +54,32 @@ def progress_bar(
     scaled: bool = False,
     standing: Callable[[], Standing] | None = None,
 ) -> Any:
-    """Something to enter, with `update(count)`, that tells on stderr how far the work has come.
+    """A context manager with `update(count)` that shows the progress of work on stderr.
 
-    Nothing is computed for it where its `disable` is true. In a notebook it shows nothing.
+    Where its attribute `disable` is true, callers need not compute values to show on the bar. In a notebook it shows
+    nothing.
 
     Args:
-        what: the work: "training".
-        unit: of what is counted, in the singular: "step".
-        total: units of the work; None if nobody knows.
+        what: name of the work, such as "training".
+        unit: what is counted, in the singular, such as "step".
+        total: number of units; None if unknown.
         show: False to show nothing at all.
-        done: units that were done before.
-        leave: keep a full bar.
+        done: number of units that were done before.
+        leave: whether the full bar stays visible at the end.
         scaled: write 12.3M for 12,345,678.
-        standing: where the work stands, of one whose units take long; it is looked at in another thread.
+        standing: returns the progress of work whose units take long; called in another thread.
     """
     terminal = getattr(sys.stderr, "isatty", bool)()
     if show and not terminal and not hasattr(builtins, "__IPYTHON__"):
         return Lines(what, unit, total, done, scaled, standing)
     if show and terminal and standing is not None:
         return Board(unit, total or 0, done, standing)
-    hidden = None if show else True  # None: only where the output is a terminal
+    hidden = None if show else True  # None: hidden unless stderr is a terminal
     return tqdm(desc=what, unit=unit, total=total, initial=done, leave=leave, unit_scale=scaled, disable=hidden)
 
 
 def followed(items: Iterable[T], what: str, unit: str, total: int | None = None, *, show: bool = True) -> Iterator[T]:
-    """Pass items on, and tell how many have been worked on; see `progress_bar`."""
+    """Iterate over items and show how many have been processed; see `progress_bar`."""
     with progress_bar(what, unit, total, show=show) as bar:
         for item in items:
             yield item
@@ -90,7 +91,7 @@ def _joined(*parts: str) -> str:
 
 
 class Lines:
-    """Called like a bar; writes a line when half a minute has passed since the last."""
+    """A progress bar for files and pipes: it writes a line when half a minute has passed since the last."""
 
     disable = True
 
@@ -110,7 +111,7 @@ class Lines:
         self._over = threading.Event()
 
     def __enter__(self) -> Self:
-        if self._standing is not None:  # long may pass without an update
+        if self._standing is not None:  # `update` may not be called for a long time
             threading.Thread(target=self._tell_on, daemon=True).start()
         return self
 
@@ -124,24 +125,24 @@ class Lines:
             self.tell()
 
     def tell(self) -> None:
-        """Write a line."""
+        """Write a line with the progress."""
         self._told = time.monotonic()
         self.write(escaped(self.line(self._told - self._start)))
 
     def write(self, text: str) -> None:
-        """Write lines of another kind."""
+        """Write other text."""
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
     def line(self, seconds: float) -> str:
-        """What is done after some seconds, what is left, and for how long."""
+        """The line: what is done, what is left, and the remaining time, given the seconds since the start."""
         if self.total is None:
             return f"{self.what}: {self._count(self.done)} done"
         told = f"{self.what}: {self._number(self.done)} of {self._count(self.total)} done"
         told += f", {self._number(self.total - self.done)} left"
         total = max(self.total, 1)
         standing = Standing(self.done / total, self.before / total)
-        with suppress(PointsetError):  # a damaged file, which the work itself will name
+        with suppress(PointsetError):  # a damaged file, which the work itself will report
             if self._standing is not None:
                 standing = self._standing()
                 told += f", {standing.share:.0%} of the work"
@@ -159,11 +160,11 @@ class Lines:
 
 
 class Board:
-    """Long work on a terminal: a bar, and below it a line for each of the units that are being worked on."""
+    """A progress display for a terminal: a bar, and below it a line for each unit that is in progress."""
 
     disable = False
     MOST = 4
-    """Units that are shown."""
+    """Maximum number of units shown."""
 
     def __init__(self, unit: str, total: int, done: int, standing: Callable[[], Standing]) -> None:
         self.unit, self.total, self.done = unit, total, done
@@ -195,7 +196,7 @@ class Board:
         self._look()
 
     def write(self, text: str) -> None:
-        """Write lines that stay, above the bar."""
+        """Write permanent text above the bar."""
         tqdm.write(text, file=sys.stderr)
 
     def _look_on(self) -> None:
@@ -203,7 +204,7 @@ class Board:
             self._look()
 
     def _look(self) -> None:
-        with self._looking, suppress(PointsetError):  # a damaged file, which the work itself will name
+        with self._looking, suppress(PointsetError):  # a damaged file, which the work itself will report
             self._show(self._standing())
 
     def _show(self, found: Standing) -> None:

@@ -1,4 +1,4 @@
-"""The number of torch's threads, inside a block."""
+"""Sets the number of torch's threads temporarily."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -18,19 +18,19 @@ from pointset.errors import PointsetError, quoted
 Backend = Literal["loky", "dask", "ray"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
 MOST = 4096
-"""Worker processes: more are a mistake, and would take the machine down."""
+"""Maximum number of worker processes: a larger number is a mistake that would overload the machine."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Where the work is done; the result does not depend on it."""
+    """Where work is executed; results do not depend on it."""
 
     count: int | None = None
-    """Worker processes; None takes one per core, or all of a cluster's."""
+    """Number of worker processes; None means one per core, or all workers of a cluster."""
     backend: str = "loky"
-    """"loky" (processes on this machine), "dask" or "ray" (a cluster, whose workers see the same files)."""
+    """"loky" (processes on this machine), "dask" or "ray" (a cluster whose workers can access the same files)."""
     scheduler: str | None = None
-    """The cluster's address, such as tcp://host:8786; None takes this process's dask client or ray."""
+    """The address of the cluster, such as tcp://host:8786; None means the dask client or ray of this process."""
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -45,7 +45,7 @@ class Workers:
             )
 
     def at_once(self, jobs: int, threads: int = 1) -> int:
-        """How many of `jobs` runs, with `threads` threads each, go side by side on the cores of this process."""
+        """The number of jobs, with `threads` threads each, to run in parallel on the cores of this process."""
         from joblib import cpu_count
 
         return max(1, min(self.count or cpu_count() // threads, jobs))
@@ -53,13 +53,13 @@ class Workers:
 
 @contextmanager
 def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: Any) -> Iterator[None]:
-    """Make joblib use the backend of the workers inside this block.
+    """Make joblib use the backend of the workers inside this block; connects to the cluster if there is one.
 
     Args:
-        workers: which backend; a cluster is connected to.
-        count: processes on this machine.
-        threads: of each of them.
-        options: of joblib's loky backend.
+        workers: the backend, and the cluster.
+        count: number of processes on this machine, for loky.
+        threads: threads of each of these processes.
+        options: further options of joblib's loky backend.
 
     Raises:
         PointsetError: the cluster cannot be reached or its library is missing.
@@ -80,14 +80,14 @@ def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: An
 
 
 def hand_over(parallel: Any, tasks: Iterable[Any], workers: Workers) -> Any:
-    """Give tasks to joblib; the processes that it starts for them do not hear Ctrl-C.
+    """Run `parallel(tasks)` so that the processes that joblib starts ignore Ctrl-C.
 
-    A terminal sends it to all processes at once. This one hears it, and ends the others.
+    A terminal sends SIGINT to all processes; only this one handles it, and ends the others.
     """
     if workers.backend != "loky" or not hasattr(signal, "pthread_sigmask"):
         return parallel(tasks)
-    resource_tracker.ensure_running()  # joblib would start it, and Python's own unblocks the signal once it runs
-    # Inherited by new processes, and by joblib's thread that starts more of them later.
+    resource_tracker.ensure_running()  # started inside the block below, it would unblock the signal
+    # New processes inherit the mask, as does joblib's thread that starts more of them later.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return parallel(tasks)
@@ -96,7 +96,7 @@ def hand_over(parallel: Any, tasks: Iterable[Any], workers: Workers) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent ends: a worker whose parent was killed would work on, or wait for ever."""
+    """End this process when its parent ends; otherwise the worker of a killed parent would run or wait forever."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -110,8 +110,9 @@ def _end_with(parent: int) -> None:
 def recycled_quietly() -> Iterator[None]:
     """Silence joblib's warning about replaced workers.
 
-    joblib replaces a worker that has grown by 300 MB, as by importing torch, and warns of a memory leak (joblib issue
-    869) in the thread that starts the next one. Where warnings are errors, that ends the thread, and joblib hangs.
+    joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a memory
+    leak (joblib issue 869) in the thread that starts the next worker. If warnings are errors, this ends the thread, and
+    joblib hangs.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
@@ -120,9 +121,9 @@ def recycled_quietly() -> Iterator[None]:
 
 @contextmanager
 def _cleaned_quietly() -> Iterator[None]:
-    """Silence the process of joblib that cleans up after this one: nobody needs to know that it had to.
+    """Silence joblib's resource tracker, which would otherwise report what it removed after this process was killed.
 
-    It takes its filters from the environment, and says after a kill, in the middle of the next prompt, what it removed.
+    The report would appear after the next shell prompt. The tracker reads its warning filters from the environment.
     """
     name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
     os.environ[name] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
@@ -137,13 +138,13 @@ def _cleaned_quietly() -> Iterator[None]:
 
 @contextmanager
 def closed(finished: Any) -> Iterator[Any]:
-    """Close joblib's generator at the end of the block, and not when the garbage is collected."""
+    """Close joblib's generator at the end of the block, not at some later garbage collection."""
     try:
         yield finished
     finally:
-        if hasattr(finished, "close"):  # Ray's backend gives a list
+        if hasattr(finished, "close"):  # Ray's backend returns a list
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # as is meant
+                warnings.filterwarnings("ignore", message=".*have been cancelled", category=UserWarning)  # intended
                 finished.close()
 
 

@@ -1,6 +1,7 @@
-"""Encoders whose layers are connected past each other, as a chain: what is needed later travels beside the rows.
+"""The streaming form of `ConnectedLayers`, whose later layers also need the coordinates or earlier outputs.
 
-A block is then one tensor [1, n, width]: its points, the outputs that are kept, and the rows, side by side.
+Each block is one tensor [1, n, width]: the concatenation of its coordinates, the layer outputs needed later, and the
+current rows.
 """
 
 import torch
@@ -12,10 +13,10 @@ from pointset.streaming.running import Rowwise, Running, RunningSoftmax
 
 
 def encoder_parts(module: nn.Module, name: str) -> list[Part[Rowwise]]:
-    """What a module of an encoder needs of the set; of connected layers, what their modules need one after the other.
+    """The parts of an encoder module: one, or for `ConnectedLayers` one for each step.
 
     Raises:
-        StreamingError: it needs the whole set at once, or is of a type that is not known here.
+        StreamingError: a module needs the whole set at once, or its type is not registered.
     """
     return _connected(module, name) if isinstance(module, ConnectedLayers) else [encoder_part(module, name)]
 
@@ -35,7 +36,7 @@ def _connected(connected: ConnectedLayers, name: str) -> list[Part[Rowwise]]:
 
 
 def _entered(connected: ConnectedLayers, number: int, beside: int) -> Part[Rowwise]:
-    """What a layer is given takes the place of the rows, or stands beside them where they are wanted again."""
+    """Replace the current rows of a block by the input of layer `number`; keep them too if outputs are joined."""
     inputs = connected.widths[0]
 
     def enter(block: Tensor) -> Tensor:
@@ -46,28 +47,29 @@ def _entered(connected: ConnectedLayers, number: int, beside: int) -> Part[Rowwi
 
 
 def _beside(part: Part[Rowwise], beside: int) -> Part[Rowwise]:
-    """A part that works on the rows of a block and leaves alone the numbers that stand before them."""
+    """Apply a part to the current rows of a block, and keep the first `beside` columns unchanged."""
 
     def rows_of(block: Tensor) -> Tensor:
         return block[..., beside:]
 
     try:
         while True:
-            yield tuple(_behind(one, rows_of) for one in next(part))
+            yield tuple(_prepared(one, rows_of) for one in next(part))
     except StopIteration as done:
         settled: Rowwise = done.value
     return lambda block: torch.cat([block[..., :beside], settled(rows_of(block))], dim=-1)
 
 
-def _behind(running: Running, prepare: Rowwise) -> Running:
+def _prepared(running: Running, prepare: Rowwise) -> Running:
+    """A statistic of prepare(rows) instead of the rows."""
     if not isinstance(running, RunningSoftmax):
-        return _Behind(running, prepare)
-    running.rows_of = prepare  # it stays what it is, as it may be watched too
+        return _Prepared(running, prepare)
+    running.rows_of = prepare  # no wrapper: `stream_attention` looks for instances of RunningSoftmax
     return running
 
 
-class _Behind:
-    """Gathers what is made of the rows that pass by."""
+class _Prepared:
+    """A running statistic of prepare(rows)."""
 
     def __init__(self, running: Running, prepare: Rowwise) -> None:
         self._running, self._prepare = running, prepare

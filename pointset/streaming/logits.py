@@ -1,4 +1,4 @@
-"""The logits of a cloud that arrives in pieces."""
+"""The logits of a cloud that is read in pieces."""
 
 from torch import Tensor, nn
 
@@ -13,7 +13,7 @@ def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
     """The logits of `model(cloud[None])` for a cloud that is read in pieces: see `SetClassifier.stream`.
 
     Args:
-        model: one that streams.
+        model: a model that can be streamed.
         chunks: the cloud in pieces [n_i, inputs], as for `model.stream`.
 
     Returns:

@@ -1,8 +1,7 @@
 """Attention over a cloud of any size: statistics of each attention row instead of one weight per point.
 
-The maps of `pointset.attention_maps` for a cloud that never is in memory as a whole. An attention is watched in the
-pass after the one that gathered it, when the sums of its weights are known, so that watching costs one more pass at
-most.
+These are the maps of `pointset.attention_maps` for a cloud that does not fit in memory. The weights of an attention are
+recorded in the pass after the one that accumulated their sums, so recording costs at most one more pass.
 """
 
 import math
@@ -30,7 +29,7 @@ SPAN = 1e4
 
 @dataclass(frozen=True, eq=False)
 class StreamedMap:
-    """Statistics of what each query of one attention, an inducing point or a seed, reads in a cloud. All on the CPU.
+    """Statistics of what each query (inducing point or seed) of one attention reads in a cloud; tensors are on the CPU.
 
     Example:
         >>> found = pointset.stream_attention(model, [torch.rand(500, 3)])[-1]
@@ -45,21 +44,21 @@ class StreamedMap:
     points: int
     """Number of points in the cloud, n."""
     indices: Int[Tensor, "heads queries top"]
-    """Indices of the points with the largest weights, in falling order; all points if the cloud has fewer."""
+    """Indices of the points with the largest weights, in descending order; all points if the cloud has fewer."""
     weights: Float[Tensor, "heads queries top"]
-    """Their weights; those of all points together are 1."""
+    """The weights of these points; the weights of all points sum to 1."""
     coordinates: Float[Tensor, "heads queries top inputs"]
-    """Their coordinates, as the model saw them."""
+    """The coordinates of these points, as the model received them."""
     edges: Float[Tensor, " bins+1"]
     """Edges of the histogram bins, in relative weights; the first is 0, the last infinite, the others are
     log-spaced."""
     counts: Int[Tensor, "heads queries bins"]
-    """Number of points whose weight times n is in each bin, lower edge included, upper edge not."""
+    """Number of points whose weight times n is in each bin; a bin includes its lower edge, not its upper edge."""
     entropy: Float[Tensor, "heads queries"]
     """Normalised entropy of the weights of all points, entropy / log n: 1 is uniform, 0 is a single point."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """A summary in one line."""
         heads, queries, top = self.weights.shape
         return (
             f"StreamedMap {self.layer} ({self.kind}): {heads} heads, {queries} quer{'y' if queries == 1 else 'ies'}; "
@@ -73,17 +72,17 @@ class StreamedMap:
 
 @takes(model=nn.Module, top=int, bins=Width)
 def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: int = 34) -> list[StreamedMap]:
-    """Read a cloud of any size and return what inducing points and seeds read in it, in constant memory.
+    """Return what inducing points and seeds read in a cloud of any size, in constant memory.
 
-    One `StreamedMap` for each "reads" and "pools" of `attention_maps`, in the order of the computation. A pass more
-    than `model.stream` takes, if the model pools by attention.
+    The result has one `StreamedMap` for each map of kind "reads" or "pools" of `attention_maps`, in the order of the
+    computation. If the model pools by attention, this takes one pass more than `model.stream`.
 
     Args:
-        model: one that streams, and has attention.
+        model: a model that can be streamed and has attention.
         chunks: the cloud in pieces, as for `model.stream`.
-        top: points to keep for each head and query.
-        bins: of each histogram, at least 3; the first holds what is below 1 / 10,000 of uniform attention, the last
-            what is above 10,000 times.
+        top: number of points to keep for each head and query.
+        bins: number of bins of each histogram, at least 3; the first has the weights below 1 / 10,000 of uniform
+            attention, the last those above 10,000 times uniform attention.
 
     Returns:
         One summary per attention.
@@ -124,7 +123,7 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
 
 @dataclass(frozen=True)
 class _Watched:
-    """How much of each row is kept."""
+    """The sizes of a `StreamedMap`: points kept, bins, and numbers per point."""
 
     top: int
     bins: int
@@ -132,7 +131,7 @@ class _Watched:
 
 
 def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
-    """Watch, in the next pass, the attention that was gathered for the latest part."""
+    """Add watchers, for the next pass, of the attention that was accumulated for the latest part."""
     watchers = [_Watcher(one, passes.count or 0, watched) for one in passes.latest if isinstance(one, RunningSoftmax)]
     if watchers:
         passes.watchers[len(passes.layers)] = watchers
@@ -140,7 +139,7 @@ def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
 
 
 class _Watcher:
-    """Gathers one `StreamedMap`, on the CPU: rows [r, ...] are heads and queries, r = heads * queries."""
+    """Accumulates one `StreamedMap` on the CPU; tensors are [r, ...] with r = heads * queries."""
 
     def __init__(self, attention: RunningSoftmax, points: int, watched: _Watched) -> None:
         self._attention, self._points, self._watched = attention, points, watched
@@ -154,7 +153,7 @@ class _Watcher:
         self._nats = torch.zeros(rows, dtype=torch.float64)
 
     def watch(self, rows: Float[Tensor, "1 n d"], points: Float[Tensor, "n inputs"]) -> None:
-        """Take a block into account."""
+        """Add a block."""
         logs = self._attention.log_weights(rows)
         self._keep_top(logs, points)
         self._nats -= (logs.exp() * logs).sum(dim=1, dtype=exact_type(logs.device)).cpu()
@@ -166,7 +165,7 @@ class _Watcher:
         self._seen += len(points)
 
     def _keep_top(self, logs: Tensor, points: Tensor) -> None:
-        """The greatest of this block among the greatest so far."""
+        """Merge the largest weights of this block into the largest so far."""
         found = logs.topk(min(self._watched.top, logs.shape[1]), dim=1)
         values = torch.cat([self._logs.to(logs.dtype), found.values.cpu()], dim=1)
         indices = torch.cat([self._indices, found.indices.cpu() + self._seen], dim=1)
@@ -176,7 +175,7 @@ class _Watcher:
         self._coordinates = coordinates.gather(1, order[..., None].expand(-1, -1, coordinates.shape[2]))
 
     def result(self) -> StreamedMap:
-        """What was seen in the pass."""
+        """The map, after the pass."""
         attention = self._attention
         shape = (attention.heads, attention.queries)
         entropy = self._nats / math.log(self._points) if self._points > 1 else torch.ones_like(self._nats)

@@ -1,10 +1,10 @@
-"""What each part of a model needs of a whole set, and what it does once it has it.
+"""Parts: the modules of a model as generators that request passes over the cloud.
 
-A part is a generator that asks for passes: each `yield` gives what is to be gathered in one pass over the rows that
-come to it, and what it returns is the settled part: of an encoder a function of rows, of a pooling the pooled rows. So
-a part that works on each row by itself never yields, ISAB yields once, and PMA with seeds made of the mean of the set
-twice. `encoder_part` and `pool_part` choose by the type of the module; their `register` teaches them another one. A
-part that cannot stream refuses when it is made, before anything is computed.
+Each `yield` of a part gives the statistics that one pass over its input rows must accumulate. When they are complete,
+the part returns the settled result: for an encoder module a function of rows, for a pooling the pooled rows. So a
+row-wise part never yields, ISAB yields once, and PMA with seeds computed from the mean of the set yields twice.
+`encoder_part` and `pool_part` dispatch on the type of the module; `register` adds a type. A module that cannot be
+streamed raises a StreamingError when its part is created, before anything is computed.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -47,7 +47,7 @@ RUNNING: dict[StatisticName, type[RunningMax | RunningSum]] = {
     "sum": RunningSum,
     "deviation": RunningDeviation,
 }
-"""Statistics of a set by name, as `pointset.nn.masks.STATISTICS` has them of a whole one."""
+"""The running versions of the statistics in `pointset.nn.masks.STATISTICS`, by name."""
 
 Settled = TypeVar("Settled")
 Part = Generator[tuple[Running, ...], None, Settled]
@@ -67,17 +67,17 @@ class StreamingError(PointsetError):
 
 @singledispatch
 def encoder_part(module: nn.Module, name: str) -> Part[Rowwise]:
-    """What a module of an encoder needs of the set, and the function of rows that it then is.
+    """The streaming form of an encoder module: a generator that returns a function of rows.
 
     Args:
         module: called as `module(X, mask)`.
-        name: of the module inside its model, for errors.
+        name: name of the module inside its model, for errors.
 
     Returns:
-        The part, which takes a set piece by piece.
+        The part: it yields the statistics to accumulate in each pass.
 
     Raises:
-        StreamingError: it needs the whole set at once, or is of a type that is not known here.
+        StreamingError: the module needs the whole set at once, or its type is not registered here.
 
     Example:
         >>> part = pointset.streaming.encoder_part(pointset.nn.ISAB(3, 16, inducing=4), "encoder")
@@ -87,17 +87,17 @@ def encoder_part(module: nn.Module, name: str) -> Part[Rowwise]:
 
 @singledispatch
 def pool_part(module: nn.Module, name: str) -> Part[Tensor]:
-    """What a pooling needs of the set, and the pooled rows [1, k, d] that come of it.
+    """The streaming form of a pooling: a generator that returns the pooled rows [1, k, d].
 
     Args:
         module: called as `module(Z, mask)`.
-        name: of the module inside its model, for errors.
+        name: name of the module inside its model, for errors.
 
     Returns:
-        The part, which takes a set piece by piece.
+        The part: it yields the statistics to accumulate in each pass.
 
     Raises:
-        StreamingError: it needs the whole set at once, or is of a type that is not known here.
+        StreamingError: the module needs the whole set at once, or its type is not registered here.
 
     Example:
         >>> part = pointset.streaming.pool_part(pointset.nn.MaxPool(), "pool")
@@ -150,7 +150,7 @@ def _(module: InteractionLayer, name: str) -> Part[Rowwise]:
 def _(module: SAB, name: str) -> Part[Rowwise]:
     raise StreamingError(
         f"{name} is a SAB, where every point attends to every other, so it needs the whole cloud at once: "
-        "call the model on it, or take an encoder with inducing points, such as isab16"
+        "call the model on it, or use an encoder with inducing points, such as isab16"
     )
 
 
@@ -159,7 +159,7 @@ def _(module: SetNorm, name: str) -> Part[Rowwise]:
     kind = {GroupNorm: "a group norm", InstanceNorm: "an instance norm"}.get(type(module), "a set norm")
     raise StreamingError(
         f"{name} is {kind}, whose mean and variance are computed over all points, so it needs the whole cloud "
-        'at once: call the model on it, or take norm="layer" or norm="batch"'
+        'at once: call the model on it, or use norm="layer" or norm="batch"'
     )
 
 
@@ -203,26 +203,26 @@ def _(module: JoinedPool, name: str) -> Part[Tensor]:
 @pool_part.register
 def _(module: AggregationPool, name: str) -> Part[Tensor]:
     raise StreamingError(
-        f"{name} is an aggregation of torch-geometric, which takes all points at once: "
+        f"{name} is an aggregation of torch-geometric, which needs all points at once: "
         "call the model on the whole cloud, or pool by max, mean, sum, max+mean or pma"
     )
 
 
 def by_rows(function: Rowwise) -> Part[Rowwise]:
-    """A part that needs nothing of the set."""
+    """The part of a row-wise function: it needs no statistics of the set."""
     yield from ()
     return function
 
 
 def gathered(statistic: StatisticName) -> Part[Tensor]:
-    """A part that is one statistic of the set, gathered in one pass."""
+    """A part that accumulates one statistic of the set in one pass, and returns it."""
     running = RUNNING[statistic]()
     yield (running,)
     return running.result()
 
 
 def of_statistics(module: StatisticPool | PooledSeeds) -> Part[Tensor]:
-    """A part that is a function of statistics of the set, gathered in one pass."""
+    """A part that accumulates the statistics of a module in one pass, and returns its function of them."""
     running = {name: RUNNING[name]() for name in dict.fromkeys(module.statistics)}
     yield tuple(running.values())
     return module.of_statistics({name: one.result() for name, one in running.items()})
@@ -257,7 +257,7 @@ def _seeded(module: PMA, name: str) -> Part[Tensor]:
 
 
 def _together(parts: Sequence[Part[Settled]]) -> Part[list[Settled]]:
-    """Several parts, which share the passes that they ask for."""
+    """Run several parts together, so that they share their passes."""
     settled: dict[int, Settled] = {}
     while len(settled) < len(parts):
         running: tuple[Running, ...] = ()
@@ -277,7 +277,7 @@ def _then(part: Part[Settled], function: Callable[[Settled], Tensor]) -> Part[Te
 
 
 def _check_norms(mab: MAB, name: str, *norms: str) -> None:
-    """Refuse a norm over the rows of the set that does not work on each of them by itself."""
+    """Raise a StreamingError if one of these norms of a MAB is not row-wise."""
     for norm in norms:
         encoder_part(getattr(mab, norm), f"{name}.{norm}")
 
@@ -288,19 +288,18 @@ def _check_networks(module: DualMLP, name: str) -> None:
 
 
 def _check_attention(mab: MAB, name: str) -> None:
-    """Refuse attention to the rows of the set that running sums cannot tell."""
+    """Raise a StreamingError unless the attention can be computed with running sums."""
     if not mab.multihead.is_plain:
         raise StreamingError(
-            f"{name} attends with {mab.multihead.weights.extra_repr()} weights of an "
-            f"{type(mab.multihead.score).__name__}, and only softmax of a DotScore or a BilinearScore is made of "
-            "running sums: call the model on the whole cloud"
+            f"{name} uses {mab.multihead.weights.extra_repr()} weights of an {type(mab.multihead.score).__name__}; "
+            "only softmax weights of a DotScore or BilinearScore can be streamed: call the model on the whole cloud"
         )
 
 
-def _unknown(module: nn.Module, name: str, teacher: str) -> StreamingError:
+def _unknown(module: nn.Module, name: str, registry: str) -> StreamingError:
     part = part_of(module)
     called = f" ({part.kind} {part.name!r})" if part else ""
     return StreamingError(
-        f"{name} is a {type(module).__name__}{called}, which cannot be streamed: register how with "
-        f"pointset.streaming.{teacher}.register, or call the model on the whole cloud"
+        f"{name} is a {type(module).__name__}{called}, which cannot be streamed: register its streaming form with "
+        f"pointset.streaming.{registry}.register, or call the model on the whole cloud"
     )

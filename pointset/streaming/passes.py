@@ -1,4 +1,4 @@
-"""Going through a cloud again and again, through more of the model each time."""
+"""Repeated passes over a cloud, each through more layers of the model."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,31 +16,32 @@ from pointset.streaming.running import Rowwise, Running
 Settled = TypeVar("Settled")
 
 ROWS_OF_A_CORE = 4096
-"""Points of a block for each thread of a CPU: their rows stay in its cache. (isab16-pma, width 128, 2 threads, seconds
-for 200,000 points: 0.32 with 2,048, 0.31 with 4,096 and 8,192, 0.44 with 16,384.)"""
+"""Points in a block, per CPU thread: their rows fit its cache. (isab16-pma, width 128, 2 threads, seconds for 200,000
+points: 0.32 with 2,048, 0.31 with 4,096 and 8,192, 0.44 with 16,384.)"""
 MOST_ROWS = 65_536
-"""Of a block: enough to keep a GPU busy."""
+"""Most points in a block: enough to keep a GPU busy."""
 
 
 class EmptyCloudError(Exception):
-    """The pieces hold no point."""
+    """The cloud has no points."""
 
 
 class Watcher(Protocol):
-    """Something that looks at the rows before a settled layer, beside the points that they came from."""
+    """An observer of the rows before a settled layer, together with their points."""
 
     def watch(self, rows: Tensor, points: Tensor) -> None:
-        """Take a block: rows [1, n, d] of points [n, inputs]."""
+        """Process a block: rows [1, n, d] of points [n, inputs]."""
 
 
 class Passes:
-    """A cloud, and the layers of a model that are settled.
+    """A cloud, and the layers of a model that are settled: their statistics are known.
 
     Attributes:
-        layers: what the points go through in every pass; add to it what `settle` returned.
-        watchers: by the number of the layer before which they watch (len(layers): after the last one), for one pass.
-        latest: what was gathered for the part that was settled last.
-        count: points of the cloud, once it has been gone through.
+        layers: the functions that each pass applies to the points; the caller appends what `settle` returned.
+        watchers: observers of the next pass, by the index of the layer whose input they see (len(layers): the output of
+            the last layer).
+        latest: the statistics that were accumulated for the part settled last.
+        count: number of points of the cloud; None before the first pass.
     """
 
     def __init__(self, chunks: Chunks, model: nn.Module) -> None:
@@ -53,7 +54,7 @@ class Passes:
         self.count: int | None = None
 
     def settle(self, part: Part[Settled]) -> Settled:
-        """Make as many passes as a part asks for, and return what it then is."""
+        """Make the passes that a part requests, and return its result."""
         self.latest = ()
         while True:
             try:
@@ -64,11 +65,11 @@ class Passes:
             self.latest += running
 
     def run(self, running: Sequence[Running] = ()) -> None:
-        """Make one pass and let `running` gather the rows that come out of the last layer.
+        """Make one pass, and add the outputs of the last layer to the statistics `running`.
 
         Raises:
-            EmptyCloudError: there is no point.
-            PointsetError: the pieces are wrong, or hold other points than in the pass before.
+            EmptyCloudError: the cloud has no points.
+            PointsetError: a chunk has a wrong shape or type, or the number of points differs from the pass before.
         """
         count, like = 0, self._like
         size = block_rows(like.device)
@@ -91,8 +92,8 @@ class Passes:
     def _check(self, count: int) -> None:
         if self.count is not None and count != self.count:
             raise PointsetError(
-                f"the chunks gave {self.count} points at first and {count} when they were gone through again: "
-                "give a function that makes a fresh iterator over the same pieces each time"
+                f"the chunks had {self.count} points in the first pass and {count} in a later one: "
+                "give a function that returns a fresh iterator over the same pieces each time"
             )
         self.count = count
         if not count:
@@ -100,17 +101,17 @@ class Passes:
 
 
 def block_rows(device: torch.device) -> int:
-    """Points of a block."""
+    """The number of points in a block."""
     return min(ROWS_OF_A_CORE * torch.get_num_threads(), MOST_ROWS) if device.type == "cpu" else MOST_ROWS
 
 
 def inputs_of(model: nn.Module) -> int:
-    """Numbers per point."""
+    """The numbers per point that a model expects."""
     return cast(int, model.inputs)
 
 
 @contextmanager
 def streaming(model: nn.Module) -> Iterator[None]:
-    """Nothing is trained in this block: no gradients, and the model in evaluation mode."""
+    """Disable gradients and put the model in evaluation mode inside this block."""
     with torch.no_grad(), in_evaluation_mode(model):
         yield

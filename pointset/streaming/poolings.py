@@ -1,4 +1,4 @@
-"""Poolings beyond statistics and attention in the form that streams: what each gathers, and what it makes of it."""
+"""The streaming forms of poolings other than plain statistics and PMA."""
 
 import torch
 from jaxtyping import Float
@@ -23,7 +23,7 @@ from pointset.streaming.running import (
 
 
 class RunningOf:
-    """What another one gathers, of a function of the rows."""
+    """A running statistic of function(rows)."""
 
     def __init__(self, running: Running, function: Rowwise) -> None:
         self._running, self._function = running, function
@@ -46,7 +46,7 @@ class RunningTop:
         self._largest = together.topk(min(self._k, together.shape[1]), dim=1).values
 
     def result(self) -> Float[Tensor, "1 k d"]:
-        """The largest values of all rows so far, all of them if they are fewer than k."""
+        """The largest values of all rows so far; all values if there are fewer than k."""
         assert self._largest is not None, "a pass has at least one row"
         return self._largest
 
@@ -77,7 +77,7 @@ class RunningLogMean(RunningMax):
 
 
 class RunningCovariance:
-    """Covariance of the features. Products are taken of what is left when the first block's mean is subtracted."""
+    """Covariance of the features; the mean of the first block is subtracted first, so that totals stay accurate."""
 
     def __init__(self) -> None:
         self._origin: Tensor | None = None
@@ -102,7 +102,7 @@ class RunningCovariance:
 class RunningStatistics(RunningSoftmax):
     """Mean and variance of each feature under the weights of an `AttentiveStatisticsPool`.
 
-    Squares are taken of what is left when the first block's mean is subtracted.
+    The mean of the first block is subtracted before squaring, so that totals stay accurate.
     """
 
     def __init__(self, module: AttentiveStatisticsPool, layer: str) -> None:
@@ -111,14 +111,14 @@ class RunningStatistics(RunningSoftmax):
         self._origin: Tensor | None = None
 
     def look(self, rows: Rows) -> tuple[Float[Tensor, "n _"], Float[Tensor, "1 n"]]:
-        """A block's rows and their squares, and its logits."""
+        """The rows of a block and their squares, and its logits."""
         if self._origin is None:
             self._origin = rows[0].mean(dim=0)
         X = rows[0] - self._origin
         return torch.cat([X, X.square()], dim=1), self._module.logits(rows)[0].contiguous()
 
     def result(self) -> Float[Tensor, "1 1 _"]:
-        """The pooled row, of all rows so far."""
+        """The pooled row for all rows so far."""
         assert self._origin is not None, "a pass has at least one row"
         mean, square = self.read()[None].chunk(2, dim=2)
         variance = (square - mean.square()).clamp(min=0.0)

@@ -1,7 +1,7 @@
 """Statistics of a set, accumulated block by block: maxima, sums, and attention of a few queries.
 
-Rows are [1, n, d], a block of the set behind a batch of one; no `add` keeps its rows. Totals are float64, so that ten
-million rows add up as exactly as ten; the products over the rows of one block stay in the rows' own type.
+A block of rows is [1, n, d], with a batch of one; no `add` keeps its rows. Totals are float64, so that sums of ten
+million rows are as accurate as sums of ten. Products over the rows of one block have the type of the rows.
 """
 
 import math
@@ -22,7 +22,7 @@ Rowwise = Callable[[Tensor], Tensor]
 
 
 def exact_type(device: torch.device) -> torch.dtype:
-    """What totals are kept in: float64, or float32 on Apple's GPUs, which have nothing finer."""
+    """The type of totals: float64, or float32 on Apple GPUs, which have no float64."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -93,9 +93,9 @@ class RunningMean(RunningSum):
 
 
 class RunningDeviation(RunningMean):
-    """Standard deviation of each feature, as `pointset.nn.masks.masked_deviation` has it.
+    """Standard deviation of each feature, as in `pointset.nn.masks.masked_deviation`.
 
-    Squares are taken of what is left when the first block's mean is subtracted: totals stay small, and exact.
+    The mean of the first block is subtracted before squaring, so that totals stay small and accurate.
     """
 
     def __init__(self) -> None:
@@ -119,22 +119,22 @@ class RunningDeviation(RunningMean):
 
 
 class RunningSoftmax(ABC):
-    """Softmax attention of a few queries to rows that pass by.
+    """Softmax attention of a few queries to the rows of a set, accumulated block by block.
 
-    For every head and query three things are kept: the greatest logit so far M, the sum of exp(l_i - M), and the sum of
-    exp(l_i - M) v_i, the last two rescaled when M grows (Milakov and Gimelshein, "Online normalizer calculation for
+    For each head and query it keeps the largest logit so far M, the sum of exp(l_i - M), and the sum of
+    exp(l_i - M) v_i; the two sums are rescaled when M grows (Milakov and Gimelshein, "Online normalizer calculation for
     softmax", arXiv 1805.02867, section 3).
 
     Args:
-        heads, queries: how many.
-        layer: the module's name inside the model.
+        heads, queries: number of heads, and of queries of each head.
+        layer: the name of the module inside the model.
         kind: "reads" or "pools", as in `pointset.attention_maps`.
     """
 
     def __init__(self, heads: int, queries: int, layer: str, kind: Literal["reads", "pools"]) -> None:
         self.heads, self.queries, self.layer, self.kind = heads, queries, layer, kind
         self.rows_of: Rowwise = nn.Identity()
-        """The rows that are attended to, of the blocks that pass by."""
+        """Computes, from each block, the rows to attend to."""
         self._greatest: Tensor | float = -math.inf
         self._total: Tensor | float = 0.0
         self._weighted: Tensor | float = 0.0
@@ -152,12 +152,12 @@ class RunningSoftmax(ABC):
         self._greatest = greatest
 
     def read(self) -> Float[Tensor, "hq e"]:
-        """Weighted means of the values of all rows so far; queries run inside of heads."""
+        """Weighted means of the values of all rows so far, [heads * queries, e]."""
         assert isinstance(self._weighted, Tensor), "a pass has at least one row"
         return self._weighted / self._total
 
     def log_weights(self, rows: Rows) -> Float[Tensor, "hq n"]:
-        """Logarithms of a block's attention weights, once all rows have been added; queries run inside of heads."""
+        """Logarithms of the attention weights of a block, after all rows have been added; [heads * queries, n]."""
         assert isinstance(self._greatest, Tensor), "a pass has at least one row"
         assert isinstance(self._total, Tensor)
         _, logits = self.look(self.rows_of(rows))
@@ -165,11 +165,11 @@ class RunningSoftmax(ABC):
 
     @abstractmethod
     def look(self, rows: Rows) -> tuple[Float[Tensor, "n e"], Float[Tensor, "hq n"]]:
-        """A block's values, and its logits, which may be changed in place."""
+        """The values of a block, and its logits, which the caller may overwrite."""
 
 
 class RunningReading(RunningSoftmax):
-    """What the maps of a `DualMLP` read, over rows that pass by."""
+    """What the maps of a `DualMLP` read, accumulated block by block."""
 
     def __init__(self, module: DualMLP, layer: str, kind: Literal["reads", "pools"]) -> None:
         super().__init__(1, module.k, layer, kind)
@@ -180,21 +180,21 @@ class RunningReading(RunningSoftmax):
         return self.read().to(self.module.logits.weight.dtype)[None]
 
     def look(self, rows: Rows) -> tuple[Float[Tensor, "n e"], Float[Tensor, "k n"]]:
-        """A block's values and logits."""
+        """The values and logits of a block."""
         return self.module.values(rows)[0], self.module.logits(rows)[0].T.contiguous()
 
 
 class RunningAttention(RunningSoftmax):
-    """MAB(S, Y) for a few queries S, inducing points or seeds, over rows Y that pass by.
+    """MAB(S, Y) for a few queries S (inducing points or seeds), accumulated block by block over the rows Y.
 
-    The rows are attended to as they are: the projections to keys and values are moved to the queries' side, as in
+    The rows are not projected: the projections to keys and values are applied on the side of the queries, as in
     `pointset.nn.fast.absorbed`.
 
     Args:
         mab: the block.
-        S: [1, q, d_query], its queries.
-        prepare: what the rows go through before `mab` sees them as Y; the block's own norm comes after it.
-        layer: the block's name inside the model.
+        S: its queries [1, q, d_query].
+        prepare: computes Y from the rows; the block's own norm is applied after it.
+        layer: the name of the block inside the model.
         kind: "reads" or "pools", as in `pointset.attention_maps`.
     """
 
@@ -207,13 +207,13 @@ class RunningAttention(RunningSoftmax):
         self._folded = absorbed_queries(attention, Q)[0].flatten(0, 1)  # [h q, d_key]
 
     def result(self) -> Float[Tensor, "1 q d"]:
-        """O of the block, for all rows so far."""
+        """The output O of the MAB, for all rows so far."""
         attention = self.mab.multihead
         read = self.read().to(self._folded.dtype).unflatten(0, (self.heads, -1))
         attended = absorbed_values(attention, read[None])
         return self.mab.complete(self._residual, attention.output(attended))
 
     def look(self, rows: Rows) -> tuple[Float[Tensor, "n d_key"], Float[Tensor, "hq n"]]:
-        """A block's rows as they are attended to, and its logits."""
+        """The normalised rows Y of a block, and its logits."""
         Y = self.mab.norm_key(self.prepare(rows))[0]
         return Y, self._folded @ Y.T

@@ -155,17 +155,25 @@ def test_a_number_may_bound_all(name):
 
 
 REFUSED = {
-    "too little room": (torch.tensor([[0.5, 0.3, 0.1], [0.5, 0.3, 0.2]]), None, "row's real keys is 0.9: raise"),
-    "room at a padded key": (torch.tensor([0.5, 0.3, 0.2]), torch.tensor([True, True, False]), "is 0.8: raise"),
-    "negative": (torch.tensor([0.9, 0.9, -0.25]), None, "one is -0.25: clamp"),
-    "not a number": (torch.tensor([0.9, 0.9, torch.nan]), None, "one is nan"),
-    "a number": (0.25, None, "is 0.75"),
+    "sum below 1": (
+        torch.tensor([[0.5, 0.3, 0.1], [0.5, 0.3, 0.2]]),
+        None,
+        "each row's real keys .* sum of 0.9: raise",
+    ),
+    "sum below 1 without padding": (
+        torch.tensor([0.5, 0.3, 0.2]),
+        torch.tensor([True, True, False]),
+        "sum of 0.8: raise",
+    ),
+    "negative": (torch.tensor([0.9, 0.9, -0.25]), None, "got -0.25: clamp"),
+    "NaN": (torch.tensor([0.9, 0.9, torch.nan]), None, "got nan"),
+    "one number for all": (0.25, None, "sum of 0.75"),
 }
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 @pytest.mark.parametrize("title", REFUSED)
-def test_bounds_that_cannot_be_kept_are_refused(name, title):
+def test_bounds_that_no_weights_satisfy_are_an_error(name, title):
     upper, mask, words = REFUSED[title]
     with pytest.raises(BoundsError, match=words) as refusal:
         weights_of(name, upper)(torch.zeros(2, 3), mask)
@@ -175,7 +183,7 @@ def test_bounds_that_cannot_be_kept_are_refused(name, title):
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
-def test_a_row_without_a_real_key_needs_no_room(name):
+def test_the_bounds_of_a_row_without_real_keys_may_sum_to_less_than_1(name):
     mask = torch.tensor([[True, True, True], [False, False, False]])
     upper = torch.tensor([[0.5, 0.3, 0.3], [0, 0, 0]])
     assert torch.equal(weights_of(name, upper)(torch.zeros(2, 3), mask)[1], torch.zeros(3))

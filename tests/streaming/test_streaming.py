@@ -230,8 +230,8 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
         ("rff-max", {"norm": "group"}, "encoder.1 is a group norm"),
         ("rffp-max", {"norm": "instance"}, "encoder.0.norm is an instance norm"),
         ("rff-pma", {"norm": "set", "prenorm": True, "layers": 1}, "pool.pma.mab.norm_key is a set norm"),
-        ("isab5-max", {"weights": "sparsemax"}, "encoder.0.reads attends with sparsemax weights.*softmax"),
-        ("rff-pma", {"score": "additive"}, "pool.pma.mab attends with softmax weights of an AdditiveScore"),
+        ("isab5-max", {"weights": "sparsemax"}, "encoder.0.reads uses sparsemax weights.*softmax"),
+        ("rff-pma", {"score": "additive"}, "pool.pma.mab uses softmax weights of an AdditiveScore"),
     ],
 )
 def test_what_needs_the_whole_cloud_refuses_before_the_first_point(name: str, options: dict, words: str) -> None:
@@ -270,7 +270,7 @@ def test_wrong_chunks_are_one_clear_sentence(chunks, words: str) -> None:
 
 def test_a_function_that_gives_its_pieces_once_is_found_out() -> None:
     pieces = iter(CLOUD.float().split(100))
-    with pytest.raises(PointsetError, match=r"1037 points at first and 0 when.*fresh iterator"):
+    with pytest.raises(PointsetError, match=r"1037 points in the first pass and 0 in a later.*fresh iterator"):
         MODEL.stream(lambda: pieces)
 
 
