@@ -1,4 +1,4 @@
-"""From a model and a cloud to maps as data: attention, rollout, occlusion, critical points, specialisation.
+"""Explanations of a model on a cloud, as data: attention maps, rollout, occlusion, critical points, specialisation.
 
 Imports: `data`, `nn`, `runs`, `zoo`. Imported by: `commands`, `export`, `tasks`, `viz`.
 """

@@ -1,4 +1,4 @@
-"""Which points a max pool selects: what a model without attention has in place of a map."""
+"""Critical points: those that a max pooling selects. The counterpart of attention maps for models without attention."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pointset.zoo.classifiers import SetClassifier
 def critical_points(model: nn.Module, points: Tensor) -> Tensor:
     """For each point, the number of features for which the max pool selects it.
 
-    A point with 0 can be left out without a change of the pooled vector: the others are the critical point set (Qi et
-    al., PointNet, arXiv 1612.00593, section 4.3). Of equal values the first point counts.
+    Points with a count of 0 do not affect the pooled vector; the others are the critical point set (Qi et al.,
+    PointNet, arXiv 1612.00593, section 4.3). If several points have the largest value, the first one is counted.
 
     Args:
-        model: a zoo model that pools by max, such as rff-max or isab16-max. In an encoder where points read one another
-            a point also stands for what it has read.
+        model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, the row of a
+            point also contains what the point has read from others.
         points: [n, 3], one cloud.
 
     Returns:
@@ -37,7 +37,7 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
     """
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
-        raise PointsetError(f"{name} does not pool by max: critical points are those of models such as rff-max")
+        raise PointsetError(f"{name} does not pool by max: critical points need a model such as rff-max")
     points = as_cloud_of(model, points)
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model):

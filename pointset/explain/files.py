@@ -1,4 +1,4 @@
-"""Maps in `.npz` files and in pandas tables."""
+"""Attention maps as `.npz` files and pandas tables."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FORMAT = 2
 
 
 def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
-    """Write maps to an `.npz` file: plain arrays and a line of JSON, no pickle.
+    """Write maps to an `.npz` file of plain arrays and a JSON header, without pickle.
 
     Args:
-        maps: as `attention_maps` gives them.
-        path: ends in .npz; a file there is replaced.
+        maps: maps from `attention_maps`.
+        path: path that ends in .npz; an existing file is replaced.
 
     Returns:
         The path.
@@ -45,7 +45,7 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     """
     path = Path(path)
     if path.suffix != ".npz":
-        raise PointsetError(f"{path}: the name of a file of maps must end in .npz")
+        raise PointsetError(f"the file name of attention maps must end in .npz, got {path}")
     about = [{"layer": found.layer, "kind": found.kind, "points_are": found.points_are} for found in maps]
     arrays = {f"weights{place}": found.weights.numpy() for place, found in enumerate(maps)}
     arrays |= {f"mask{place}": found.mask.numpy() for place, found in enumerate(maps) if found.mask is not None}
@@ -59,16 +59,16 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
 
 
 def load_maps(path: str | Path) -> list[AttentionMap]:
-    """Read what `save_maps` wrote, bit for bit.
+    """Read the maps that `save_maps` wrote; they are bitwise equal.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Returns:
-        The maps, in their order.
+        The maps, in the same order.
 
     Raises:
-        PointsetError: the file is missing, damaged or of another format.
+        PointsetError: the file is missing or damaged, or has another format.
 
     Example:
         >>> from pointset.explain.files import load_maps, save_maps
@@ -88,7 +88,7 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
         ]
     except PointsetError:
         raise
-    except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds on a damaged file
+    except Exception as error:  # for a damaged file, zipfile, zlib and numpy raise many types of exceptions
         fault = " ".join(str(error).split()) or type(error).__name__
         raise PointsetError(f"{path} does not hold attention maps ({fault}): save them again with save_maps") from error
 
@@ -96,8 +96,8 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header of the file, and its arrays by name.
 
-    Every member is read to its end before it is parsed, because only then its checksum is compared; `numpy.load` stops
-    where the array's header says, which may be damaged.
+    Each member is read completely before it is parsed, because zipfile verifies the checksum only at the end;
+    `numpy.load` stops at the size in the array's header, which may be damaged.
     """
     with zipfile.ZipFile(path) as content:
 
@@ -107,19 +107,19 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         about = json.loads(str(array("about")))
         if about["format"] != FORMAT:
             raise PointsetError(
-                f"{path} has format {about['format']}, and this version of pointset reads {FORMAT}: save the maps "
-                "again with save_maps"
+                f"{path} has format {about['format']}, but this version of pointset reads format {FORMAT}: save the "
+                "maps again with save_maps"
             )
         return about, {name: array(name) for name in about["arrays"]}  # a missing mask is an error here
 
 
 def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
-    """A table with one line per weight: layer, kind, head, query, key, weight, relative (1 = uniform).
+    """A table with one row per weight: layer, kind, head, query, key, weight, relative (1 is uniform).
 
-    Of a batch, a first column `cloud`; padded queries and keys are left out.
+    For a batch, the first column is `cloud`; padded queries and keys are omitted.
 
     Args:
-        maps: one or several, of one cloud or of a batch.
+        maps: one or several maps, of one cloud or of a batch.
 
     Returns:
         The table.

@@ -39,16 +39,16 @@ def _counted(heads: int, queries: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """The weights of one attention, on one cloud or on a batch of them. Every row sums to 1 over the keys.
+    """The weights of one attention, for one cloud or a batch of clouds. Rows sum to 1 over the keys.
 
-    Only the rows of a user's own weights function may have another sum.
+    (Rows of user-defined weights functions may have other sums.) The kinds are:
 
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
     - "pools": each seed (query) over the points (keys);
-    - "self": each element over the elements, of the set itself or of the pooled vectors.
+    - "self": each element over all elements, of the set itself or of the pooled vectors.
 
-    Heads are never averaged unless `heads` is called. Of a batch, `map[i]` is the map of one cloud without its padding.
+    Heads are averaged only if `heads` is called. For a batch, `map[i]` is the map of one cloud without its padding.
 
     Example:
         >>> map = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools")
@@ -59,18 +59,18 @@ class AttentionMap:
     """
 
     layer: str
-    """The module's name inside the model, such as "encoder.0.reads"."""
+    """The name of the module inside the model, such as "encoder.0.reads"."""
     kind: Kind
-    """Which kind of map it is, as above."""
+    """The kind of the map."""
     weights: Tensor
     """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
     points_are: Side
-    """Whether queries or keys are the points of the cloud."""
+    """Whether the queries, the keys, both or neither are the points of the cloud."""
     mask: Tensor | None = None
     """Mask of a padded batch: bool [B, n], True at real points."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """A summary in one line."""
         *batch, heads, queries, keys = self.weights.shape
         clouds = "".join(f"{count} clouds, " for count in batch)
         sides = {"keys": "keys are points", "queries": "queries are points", "both": "both are points"}
@@ -78,7 +78,7 @@ class AttentionMap:
         return f"AttentionMap {self.layer} ({self.kind}): {clouds}{_counted(heads, queries)}, {keys} keys; {side}"
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the line, and of one cloud's map what each head looks like in numbers."""
+        """The summary for notebooks; for one cloud, also a table of measures of each head."""
         line = f"<p>{html.escape(repr(self))}</p>"
         if self.weights.dim() > 3 or not self.weights.shape[1]:
             return line
@@ -117,14 +117,14 @@ class AttentionMap:
         return dataclasses.replace(self, weights=weights, mask=None)
 
     def relative(self) -> Tensor:
-        """The weights times the number of real keys: 1 is uniform attention, whatever the size of the set."""
+        """The weights times the number of real keys: 1 is uniform attention for a set of any size."""
         return self.weights * self._keys()
 
     def entropy(self) -> Tensor:
         """Normalised entropy of each row, entropy / log n: 1 is uniform, 0 is a single key. [..., heads, queries].
 
-        A row over one key, or over none, is uniform. A row that does not sum to 1 is
-        taken as shares of its sum; NaN if it has a negative weight.
+        A row over one key, or over none, has entropy 1. A row that does not sum to 1 is first divided by its sum; the
+        entropy of a row with a negative weight is NaN.
         """
         shares = self.weights / self.weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)
         nats = torch.special.entr(shares).sum(dim=-1).where((shares >= 0).all(dim=-1), math.nan)
@@ -132,9 +132,9 @@ class AttentionMap:
         return torch.where(greatest > 0, nats / greatest.clamp(min=1e-12), 1.0)
 
     def row_distance(self) -> Tensor:
-        """Mean distance between the rows of different queries, [..., heads]: 0 all alike, 1 no key in common.
+        """Mean distance between the rows of different queries, [..., heads]: 0 if all are equal, 1 if none overlap.
 
-        The distance of two rows is their total variation, half the sum of absolute differences. NaN for one query.
+        The distance of two rows is their total variation, half the sum of absolute differences. NaN for a single query.
         """
         queries = self.weights.shape[-2]
         if queries < 2:
@@ -143,7 +143,7 @@ class AttentionMap:
         return distances.sum(dim=(-1, -2)) / (queries * (queries - 1))
 
     def top(self, k: int) -> tuple[Tensor, Tensor]:
-        """Indices and weights of the k keys that each row attends to most, in falling order, [..., queries, k] each.
+        """Indices and weights of the k keys with the largest weights, in descending order, [..., queries, k] each.
 
         Raises:
             PointsetError: k is not between 1 and the number of keys.
@@ -155,10 +155,10 @@ class AttentionMap:
         return found.indices, found.values
 
     def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
-        """The map with its heads combined into one. Rows of a mean still sum to 1; rows of a maximum do not.
+        """The map with its heads combined into one by mean or max. Rows of a mean sum to 1; rows of a maximum do not.
 
         Raises:
-            PointsetError: `how` is neither.
+            PointsetError: `how` is neither "mean" nor "max".
         """
         if how not in ("mean", "max"):
             raise PointsetError(f"heads are combined by mean or max, got {quoted(how)}")
@@ -166,7 +166,7 @@ class AttentionMap:
         return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
 
     def _keys(self) -> Tensor:
-        """Real keys of each cloud, in a shape that broadcasts with the weights."""
+        """Number of real keys of each cloud, in a shape that broadcasts with the weights."""
         if self.mask is None or self.points_are not in ("keys", "both"):
             return torch.tensor(float(self.weights.shape[-1]))[..., None]
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
@@ -174,14 +174,14 @@ class AttentionMap:
 
 @takes(model=nn.Module)
 def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
-    """Run a model once and return one map per attention in it, in the order of the computation.
+    """Run a model once in evaluation mode, and return one map per attention, in the order of the computation.
 
-    The prediction does not change; the model keeps no record and stays in its mode.
+    The model is unchanged afterwards: its mode is restored, and recording is switched off.
 
     Args:
-        model: any module with this package's attention blocks.
-        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives
-            [B, heads, queries, keys]; tensors, or arrays.
+        model: any module that contains attention blocks of this package.
+        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
+            [B, heads, queries, keys]; a tensor or an array.
         mask: [n] or [B, n], True at real points.
 
     Returns:
@@ -223,12 +223,12 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
     """Find the map of a layer, or the only map of a kind.
 
     Args:
-        maps: as `attention_maps` gives them.
-        layer: the name of the map, such as "encoder.0.reads".
+        maps: maps from `attention_maps`.
+        layer: the name of the layer, such as "encoder.0.reads".
         kind: "reads", "writes", "pools" or "self".
 
     Returns:
-        The one map.
+        The map.
 
     Raises:
         PointsetError: there is no such map, or several; the message lists all maps.
@@ -246,7 +246,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
     if not found:
         raise PointsetError(f"no attention map has {asked}: choose from {there}")
     if len(found) > 1:
-        raise PointsetError(f"{len(found)} attention maps have {asked or 'been found'}: give a layer, one of {there}")
+        raise PointsetError(f"{len(found)} attention maps match {asked or 'no choice'}: give a layer, one of {there}")
     return found[0]
 
 
@@ -255,7 +255,7 @@ def _name(model: nn.Module) -> str:
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """One cloud or a batch as `model(points, mask)` takes it, finite and without an empty set.
+    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
 
     Raises:
         InputError: points or mask do not fit the model.
@@ -275,7 +275,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 
 def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
-    """One cloud [n, inputs], n at least `least`, as a model takes it; see `as_clouds`."""
+    """Check one cloud [n, inputs] with at least `least` points; see `as_clouds`."""
     check_kind("model", model, nn.Module)
     width = getattr(model, "inputs", 3)
     shape = getattr(points, "shape", None)
@@ -288,7 +288,7 @@ def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
 def _recording(
     modules: dict[str, Multihead | DualMLP | AttentiveStatisticsPool],
 ) -> Iterator[list[tuple[str, Tensor]]]:
-    """Record the weights of every attention inside this block, on the CPU and in float32 at least."""
+    """Record the weights of every attention inside this block, on the CPU, in float32 or float64."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in modules.items()}
     for name, attention in modules.items():
@@ -303,16 +303,16 @@ def _recording(
 
 
 def attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP | AttentiveStatisticsPool]]:
-    """All that attends in a model, with the names of its maps."""
+    """The modules of a model that compute attention, with the names of their maps."""
     for name, module in model.named_modules():
         if isinstance(module, Multihead | DualMLP | AttentiveStatisticsPool):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
 def attention_kinds(model: nn.Module) -> dict[str, tuple[Kind, Side]]:
-    """What each attention of a model does, by its layer, from the block that holds it, and which side are the points.
+    """The kind of each attention of a model, and which side are the points, by the name of the layer.
 
-    A MAB without such a block counts as "self".
+    Both follow from the block that contains the attention. A MAB that is not part of an ISAB or PMA has kind "self".
     """
     kinds: dict[str, tuple[Kind, Side]] = {name: ("self", "both") for name, _ in attentions(model)}
     for name, module in model.named_modules():

@@ -1,4 +1,4 @@
-"""Occlusion: find the points that a prediction needs by removing them. A check of attention maps."""
+"""Occlusion: remove points to find those that a prediction depends on. A check of attention maps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Occlusion:
     """
 
     influence: Tensor
-    """[n]: how much the log-probability of the class falls, in nats, without the point and its neighbours."""
+    """[n]: decrease of the log-probability of the class, in nats, when the point and its neighbours are removed."""
     label: int
     """Index of the class."""
     log_probability: float
@@ -46,18 +46,18 @@ def occlusion_influence(
 ) -> Occlusion:
     """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
 
-    In a dense cloud the neighbours of a point replace it, so a small patch is removed at a time (Zeiler and Fergus,
-    arXiv 1311.2901, section 4.2, slide a square over an image). n forward passes.
+    In a dense cloud, the neighbours of a point can replace it, so a small patch is removed at a time, as Zeiler and
+    Fergus (arXiv 1311.2901, section 4.2) occlude squares of an image. The model is evaluated on n clouds.
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
         points: [n, 3], one cloud.
-        label: the class to watch; the predicted one when None.
-        neighbours: points to remove at once, itself included; a sixteenth of the cloud when None.
+        label: index of the class; None means the predicted class.
+        neighbours: number of points to remove at a time, the point itself included; None means n / 16.
         batch_size: clouds per forward pass.
 
     Returns:
-        How much the log-probability of the class falls without each point.
+        The decrease of the log-probability of the class for each point.
 
     Raises:
         PointsetError: the cloud is not [n, 3] with n at least 2 or does not fit the model, `neighbours` leaves no
@@ -75,10 +75,10 @@ def occlusion_influence(
         raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {taken}")
     device = next(model.parameters()).device
     points = points.to(device)
-    # By differences: far from the origin the rounding of a matrix product is as large as the distances.
+    # Not by matrix products: far from the origin, their rounding errors are as large as the distances.
     places = points[:, :3]
     distances = torch.cdist(places, places, compute_mode="donot_use_mm_for_euclid_dist")
-    distances.fill_diagonal_(-1.0)  # nearer to itself than to another point in the same place
+    distances.fill_diagonal_(-1.0)  # so that a point itself precedes its duplicates
     near = distances.topk(taken, largest=False).indices  # [n, taken]
     masks = torch.ones(n, n, dtype=torch.bool, device=device).scatter(1, near, False)
     with torch.no_grad(), in_evaluation_mode(model):
@@ -95,10 +95,10 @@ def occlusion_influence(
 
 
 def agreement(first: Tensor, second: Tensor) -> float:
-    """Spearman's rank correlation of two measures of the same points [n]: 1 one order, 0 nothing in common.
+    """Spearman's rank correlation of two measures of the same points [n]: 1 for the same order, 0 for no correlation.
 
-    No p-value: neighbouring points have similar values, so n points are far fewer than n observations. Compare it with
-    the correlation for an untrained model, or for another measure.
+    There is no p-value: neighbouring points have similar values, so n points are not n independent observations.
+    Compare the correlation with that for an untrained model, or for another measure.
 
     Args:
         first, second: [n] each.
@@ -107,7 +107,7 @@ def agreement(first: Tensor, second: Tensor) -> float:
         The correlation, from -1 to 1.
 
     Raises:
-        PointsetError: they are not two vectors of one length, of at least 3 points, or some value is NaN.
+        PointsetError: the measures are not vectors of the same length, at least 3, or a value is NaN.
 
     Example:
         >>> from pointset.explain.occlusion import agreement
@@ -123,5 +123,5 @@ def agreement(first: Tensor, second: Tensor) -> float:
     if bool(first.isnan().any() or second.isnan().any()):
         raise PointsetError("values must not be NaN, which has no rank: leave the point out of both vectors")
     if first.min() == first.max() or second.min() == second.max():
-        return 0.0  # constant: no order
+        return 0.0  # a constant measure has no order
     return float(spearmanr(first.double().cpu().numpy(), second.double().cpu().numpy()).statistic)

@@ -21,8 +21,8 @@ class Pooled:
     """One number for each point of a cloud."""
 
     kind: Literal["attention", "features"]
-    """`attention`: weight times the number of points, 1 where it is uniform, mean over heads and seeds. `features`: how
-    many features of a max pooling are those of the point."""
+    """`attention`: weight times the number of points (1 is uniform), mean over heads and seeds. `features`: number of
+    features for which a max pooling selects the point."""
     values: Tensor
     """[n], on the CPU."""
 
@@ -43,7 +43,7 @@ def pooled_from(model: nn.Module, points: Tensor) -> Pooled | None:
         return Pooled("features", critical_points(model, points))
     try:
         maps = attention_maps(model, points)
-    except PointsetError:  # the points fit, so that the model has no attention
+    except PointsetError:  # the points were checked above, so the reason is that the model has no attention
         return None
     found = [one.relative().mean(dim=(0, 1)) for one in maps if (one.kind, one.points_are) == ("pools", "keys")]
     return Pooled("attention", torch.stack(found).mean(dim=0)) if found else None

@@ -1,4 +1,4 @@
-"""Attention through a whole stack: from the points to the pooled vector."""
+"""Attention rollout: attention through all layers, from the pooled vectors back to the points."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from pointset.inputs import takes
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
 
-    Heads are averaged, and half of each row passes through the residual: A' = 0.5 I + 0.5 A, with A = writes reads for
-    an ISAB and A itself for a SAB. The pooled row is multiplied through from the last block to the first.
+    Heads are averaged, and half of each row passes through the residual: A' = 0.5 I + 0.5 A, where A is the product
+    writes reads for an ISAB, and the map itself for a SAB. The rows of the pooling are multiplied by the A' of all
+    blocks, from the last to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the real share of the residual, coordinates that enter later
-    layers, the rows of early layers that a model with `outputs="all"` pools beside the last, and what the other
-    poolings of a join such as max+pma take. It shows where attention could have taken a pooled vector's content from,
-    not what the prediction depends on: see `pointset.explain.occlusion`.
+    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, coordinates that enter later
+    layers, the outputs of earlier layers in a model with `outputs="all"`, and the other poolings of a join such as
+    max+pma. It shows from where attention could have taken the content of a pooled vector, not what the prediction
+    depends on: for that see `pointset.explain.occlusion`.
 
     Args:
-        maps: all maps of a model on one cloud, in order, as `attention_maps` gives them.
+        maps: all maps of a model on one cloud, in the order of `attention_maps`.
 
     Returns:
-        [k, n]: for each of the k pooled vectors, shares of the points; rows sum to 1.
+        [k, n]: for each of the k pooled vectors, the share of each point; rows sum to 1.
 
     Raises:
         PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all the maps of
@@ -41,7 +42,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         (torch.Size([1, 32]), 1.0)
     """
     if any(found.weights.dim() != 3 for found in maps):
-        raise PointsetError("rollout takes the maps of one cloud, got a batch: give [found[0] for found in maps]")
+        raise PointsetError("rollout needs the maps of one cloud, got a batch: give [found[0] for found in maps]")
     pooling = [place for place, found in enumerate(maps) if found.kind == "pools"]
     if len(pooling) != 1:
         raise PointsetError(
@@ -60,7 +61,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
             shares = 0.5 * shares + 0.5 * weights @ shares
     for found, weights in reversed(list(zip(maps[: pooling[0]], averaged[: pooling[0]], strict=True))):
         if found.kind == "writes":
-            kept, shares = shares, shares @ weights  # [k, m], on the inducing points for a moment
+            kept, shares = shares, shares @ weights  # [k, m]: shares of the inducing points
         elif found.kind == "reads":
             shares = 0.5 * kept + 0.5 * shares @ weights
         else:
@@ -69,20 +70,20 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
 
 
 def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
-    """Check that every ISAB has both of its maps, side by side, and that all maps are of one cloud."""
+    """Raise a PointsetError unless every ISAB has its two maps in succession, and all maps are of one cloud."""
     reads = {(place, found.layer.removesuffix("reads")) for place, found in enumerate(maps) if found.kind == "reads"}
     writes = {
         (place - 1, found.layer.removesuffix("writes")) for place, found in enumerate(maps) if found.kind == "writes"
     }
     for _, block in sorted(reads ^ writes):
         raise PointsetError(
-            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model, in their order, "
-            "and the encoder dumlp writes back without attention: use occlusion there"
+            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order; "
+            "for the encoder dumlp, which writes back without attention, use occlusion"
         )
     sides = {"keys": (-1,), "queries": (-2,), "both": (-2, -1), "neither": ()}
     for found in maps:
         sizes = {found.weights.shape[side] for side in sides[found.points_are]}
         if sizes - {points}:
             raise PointsetError(
-                f"{found.layer} is of {min(sizes)} points and the pooling of {points}: give maps of one cloud"
+                f"{found.layer} has {min(sizes)} points and the pooling {points}: give maps of one cloud"
             )

@@ -1,4 +1,4 @@
-"""Specialisation of inducing points or seeds: measures over a dataset, with the untrained model as control."""
+"""Specialisation of inducing points or seeds: measures over a dataset, to compare with those of an untrained model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pointset.inputs import takes
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
-"""Cells along each axis of the grid on which regions of different shapes are compared."""
+"""Number of cells along each axis of the grid in which regions of different shapes are compared."""
 DESCRIPTIONS = {
     "entropy": "1: reads all points alike",
     "overlap": "1: reads what the others read",
@@ -32,7 +32,7 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Specialisation:
-    """Measures of every inducing point, or seed, of one layer: [heads, inducing points] each.
+    """Measures of each inducing point (or seed) of one layer, [heads, inducing points] each.
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
@@ -48,21 +48,22 @@ class Specialisation:
     shapes: int
     """Number of shapes measured."""
     entropy: Tensor
-    """Mean entropy of its row over log n: 1 is uniform."""
+    """Mean normalised entropy of its row, entropy / log n: 1 is uniform."""
     overlap: Tensor
-    """Mean similarity of its row to the other rows of its head, on the same shape: 1 - total variation."""
+    """Mean similarity (1 - total variation) of its row to the other rows of its head, on the same shape."""
     same_instances: Tensor
     """Mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells."""
     other_instances: Tensor
-    """The same, with another inducing point of its head on the second shape."""
+    """Mean similarity of its region on one shape to the regions of the other inducing points of its head on another
+    shape of the class."""
     same_augmented: Tensor
     """Mean similarity of its rows, point by point, on a shape and on the augmented shape."""
     other_augmented: Tensor
-    """The same, with another inducing point on the augmented shape."""
+    """Mean similarity of its row on a shape to the rows of the other inducing points on the augmented shape."""
 
     @property
     def measures(self) -> dict[str, Tensor]:
-        """The measures to draw, by name; see `DESCRIPTIONS`. The last two are 0 without specialisation."""
+        """The measures to show, by name; see `DESCRIPTIONS`. Without specialisation, the last two are 0."""
         return {
             "entropy": self.entropy,
             "overlap": self.overlap,
@@ -72,7 +73,7 @@ class Specialisation:
         }
 
     def table(self, control: Specialisation | None = None, style: str = "simple") -> str:
-        """Median and range of each measure over heads and inducing points; the control's beside them."""
+        """A table of the median and range of each measure over heads and inducing points, with those of the control."""
         columns = {"trained": self} if control is None else {"trained": self, "untrained": control}
         lines = [
             [name, *(_in_words(one.measures[name]) for one in columns.values()), DESCRIPTIONS[name]]
@@ -92,25 +93,26 @@ def specialisation(
     seed: int = 0,
     batch_size: int = 32,
 ) -> Specialisation:
-    """Measure what the inducing points, or the seeds, of one layer read, over some shapes of every class.
+    """Measure what the inducing points, or the seeds, of one layer read on some shapes of each class.
 
-    Similarity is 1 - total variation of two rows of attention. Shapes have no points in common but stand upright in one
-    frame, so between shapes the rows are shares of attention in the cells of a grid over their common box. An inducing
-    point has a place of its own when its regions on two shapes are more similar than those of two different ones.
+    The similarity of two rows of attention is 1 - their total variation. Different shapes have no points in common, but
+    they are aligned; so their rows are compared as shares of attention in the cells of a grid over their common
+    bounding box. An inducing point has its own place if its regions on two shapes are more similar than the regions of
+    two different inducing points.
 
     Args:
-        model: with ISABs.
-        sets: their fixed subsets are used, normalised as they are.
-        layer: the name of a map of kind "reads" or "pools"; the first that reads when None. Measures that compare one
+        model: a model with ISABs, or with pooling by attention.
+        sets: the dataset; its fixed subsets are used, with their normalisation.
+        layer: the name of a map of kind "reads" or "pools"; None means the first such map. Measures that compare one
             seed with another are NaN for a single seed.
-        augment: called as `augment(points [B, n, 3], generator)`, and with the mask where sets have several sizes; must
-            keep the order of the points; scale and jitter when None.
-        per_class: shapes of each class, the first ones.
-        seed: of the augmentation.
+        augment: called as `augment(points [B, n, 3], generator)`, and with the mask if sets differ in size; must keep
+            the order of the points. None means scale and jitter.
+        per_class: number of shapes of each class; the first ones are used.
+        seed: seed of the augmentation.
         batch_size: shapes per forward pass; the result does not depend on it.
 
     Returns:
-        The measures of every head and inducing point.
+        The measures of each head and inducing point.
 
     Raises:
         PointsetError: the model has neither inducing points nor seeds, or no such layer, no class has two shapes, or
@@ -158,17 +160,17 @@ def specialisation(
 
 
 def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
-    """The control of a zoo model: the same architecture with fresh weights.
+    """The control of a zoo model: the same architecture with new initial weights.
 
     Args:
-        model: of the zoo; it stays as it is.
-        seed: of the weights.
+        model: a zoo model; it is not changed.
+        seed: added to the seed of the model.
 
     Returns:
         A new model, in evaluation mode.
 
     Raises:
-        PointsetError: the model is not of the zoo.
+        PointsetError: the model is not from the zoo.
 
     Example:
         >>> from pointset.explain.specialisation import untrained
@@ -177,7 +179,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     """
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):
-        raise PointsetError(f"{type(model).__name__} is not a model of the zoo: build its untrained control yourself")
+        raise PointsetError(f"{type(model).__name__} is not a zoo model: build its untrained control yourself")
     return build_model(dataclasses.replace(spec, seed=spec.seed + seed)).eval()
 
 
@@ -192,7 +194,7 @@ def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
 
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
-    """The map of the layer, or of the first whose inducing points read, or else of the seeds."""
+    """The map of the layer, or if `layer` is None the first map of kind "reads" or "pools"."""
     maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
     if not maps:
         raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
@@ -200,13 +202,13 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
 
 
 def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Lowest and highest coordinates [3] of all real points."""
+    """The bounding box of all real points: lowest and highest coordinates, [3] each."""
     real = (points.flatten(0, 1) if mask is None else points[mask])[:, :3]
     return real.amin(dim=0), real.amax(dim=0)
 
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
-    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padding has no weight."""
+    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padded points have weight 0."""
     low, high = box
     place = ((points[..., :3] - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
@@ -220,14 +222,18 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Similarity [h, m] of regions [S, h, m, cells] on different shapes: of one inducing point, of different ones."""
+    """Mean similarities [h, m] of regions [S, h, m, cells] on different shapes.
+
+    Returns:
+        Those of the same inducing point, and those of different inducing points.
+    """
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)
 
 
 def _off_diagonal(similarity: Tensor) -> Tensor:
-    """Mean over the other columns, [..., m]; NaN for one row."""
+    """Mean over the off-diagonal columns of similarities [..., m, m], [..., m]; NaN if m is 1."""
     others = similarity.shape[-1] - 1
     return (similarity.sum(dim=-1) - similarity.diagonal(dim1=-2, dim2=-1)) / others
 

@@ -1,7 +1,7 @@
-"""The two formats of an exported model: a program of `torch.export`, and ONNX.
+"""The two formats of exported models: `torch.export` (.pt2) and ONNX.
 
-A format makes the bytes of a file from a recorded program, and opens a file as a function. What describes the model
-lies in the file as text: beside the program as `pointset.json`, or among ONNX's metadata, one entry each.
+A format converts an exported program to the bytes of a file, and opens a file as a function. The description of the
+model is stored in the file: as `pointset.json` in a .pt2 file, as metadata entries in an ONNX file.
 """
 
 import io
@@ -25,33 +25,36 @@ Run = Callable[[Tensor, Tensor | None], Tensor]
 """points [B, n, inputs] and mask [B, n] or None -> logits [B, classes]."""
 
 EXAMPLE = (3, 37)
-"""Sets and points of the input that is recorded: two different numbers that no layer is as wide as."""
+"""Sets and points of the example input for the export: two different numbers that are not the width of any layer."""
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 class Pt2:
-    """`torch.export.load(file).module()(points)`, in Python with torch alone, or compiled by AOTInductor for C++."""
+    """A program of `torch.export`: used in Python with torch alone, or compiled by AOTInductor for C++.
+
+    In Python: `torch.export.load(file).module()(points)`.
+    """
 
     suffix = ".pt2"
     title = "torch.export"
 
     def check_installed(self) -> None:
-        """Torch alone is needed."""
+        """Do nothing: only torch is needed."""
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
-        """The content of a file."""
+        """The content of the file."""
         file = io.BytesIO()
         torch.export.save(program, file, extra_files={"pointset.json": json.dumps(description, indent=2)})
         return file.getvalue()
 
     def open(self, path: Path, threads: int) -> Run:
-        """The function in a file; it takes as many threads as torch has when it is called."""
+        """The file as a function; it uses torch's current number of threads, not `threads`."""
         with path.open("rb") as file:
             module = torch.export.load(file).module()
         return lambda points, mask: module(points) if mask is None else module(points, mask)
 
     def description(self, path: Path) -> dict[str, Any]:
-        """What the file says of its model."""
+        """The description in the file."""
         found = {"pointset.json": ""}
         with path.open("rb") as file:
             torch.export.load(file, extra_files=found)
@@ -59,19 +62,19 @@ class Pt2:
 
 
 class Onnx:
-    """For onnxruntime and every other program that reads ONNX; inputs `points` and `mask`, output `logits`."""
+    """ONNX, for onnxruntime and other programs that read it; inputs `points` and `mask`, output `logits`."""
 
     suffix = ".onnx"
     title = "ONNX"
 
     def check_installed(self) -> None:
-        """Raise a PointsetError unless all that it takes to write and to check ONNX is installed."""
+        """Raise a PointsetError unless the libraries that write and check ONNX are installed."""
         missing = [name for name in NEEDED if find_spec(name) is None]
         if missing:
             raise PointsetError(f"writing ONNX needs {', '.join(missing)}: pip install {' '.join(missing)}")
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
-        """The content of a file."""
+        """The content of the file."""
         count = len(program.graph_signature.user_inputs)
         with _quiet():
             found = torch.onnx.export(
@@ -82,13 +85,13 @@ class Onnx:
                 dynamo=True,
                 verbose=False,
             )
-        assert found is not None, "there is no file name that it would be written to"
+        assert found is not None, "without a file name, the exporter returns the program"
         for key, value in description.items():
             found.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
         return found.model_proto.SerializeToString()
 
     def open(self, path: Path, threads: int) -> Run:
-        """The function in a file, on so many threads of onnxruntime."""
+        """The file as a function, with this number of threads of onnxruntime."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -102,7 +105,7 @@ class Onnx:
         return run
 
     def description(self, path: Path) -> dict[str, Any]:
-        """What the file says of its model."""
+        """The description in the file."""
         import onnx
 
         entries = onnx.load(path, load_external_data=False).metadata_props
@@ -113,10 +116,10 @@ FORMATS: dict[str, Pt2 | Onnx] = {form.suffix: form for form in (Pt2(), Onnx())}
 
 
 def format_of(path: Path) -> Pt2 | Onnx:
-    """The format that a file's name asks for.
+    """The format for the suffix of a path.
 
     Raises:
-        PointsetError: the name has another ending, its folder does not exist, or a library for ONNX is missing.
+        PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing.
     """
     if path.suffix.lower() not in FORMATS:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
@@ -127,27 +130,28 @@ def format_of(path: Path) -> Pt2 | Onnx:
 
 
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
-    """The program of a model for batches of any number of sets of any size.
+    """Export the program of a model, for any number of sets of any size.
 
-    Sizes are named, not left to torch: a model that computes differently for some of them is then an error here.
-    Unnamed, it would be a silent limit of a .pt2 program, and wrong numbers in ONNX.
+    The dynamic sizes are named (`Dim`) instead of inferred: if the computation of the model depends on them, torch then
+    raises an error. Otherwise it would silently restrict the sizes of a .pt2 program, and ONNX would give wrong
+    results.
 
     Args:
         model: a copy made by `pointset.export.portable.portable`.
         inputs: numbers per point.
-        mask: whether the program takes a mask [B, n].
+        mask: whether the program has a mask [B, n] as second input.
     """
     points, real = torch.zeros(*EXAMPLE, inputs), torch.ones(EXAMPLE, dtype=torch.bool)
     arguments = (points, real) if mask else (points,)
     with _quiet(), torch.no_grad():
         program = torch.export.export(model, arguments, dynamic_shapes=dynamic_shapes(len(arguments)), strict=False)
-    for node in program.graph.nodes:  # half of a small file, and paths of this machine
+    for node in program.graph.nodes:  # stack traces contain local paths, and are half the size of a small file
         node.meta.pop("stack_trace", None)
     return program
 
 
 def dynamic_shapes(count: int) -> tuple[dict[int, Dim], ...]:
-    """Which sizes of the points, and of the mask if there is one, are free."""
+    """The dynamic sizes of each of the `count` inputs: points, and optionally the mask."""
     return ({0: Dim("batch", min=1), 1: Dim("n", min=1)},) * count
 
 
@@ -160,10 +164,10 @@ def _value(text: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide what torch prints and warns about itself while it exports; errors are raised as ever."""
+    """Hide torch's log messages and its warnings about its own code during an export; errors are still raised."""
     loggers = [logging.getLogger(name) for name in TALKATIVE]
     levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # it prints the graph that it cannot record
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # after a failure, torch prints the graph
         for message in OWN_WARNINGS:
             warnings.filterwarnings("ignore", message)
         for logger in loggers:

@@ -1,8 +1,8 @@
-"""Trained models as plain data, for programs that compute what they compute without Python: pages in a browser.
+"""Trained models as plain data, for pages that run them in a browser.
 
-`describe_plainly` takes a model apart into a tree of parts with numbers beside it. `plainly` chooses by the type of a
-module; its `register` teaches it another one. The page's modules (`pointset/viz/web`) have a class of the same name for
-each. A part that has no counterpart there is refused here, before a page is made.
+`describe_plainly` converts a model to a tree of its modules and an array of weights. `describe_module` dispatches on
+the type of a module; its `register` adds a type. The JavaScript in `pointset/viz/web` has a class for each `kind` in
+the tree. A module without a counterpart there raises an error here, before a page is made.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from pointset.zoo.classifiers import SetClassifier
 
 LARGEST = float(np.finfo(np.float16).max)
 WEIGHTS = ("softmax", "sparsemax")
-"""Weights functions that the page's modules have."""
+"""Weights functions that are implemented in JavaScript."""
 
 
 class PlainError(PointsetError):
-    """A part of a model has no counterpart in JavaScript; the message names it."""
+    """A module of a model has no counterpart in JavaScript; the message names it."""
 
 
 @dataclass(frozen=True)
 class PlainModel:
-    """A classifier as data: numbers of 16 bits, and a tree that says what is done with them.
+    """A classifier as data: a tree of its modules, and its weights as 16-bit numbers.
 
     Example:
         >>> plain = pointset.describe_plainly(model)
@@ -60,13 +60,13 @@ class PlainModel:
     """
 
     tree: dict[str, Any]
-    """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, `temperature`, parts `encoder`, `pool` and `head`,
-    and `arrays`, where in the weights each array lies."""
+    """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, `temperature`, the modules `encoder`, `pool` and
+    `head`, and `arrays`, the position of each array in the weights."""
     weights: bytes
-    """All arrays, one after the other."""
+    """All arrays, concatenated."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """A summary in one line."""
         classes, inputs = len(self.tree["classes"]), self.tree["inputs"]
         return (
             f"PlainModel {self.tree['name']}: {classes} classes, {inputs} numbers of each point, "
@@ -74,7 +74,7 @@ class PlainModel:
         )
 
     def as_content(self) -> dict[str, Any]:
-        """Both as one mapping for JSON."""
+        """Tree and weights as one mapping for JSON."""
         return {**self.tree, "weights": base64.b64encode(self.weights).decode()}
 
 
@@ -82,20 +82,21 @@ class PlainModel:
 def describe_plainly(
     model: nn.Module, description: dict[str, Any] | None = None, *, temperature: float = 1.0
 ) -> PlainModel:
-    """Take a classifier apart for a program in JavaScript.
+    """Convert a classifier to plain data for JavaScript.
 
-    Weights are rounded to 16 bits (`rounded`); those of the trained models that come with the package have no more.
+    Weights are rounded to 16 bits (`rounded`). The trained models in this package are stored with 16 bits anyway.
 
     Args:
-        model: of the zoo, with an encoder and a pooling.
-        description: the run's, as `load_run` returns it, for the normalisation, the classes and the upward axis.
-        temperature: by which logits are divided for probabilities.
+        model: a zoo model with an encoder and a pooling.
+        description: the description of the run, as `load_run` returns it, for the normalisation, the classes and the
+            upward axis.
+        temperature: divides the logits before the softmax.
 
     Returns:
         The model as data.
 
     Raises:
-        PointsetError: a part of it has no counterpart in JavaScript, and is named; or a weight is not finite.
+        PointsetError: a module has no counterpart in JavaScript (the message names it), or a weight is not finite.
 
     Example:
         >>> pointset.describe_plainly(pointset.create_model("rff-max", classes=2, dim=16)).tree["inputs"]
@@ -103,8 +104,10 @@ def describe_plainly(
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
-        raise PlainError(f"{name} has no encoder and pooling that JavaScript knows: take a model such as isab16-pma")
-    teller, data = Teller.of(model), (description or {}).get("data", {})
+        raise PlainError(
+            f"{name} has no encoder and pooling, so it cannot run in a page: use a model such as isab16-pma"
+        )
+    describer, data = Describer.of(model), (description or {}).get("data", {})
     tree = {
         "name": name,
         "inputs": model.inputs,
@@ -112,57 +115,59 @@ def describe_plainly(
         "up": data.get("up") or "z",
         "temperature": temperature,
         "classes": list(data.get("classes", model.classes or [])),
-        "encoder": teller.parts(model.encoder, "encoder"),
-        "pool": teller.part(model.pool, "pool"),
-        "head": teller.part(model.head, "head"),
-        "arrays": teller.arrays,
+        "encoder": describer.parts(model.encoder, "encoder"),
+        "pool": describer.part(model.pool, "pool"),
+        "head": describer.part(model.head, "head"),
+        "arrays": describer.arrays,
     }
-    return PlainModel(tree, bytes(teller.content))
+    return PlainModel(tree, bytes(describer.content))
 
 
 def rounded(tensor: Tensor) -> NDArray[np.floating[Any]]:
-    """The numbers of a tensor as a page has them: of 16 bits, or of 32 where one is too large for those.
+    """The numbers of a tensor as float16, or as float32 if one is too large for float16.
 
     Raises:
-        PointsetError: one is not finite.
+        PointsetError: a number is not finite.
     """
     numbers = tensor.detach().cpu().float().numpy()
     if not np.isfinite(numbers).all():
-        raise PlainError("the model has a weight that is not finite: its training went wrong")
+        raise PlainError("the model has a weight that is not finite: its training diverged, train it again")
     return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST else "<f2")
 
 
 @dataclass
-class Teller:
-    """Tells of a model's parts, and gathers their numbers."""
+class Describer:
+    """Describes the modules of a model, and collects their weights."""
 
     attending: dict[nn.Module, dict[str, str]]
-    """What is known of the maps of each attention."""
+    """For each attention: layer, kind, and which side are the points."""
     arrays: list[dict[str, Any]] = field(default_factory=list)
+    """Start, shape and bits of each array in `content`."""
     content: bytearray = field(default_factory=bytearray)
     path: str = ""
+    """Name, inside the model, of the module that is being described."""
 
     @staticmethod
-    def of(model: nn.Module) -> Teller:
-        """For the parts of this model."""
+    def of(model: nn.Module) -> Describer:
+        """A describer for the modules of this model."""
         kinds = attention_kinds(model)
         known: dict[nn.Module, dict[str, str]] = {
             module: {"layer": layer, "kind": kinds[layer][0], "points_are": kinds[layer][1]}
             for layer, module in attentions(model)
         }
-        return Teller(known)
+        return Describer(known)
 
     def part(self, module: nn.Module, name: str) -> dict[str, Any]:
-        """A module by the name of its counterpart, and what that is built from."""
+        """The description of a submodule with this name; see `describe_module`."""
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
-            raise self.refused(f"is a {type(module).__name__}, which is user-defined")
-        told = plainly(module, self)
+            raise self.unsupported(f"is a {type(module).__name__}, which is user-defined")
+        description = describe_module(module, self)
         self.path = outer
-        return told
+        return description
 
     def parts(self, modules: Iterable[nn.Module], name: str = "") -> list[dict[str, Any]]:
-        """Modules that are called in turn; what does nothing outside training is left out."""
+        """The descriptions of modules that are called in turn, without those that do nothing in evaluation."""
         return [
             self.part(module, f"{name}.{place}".lstrip("."))
             for place, module in enumerate(modules)
@@ -170,194 +175,194 @@ class Teller:
         ]
 
     def named(self, module: nn.Module, *names: str) -> dict[str, Any]:
-        """Modules that another holds, by their names there."""
+        """The descriptions of attributes of a module, by their names."""
         return {name: self.part(getattr(module, name), name) for name in names}
 
     def array(self, tensor: Tensor) -> int:
-        """The number of an array, which is kept."""
+        """Add an array to the weights, and return its index."""
         numbers = rounded(tensor)
         bits = 8 * numbers.itemsize
         self.arrays.append({"start": len(self.content), "shape": list(numbers.shape), "bits": bits})
         self.content += numbers.tobytes()
         return len(self.arrays) - 1
 
-    def refused(self, what: str) -> PlainError:
-        """The error for something at this place that pages cannot compute."""
+    def unsupported(self, what: str) -> PlainError:
+        """The error for a property of the current module that is not implemented in JavaScript."""
         return PlainError(
-            f"{self.path} {what}, which a live page cannot compute in JavaScript: take a model such as isab16-pma, "
+            f"{self.path} {what}, which a live page cannot compute in JavaScript: use a model such as isab16-pma, "
             "or make a page of maps"
         )
 
 
 @singledispatch
-def plainly(module: nn.Module, teller: Teller) -> dict[str, Any]:
-    """What JavaScript has to know of a module: the name of its counterpart under "kind", and what that is built from.
+def describe_module(module: nn.Module, describer: Describer) -> dict[str, Any]:
+    """The description of a module: the name of its JavaScript class under "kind", and the values to build it from.
 
     Raises:
-        PointsetError: it has none.
+        PointsetError: there is no JavaScript class for it.
     """
     part = part_of(module)
     called = f" ({part.kind} {part.name!r})" if part else ""
-    raise teller.refused(f"is a {type(module).__name__}{called}")
+    raise describer.unsupported(f"is a {type(module).__name__}{called}")
 
 
-@plainly.register
-def _(module: nn.Linear, teller: Teller) -> dict[str, Any]:
-    bias = None if module.bias is None else teller.array(module.bias)
-    return {"kind": "Linear", "weight": teller.array(module.weight), "bias": bias}
+@describe_module.register
+def _(module: nn.Linear, describer: Describer) -> dict[str, Any]:
+    bias = None if module.bias is None else describer.array(module.bias)
+    return {"kind": "Linear", "weight": describer.array(module.weight), "bias": bias}
 
 
-@plainly.register(nn.ReLU)
-@plainly.register(nn.Tanh)
-@plainly.register(nn.Flatten)
-@plainly.register(NoNorm)
-def _(module: nn.Module, teller: Teller) -> dict[str, Any]:
+@describe_module.register(nn.ReLU)
+@describe_module.register(nn.Tanh)
+@describe_module.register(nn.Flatten)
+@describe_module.register(NoNorm)
+def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
     return {"kind": type(module).__name__}
 
 
-@plainly.register
-def _(module: nn.Sequential, teller: Teller) -> dict[str, Any]:
-    return {"kind": "Sequential", "modules": teller.parts(module)}
+@describe_module.register
+def _(module: nn.Sequential, describer: Describer) -> dict[str, Any]:
+    return {"kind": "Sequential", "modules": describer.parts(module)}
 
 
-@plainly.register
-def _(module: nn.Identity, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: nn.Identity, describer: Describer) -> dict[str, Any]:
     return {"kind": "Sequential", "modules": []}
 
 
-@plainly.register
-def _(module: Masked, teller: Teller) -> dict[str, Any]:
-    return teller.part(module.rowwise, "rowwise")
+@describe_module.register
+def _(module: Masked, describer: Describer) -> dict[str, Any]:
+    return describer.part(module.rowwise, "rowwise")
 
 
-@plainly.register(LayerNorm)
-@plainly.register(nn.LayerNorm)
-def _(module: nn.LayerNorm, teller: Teller) -> dict[str, Any]:
-    return {"kind": "LayerNorm", **_scale(module, teller), "eps": module.eps}
+@describe_module.register(LayerNorm)
+@describe_module.register(nn.LayerNorm)
+def _(module: nn.LayerNorm, describer: Describer) -> dict[str, Any]:
+    return {"kind": "LayerNorm", **_scale(module, describer), "eps": module.eps}
 
 
-@plainly.register
-def _(module: SetNorm, teller: Teller) -> dict[str, Any]:
-    return {"kind": "SetNorm", **_scale(module, teller), "eps": module.eps, "groups": module.groups}
+@describe_module.register
+def _(module: SetNorm, describer: Describer) -> dict[str, Any]:
+    return {"kind": "SetNorm", **_scale(module, describer), "eps": module.eps, "groups": module.groups}
 
 
-@plainly.register
-def _(module: BatchNorm, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: BatchNorm, describer: Describer) -> dict[str, Any]:
     mean, variance = module.running_mean, module.running_var
     assert isinstance(mean, Tensor)
     assert isinstance(variance, Tensor)
-    trained = {"mean": teller.array(mean), "variance": teller.array(variance), "eps": module.eps}
-    return {"kind": "BatchNorm", **_scale(module, teller), **trained}
+    trained = {"mean": describer.array(mean), "variance": describer.array(variance), "eps": module.eps}
+    return {"kind": "BatchNorm", **_scale(module, describer), **trained}
 
 
-def _scale(module: Any, teller: Teller) -> dict[str, int]:
-    return {"weight": teller.array(module.weight), "bias": teller.array(module.bias)}
+def _scale(module: Any, describer: Describer) -> dict[str, int]:
+    return {"weight": describer.array(module.weight), "bias": describer.array(module.bias)}
 
 
-@plainly.register
-def _(module: EquivariantLayer, teller: Teller) -> dict[str, Any]:
-    return {"kind": "EquivariantLayer", "statistic": module.statistic, **teller.named(module, "gamma", "norm")}
+@describe_module.register
+def _(module: EquivariantLayer, describer: Describer) -> dict[str, Any]:
+    return {"kind": "EquivariantLayer", "statistic": module.statistic, **describer.named(module, "gamma", "norm")}
 
 
-@plainly.register
-def _(module: ConnectedLayers, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: ConnectedLayers, describer: Describer) -> dict[str, Any]:
     layers: Sequence[Any] = list(module.layers)
     return {
         "kind": "ConnectedLayers",
-        "layers": [teller.parts(layer, f"layers.{number}") for number, layer in enumerate(layers)],
-        "coordinates": teller.parts(module.coordinates, "coordinates"),
-        "join": teller.parts(module.join, "join"),
+        "layers": [describer.parts(layer, f"layers.{number}") for number, layer in enumerate(layers)],
+        "coordinates": describer.parts(module.coordinates, "coordinates"),
+        "join": describer.parts(module.join, "join"),
     }
 
 
-@plainly.register
-def _(module: Multihead, teller: Teller) -> dict[str, Any]:
-    score, names = module.score, _weights(module.weights, teller)
+@describe_module.register
+def _(module: Multihead, describer: Describer) -> dict[str, Any]:
+    score, names = module.score, _weights(module.weights, describer)
     if type(score) not in (DotScore, BilinearScore):
-        raise teller.refused(f"has an {type(score).__name__}")
+        raise describer.unsupported(f"has an {type(score).__name__}")
     trained = score.log_temperature
     return {
         "kind": "Multihead",
         "heads": module.heads,
         "names": names,
         "factor": score.factor,
-        "temperatures": None if trained is None else teller.array(trained),
-        "bilinear": teller.array(score.weight) if isinstance(score, BilinearScore) else None,
-        **teller.named(module, "query", "key", "value", "output"),
-        "map": teller.attending[module],
+        "temperatures": None if trained is None else describer.array(trained),
+        "bilinear": describer.array(score.weight) if isinstance(score, BilinearScore) else None,
+        **describer.named(module, "query", "key", "value", "output"),
+        "map": describer.attending[module],
     }
 
 
-def _weights(weights: Weights, teller: Teller) -> list[str]:
+def _weights(weights: Weights, describer: Describer) -> list[str]:
     if unknown := [str(name) for name in weights.names if name not in WEIGHTS]:
-        raise teller.refused(f"has {unknown[0]} weights")
+        raise describer.unsupported(f"has {unknown[0]} weights")
     return [str(name) for name in weights.names]
 
 
-@plainly.register
-def _(module: MAB, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: MAB, describer: Describer) -> dict[str, Any]:
     norms = ("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output")
-    return {"kind": "MAB", "form": module.form, **teller.named(module, "multihead", "feed_forward", *norms)}
+    return {"kind": "MAB", "form": module.form, **describer.named(module, "multihead", "feed_forward", *norms)}
 
 
-@plainly.register
-def _(module: SAB, teller: Teller) -> dict[str, Any]:
-    return {"kind": "SAB", **teller.named(module, "mab")}
+@describe_module.register
+def _(module: SAB, describer: Describer) -> dict[str, Any]:
+    return {"kind": "SAB", **describer.named(module, "mab")}
 
 
-@plainly.register
-def _(module: ISAB, teller: Teller) -> dict[str, Any]:
-    points = teller.array(module.inducing_points)
-    return {"kind": "ISAB", "inducing_points": points, **teller.named(module, "reads", "writes")}
+@describe_module.register
+def _(module: ISAB, describer: Describer) -> dict[str, Any]:
+    points = describer.array(module.inducing_points)
+    return {"kind": "ISAB", "inducing_points": points, **describer.named(module, "reads", "writes")}
 
 
-@plainly.register
-def _(module: PMA, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: PMA, describer: Describer) -> dict[str, Any]:
     pooled = module.pooled_seeds
     return {
         "kind": "PMA",
-        "seeds": None if module.seeds is None else teller.array(module.seeds),
-        "pooled_seeds": None if pooled is None else teller.part(pooled, "pooled_seeds"),
-        **teller.named(module, "feed_forward", "mab"),
+        "seeds": None if module.seeds is None else describer.array(module.seeds),
+        "pooled_seeds": None if pooled is None else describer.part(pooled, "pooled_seeds"),
+        **describer.named(module, "feed_forward", "mab"),
     }
 
 
-@plainly.register
-def _(module: PooledSeeds, teller: Teller) -> dict[str, Any]:
-    return {"kind": "PooledSeeds", "statistics": list(module.statistics), **_scale(module.maps, teller)}
+@describe_module.register
+def _(module: PooledSeeds, describer: Describer) -> dict[str, Any]:
+    return {"kind": "PooledSeeds", "statistics": list(module.statistics), **_scale(module.maps, describer)}
 
 
-@plainly.register(NormedLayers)
-@plainly.register(Stem)
-def _(module: NormedLayers, teller: Teller) -> dict[str, Any]:
-    lists = {"linear": teller.parts(module.linear, "linear"), "norm": teller.parts(module.norm, "norm")}
+@describe_module.register(NormedLayers)
+@describe_module.register(Stem)
+def _(module: NormedLayers, describer: Describer) -> dict[str, Any]:
+    lists = {"linear": describer.parts(module.linear, "linear"), "norm": describer.parts(module.norm, "norm")}
     return {"kind": type(module).__name__, **lists}
 
 
-@plainly.register
-def _(module: DualMLP, teller: Teller) -> dict[str, Any]:
-    return {"kind": "DualMLP", **teller.named(module, "logits", "values"), "map": teller.attending[module]}
+@describe_module.register
+def _(module: DualMLP, describer: Describer) -> dict[str, Any]:
+    return {"kind": "DualMLP", **describer.named(module, "logits", "values"), "map": describer.attending[module]}
 
 
-@plainly.register
-def _(module: InteractionLayer, teller: Teller) -> dict[str, Any]:
-    return {"kind": "InteractionLayer", **teller.named(module, "reads", "rows", "summary", "norm")}
+@describe_module.register
+def _(module: InteractionLayer, describer: Describer) -> dict[str, Any]:
+    return {"kind": "InteractionLayer", **describer.named(module, "reads", "rows", "summary", "norm")}
 
 
-@plainly.register
-def _(module: StatisticPool, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: StatisticPool, describer: Describer) -> dict[str, Any]:
     if type(module).of_statistics is not StatisticPool.of_statistics:
-        raise teller.refused(f"is a {type(module).__name__} with an of_statistics of its own")
-    return {"kind": "StatisticPool", "statistics": list(module.statistics), "layer": teller.path}
+        raise describer.unsupported(f"is a {type(module).__name__} with an of_statistics of its own")
+    return {"kind": "StatisticPool", "statistics": list(module.statistics), "layer": describer.path}
 
 
-@plainly.register
-def _(module: AttentionPool, teller: Teller) -> dict[str, Any]:
+@describe_module.register
+def _(module: AttentionPool, describer: Describer) -> dict[str, Any]:
     then = {name: one for name in ("sab", "feed_forward") if (one := getattr(module, name)) is not None}
-    last = [teller.part(one, name) for name, one in then.items()]
-    return {"kind": "AttentionPool", "pma": teller.part(module.pma, "pma"), "then": last}
+    last = [describer.part(one, name) for name, one in then.items()]
+    return {"kind": "AttentionPool", "pma": describer.part(module.pma, "pma"), "then": last}
 
 
-@plainly.register
-def _(module: JoinedPool, teller: Teller) -> dict[str, Any]:
-    return {"kind": "JoinedPool", "pools": teller.parts(module.pools, "pools")}
+@describe_module.register
+def _(module: JoinedPool, describer: Describer) -> dict[str, Any]:
+    return {"kind": "JoinedPool", "pools": describer.parts(module.pools, "pools")}

@@ -1,6 +1,6 @@
-"""Trained models as files that need neither this package nor, as ONNX, Python.
+"""Exports trained models to files that can be used without this package (.pt2), or without Python (ONNX).
 
-A file is seen to answer as the model does before it takes its place: sets of three sizes, two sizes of batch.
+Before a file is put in place, its logits are compared with those of the model, for three set sizes and two batch sizes.
 """
 
 import copy
@@ -29,10 +29,11 @@ from pointset.training.checkpoints import describe_model
 from pointset.zoo.models import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
-"""(sets, points) of the batches on which a file is compared with its model; none is the size that was recorded."""
+"""(sets, points) of the batches on which a file is compared with its model; they differ from the example input of the
+export."""
 
 ROUNDINGS = 16
-"""A file may differ from the model by so many times the model's own float32 rounding; see `Agreement`."""
+"""A file may differ from its model by this many times the model's own float32 rounding error; see `Agreement`."""
 
 NORMALIZATIONS = {
     "unit-sphere": "subtract the mean of the set's points, then divide by the largest distance of a point from 0",
@@ -44,12 +45,12 @@ NORMALIZATIONS = {
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the logits of a file are from those of its model, and how far they may be.
+    """The difference between the logits of a file and those of its model, and its upper bound.
 
-    Another order of the same float32 operations, which is all that a file is, moves logits about as far as they stand
-    from the exact ones. That distance is measured: the model's from itself in float64, on the same sets, and at least
-    half a unit in the last place of the largest logit, as less cannot be seen. A size or a branch that froze into the
-    file, or a mask that it does not heed, changes what is computed and moves logits in their first digits.
+    A correct file performs the same float32 operations in another order, so its logits differ by about the rounding
+    error of the model. This error is measured as the difference between the model in float32 and in float64 on the same
+    sets, and is at least half a unit in the last place of the largest logit. An error in the file (a size or a branch
+    that became a constant, or an ignored mask) changes the leading digits of the logits.
 
     Example:
         >>> found = pointset.Agreement(difference=1e-7, rounding=2e-7, batches=((1, 100),))
@@ -66,18 +67,18 @@ class Agreement:
 
     @property
     def bound(self) -> float:
-        """The largest difference that passes."""
+        """The largest allowed difference."""
         return ROUNDINGS * self.rounding
 
     @property
     def holds(self) -> bool:
-        """True if rounding explains the difference; never for NaN."""
+        """True if the difference can be due to rounding; False for NaN."""
         return self.difference <= self.bound
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Of one set: medians of repeats that took turns.
+    """The time for one set: medians of repeated measurements in which model and file alternate.
 
     Example:
         >>> from pointset.export.model import Latency
@@ -86,35 +87,36 @@ class Latency:
     """
 
     points: int
-    """Of the set."""
+    """Number of points of the set."""
     eager_ms: float
     """Milliseconds of the model."""
     exported_ms: float
-    """Milliseconds of the file."""
+    """Milliseconds of the exported file."""
 
 
 @takes(model=nn.Module, path=str | Path, description=dict | None)
 def export_model(
     model: nn.Module, path: str | Path, *, mask: bool = False, description: dict[str, Any] | None = None
 ) -> Agreement:
-    """Write a model for use without this package, and check the file against the model.
+    """Write a model for use without this package, and compare the file with the model.
 
-    The file takes `points` float32 [B, n, inputs] with any B and n from 1, and gives `logits` [B, classes]. It says in
-    itself what its user has to know: classes, normalisation, inputs, how the model was built.
+    The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its output is `logits`,
+    [B, classes]. Its metadata contain what its user must know: classes, normalisation, inputs, and the model's options.
 
     Args:
-        model: of the zoo, or any module called as `model(points)`, or `model(points, mask)` if a mask is wanted.
-        path: *.pt2 for `torch.export`, *.onnx for ONNX; its folder must exist, a file there is replaced.
-        mask: add the input `mask` bool [B, n], True at real points; a set without any gives the logits of an empty set.
-        description: the run's, as `load_run` returns it, for the classes and the normalisation.
+        model: a zoo model, or any module called as `model(points)`, or as `model(points, mask)` with `mask=True`.
+        path: *.pt2 for `torch.export`, *.onnx for ONNX; the folder must exist, an existing file is replaced.
+        mask: add the input `mask`, bool [B, n], True at real points; a set without real points gives the logits of an
+            empty set.
+        description: the description of the run, as `load_run` returns it, for the classes and the normalisation.
 
     Returns:
-        The agreement that was found.
+        The measured agreement of file and model.
 
     Raises:
-        PointsetError: the name has another ending, its folder does not exist, or a library for ONNX is missing; a
-            part of the model cannot be exported (it is named), or the model cannot be recorded for sets of any size; or
-            the file disagrees with the model: then none is left.
+        PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing; a part
+            of the model cannot be exported (the message names it), or not for sets of any size; or the logits of the
+            file differ from those of the model, in which case no file is written.
 
     Example:
         >>> agreement = pointset.export_model(pointset.create_model("rff-max", classes=2, dim=16), "small.pt2")
@@ -128,16 +130,16 @@ def export_model(
     text = describe(model, mask, description or {})
     try:
         program = record(portable(model), _inputs(model), mask)
-    except Exception as error:  # torch has many ways of saying that it cannot
+    except Exception as error:  # torch.export raises many types of exceptions
         raise PointsetError(
-            f"{name} cannot be exported: what it computes depends on the sizes or the content of its sets in a way "
-            f"that torch cannot record ({_in_short(error)})"
+            f"{name} cannot be exported: its computation depends on the sizes or the content of its sets in a way "
+            f"that torch.export does not support ({_in_short(error)})"
         ) from error
     try:
         content = form.write(program, text)
     except Exception as error:
         raise PointsetError(
-            f"{name} cannot be exported as {form.title}: torch has no translation of it ({_in_short(error)})"
+            f"{name} cannot be exported as {form.title}: torch does not support an operation ({_in_short(error)})"
         ) from error
     found: list[Agreement] = []
 
@@ -146,8 +148,8 @@ def export_model(
         found.append(_agreement(model, form.open(temporary, threads=1), mask))
         if not found[0].holds:
             raise PointsetError(
-                f"{path} is not written: its logits would differ from those of {name} by {found[0].difference:.1e}, "
-                f"more than rounding explains ({found[0].bound:.1e})"
+                f"{path} is not written: its logits differ from those of {name} by {found[0].difference:.1e}, "
+                f"more than the {found[0].bound:.1e} that rounding explains"
             )
 
     write_for_user(path, write)
@@ -155,7 +157,7 @@ def export_model(
 
 
 def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[str, Any]:
-    """What a file says of itself: plain data, the keys in the order in which a reader wants them."""
+    """The metadata of an exported file: plain data, with the keys most important to its user first."""
     inputs, data = _inputs(model), description.get("data", {})
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {inputs}], any batch and n from 1"}
     if mask:
@@ -167,7 +169,7 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
         how = normalization_elsewhere(data)
         text["normalize"] = f"{how}: {NORMALIZATIONS[how]}, before the points are given"
     if data.get("features"):
-        text["features"] = f"behind the coordinates of each point: {', '.join(data['features'])}; not normalised"
+        text["features"] = f"after the coordinates of each point: {', '.join(data['features'])}; not normalised"
     if data.get("up"):
         text["up"] = f"{data['up']} is the upward axis of the points"
     if "points" in data:
@@ -188,18 +190,18 @@ def compare_latency(
     repeats: int = 9,
     threads: int = 1,
 ) -> list[Latency]:
-    """Time a file beside its model on the CPU, on one set of each size, the two taking turns.
+    """Time an exported file and its model on the CPU, alternately, on one set of each size.
 
     Args:
-        model: as it was exported.
-        path: the file that was written.
-        mask: whether the file takes a mask; it hides nothing here.
-        sizes: points per set.
-        repeats: timings of each, after one to warm up.
-        threads: of torch, and of onnxruntime.
+        model: the exported model.
+        path: the exported file.
+        mask: whether the file has the input `mask`; all points are real here.
+        sizes: numbers of points.
+        repeats: measurements of each, after one for warm-up.
+        threads: threads of torch and of onnxruntime.
 
     Returns:
-        Medians of both, one row for each size.
+        The medians of both, for each size.
 
     Example:
         >>> model = pointset.create_model("rff-max", classes=2, dim=16)
@@ -217,7 +219,7 @@ def _latency(eager: Run, exported: Run, points: int, inputs: int, mask: bool, re
     real = torch.ones(1, points, dtype=torch.bool) if mask else None
     times: dict[Run, list[float]] = {eager: [], exported: []}
     for turn in range(1 + repeats):
-        # Each goes first in turn, so that periodic work of the machine does not always meet the same one.
+        # Alternate the order, so that periodic load on the machine does not always affect the same one.
         for run in sorted(times, key=[eager, exported].index, reverse=turn % 2 == 1):
             start = time.perf_counter()
             run(cloud, real)
@@ -233,11 +235,11 @@ def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
         for sets, points in CHECKED:
             cloud, real = _cloud(sets, points, _inputs(model)), _some(sets, points) if mask else None
             logits, precise = eager(cloud, real), exact(cloud.double(), real)
-            unseen = torch.finfo(torch.float32).eps / 2 * logits.abs().max()
-            rounding = max(rounding, _largest(logits, precise), float(unseen))
+            resolution = torch.finfo(torch.float32).eps / 2 * logits.abs().max()
+            rounding = max(rounding, _largest(logits, precise), float(resolution))
             try:
                 answer = exported(cloud, real)
-            except Exception as error:  # each runtime has its own, onnxruntime some for every kind of fault
+            except Exception as error:  # each runtime raises its own types of exceptions
                 raise PointsetError(
                     f"the exported {_name(model)} fails on batches of {sets} x {points} points ({_in_short(error)}): "
                     "the file is not written"
@@ -247,18 +249,18 @@ def _agreement(model: nn.Module, exported: Run, mask: bool) -> Agreement:
 
 
 def _eager(model: nn.Module, dtype: torch.dtype = torch.float32) -> Run:
-    """The model as it is, on the CPU, in evaluation."""
+    """A copy of the model on the CPU, in evaluation mode."""
     copied = copy.deepcopy(model).to("cpu", dtype).eval()
     return lambda points, mask: copied(points) if mask is None else copied(points, mask)
 
 
 def _cloud(sets: int, points: int, inputs: int) -> Tensor:
-    """Of the size that normalised points have."""
+    """Random points [sets, points, inputs] with the scale of normalised points."""
     return torch.randn(sets, points, inputs, generator=torch.Generator().manual_seed(points))
 
 
 def _some(sets: int, points: int) -> Tensor:
-    """A mask [B, n] with about a third of the points hidden; the first of all sets is whole, the third empty."""
+    """A mask [B, n] that hides about a third of the points; the first set has all its points, the third is empty."""
     real = torch.rand(sets, points, generator=torch.Generator().manual_seed(points)) < 2 / 3
     real[0] = True
     real[2:] = False
@@ -270,7 +272,7 @@ def _largest(found: Tensor, expected: Tensor) -> float:
 
 
 def _most(first: float, second: float) -> float:
-    """The larger, and NaN if one of them is."""
+    """The larger of two numbers, or NaN if one of them is NaN."""
     return math.nan if math.isnan(first) or math.isnan(second) else max(first, second)
 
 
@@ -283,7 +285,7 @@ def _inputs(model: nn.Module) -> int:
 
 
 def _in_short(error: Exception) -> str:
-    """The operator that could not be translated, else the first line of what torch says."""
+    """The name of the unsupported operator in torch's message, else its first sentence."""
     text = str(error).strip()
     if operator := re.search(r"torch\.ops\.([\w.]+)", text):
         return operator[1]

@@ -1,11 +1,11 @@
-"""A copy of a model for recording: its graph must be the same for every size of set.
+"""Makes a copy of a model that torch.export can record: one graph for sets of any size.
 
-Attention, scores and norms see themselves that a program is being recorded, and go one way for all sizes. The context
-models drop padded rows, which is another graph for every mask: here they have counterparts that keep them. Values
-differ by rounding only.
+Attention, scores and norms detect that they are being exported, and then use the same operations for all sizes.
+PointNet and DGCNN remove padded rows, which gives a different graph for every mask; here they are replaced by
+counterparts that keep padded rows. Results differ only by rounding.
 """
 
-# Graphs are recorded for padded sets: a counterpart need not take the packed ones that its module takes.
+# Only padded sets are exported, so a counterpart need not accept the packed sets that its module accepts.
 # mypy: disable-error-code="override"
 
 import copy
@@ -22,12 +22,12 @@ from pointset.nn.masks import as_mask, masked_max, masked_mean, zero_padding
 
 
 def portable(model: nn.Module) -> nn.Module:
-    """A copy of a model for recording: on the CPU, in evaluation mode."""
+    """A copy of a model for export: on the CPU, in evaluation mode, with counterparts in place of context models."""
     copied = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     for module in copied.modules():
         module.__class__ = COUNTERPARTS.get(type(module), type(module))
         if hasattr(module, "allow_single_element"):
-            # torch-geometric's batch norm: counts rows to choose between two branches that are one in evaluation.
+            # torch-geometric's batch norm branches on the number of rows; in evaluation mode both branches are equal.
             setattr(module, "allow_single_element", False)  # noqa: B010 - not an attribute of every module
     return copied
 
@@ -58,10 +58,10 @@ class PaddedDGCNN(DGCNN):
 
     def _convolved(self, network: Any, rows: Tensor, keep: Tensor) -> Tensor:
         """Max over the neighbours j of network(x_i, x_j - x_i): [B, n, d]; padded rows come out as zeros."""
-        # Said outright, as cdist by itself chooses a way of computing by n.
+        # By default, cdist chooses its algorithm by n.
         distance = torch.cdist(rows, rows, compute_mode="use_mm_for_euclid_dist")
         distance = distance.masked_fill(~keep[:, None, :], float("inf"))
-        # So many columns at infinity that even a set of one row has k of them to choose from: their number is fixed.
+        # Pad with k columns at infinity, so that topk finds k columns in a set of any size.
         near = F.pad(distance, (0, self.neighbours), value=float("inf")).topk(self.neighbours, largest=False)
         chosen = near.indices.clamp(max=rows.shape[1] - 1)
         first = torch.arange(rows.shape[0], device=rows.device)[:, None, None] * rows.shape[1]
@@ -76,5 +76,5 @@ COUNTERPARTS: dict[type[nn.Module], type[nn.Module]] = {PointNet: PaddedPointNet
 
 
 def rowwise(network: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
-    """Apply to every row [..., d] a network that takes rows [N, d]."""
+    """Apply a network for rows [N, d] to rows [..., d]."""
     return network(rows.flatten(0, -2)).unflatten(0, rows.shape[:-1])

@@ -1,12 +1,13 @@
 """Tasks: what is learned and how it is evaluated, for the engine in `pointset.comparison`.
 
 classification/ classifies point sets of shapes. The other tasks are set problems from the papers that need no meshes
-(set_problem.py has their shared code, rows.py their models). For the first two, tables include the published results:
+(set_problem.py has their shared code, rows.py their models). For max-regression and clustering, tables include the
+published results:
 
     pointset task max-regression
 
-Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`,
-`zoo`. Imported by: `commands`.
+Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`, `zoo`. Imported by:
+`commands`.
 """
 
 import lazy_loader

@@ -1,4 +1,7 @@
-"""Which of eight images is the stranger (Set Transformer, arXiv 1810.00825, section 5.4)?"""
+"""Set anomaly detection: find the odd one out of eight images (Set Transformer, arXiv 1810.00825, section 5.4).
+
+The odd image is called the stranger.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,32 +23,32 @@ from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.options import ModelOptions
 
 MEMBERS = 7
-"""Images of a set that belong together; one more does not."""
+"""Number of images of a set that have something in common; the set has one more, the stranger."""
 TEST_SEED = 0xA0
 TEST_BATCHES, TEST_BATCH = 8, 250
 
 
 class SetsOfEight(Protocol):
-    """Where sets come from."""
+    """Draws random sets of images."""
 
     channels: int
     side: int
 
     def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """So many sets of MEMBERS + 1; the target has the place of the stranger, and what it is about for pictures."""
+        """Draw `count` sets of MEMBERS + 1 images; the target has the index of the stranger, and data for pictures."""
 
     def describe(self) -> dict[str, int]:
-        """How many images there are."""
+        """The number of images, and further counts."""
 
 
 class ElementScorer(nn.Module):
-    """One logit for each element, which knows the whole set: head([z_i, pool(Z)]), Z = encoder(X). Equivariant.
+    """One logit for each element, from its row and the pooled set: head([z_i, pool(Z)]), Z = encoder(X). Equivariant.
 
     Args:
-        embedding: of elements, [B, n, inputs] -> [B, n, d].
+        embedding: module from elements [B, n, inputs] to rows [B, n, d].
         encoder: equivariant modules, called in turn as `module(Z, mask)`.
-        pool: [B, n, d] -> [B, k, width].
-        head: of rows [.., d + k * width] to [.., 1].
+        pool: module from [B, n, d] to [B, k, width].
+        head: module from rows [..., d + k * width] to [..., 1].
         inputs: numbers per element.
     """
 
@@ -72,15 +75,16 @@ class ElementScorer(nn.Module):
 
 @dataclass(frozen=True)
 class Anomaly(SetProblem):
-    """Seven images that have something in common and one that does not; say which.
+    """Find the one image of a set that differs from the other seven.
 
-    `data` is "digits" (scikit-learn's: seven of one class, one of another; the images of the tests are not those of
-    the training), "celeba" (in POINTSET_HOME) or a folder with CelebA, by the paper's construction: seven faces that
-    have both of two attributes, one that has neither.
+    `data` is "digits" (scikit-learn's: seven images of one class and one of another; training and test images are
+    disjoint), "celeba" (in POINTSET_HOME) or a folder with CelebA. With CelebA, sets are built as in the paper: seven
+    faces have both of two attributes, one has neither.
 
-    Models are "encoder + pooling" under a row-wise head FC(d, ReLU), FC(1) of each element beside the pooled row; the
-    loss is the cross entropy of the eight logits. Area under the ROC curve and average precision are taken over all
-    elements of the test sets, whose score is their probability within their set; chance is 0.5 and 0.125.
+    A model is "encoder + pooling" with a row-wise head FC(d, ReLU), FC(1) of the concatenation of each element's row
+    and the pooled row; the loss is the cross entropy of the eight logits. Area under the ROC curve and average
+    precision are computed over all elements of the test sets, with the probability of an element within its set as its
+    score; chance is 0.5 and 0.125.
     """
 
     data: str = "digits"
@@ -102,11 +106,11 @@ class Anomaly(SetProblem):
             find_folder(self.data, "celeba", CELEBA)
 
     def sets(self, split: Split) -> SetsOfEight:
-        """Where sets come from."""
+        """The source of the sets of a split."""
         return make_sets(self.data, split)
 
     def describe(self) -> dict[str, Any]:
-        """How many images there are."""
+        """The number of images, and further counts, of both splits."""
         return {split: self.sets(split).describe() for split in ("train", "test")}
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
@@ -115,7 +119,7 @@ class Anomaly(SetProblem):
         body = row_model(row, dim, options, seed, lambda width: scoring_head(dim + width, options))
         embedding = seeded(seed, lambda: Embedding(sets.channels, sets.side, dim), EMBEDDING)
         assert isinstance(body.head, nn.Sequential)
-        head = body.head[1:]  # the first layer lays the rows of a batch flat
+        head = body.head[1:]  # without the first layer, which flattens the rows of each set
         return ElementScorer(embedding, list(body.encoder), body.pool, head, sets.channels * sets.side**2)
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
@@ -132,7 +136,7 @@ class Anomaly(SetProblem):
         return F.cross_entropy(output[:, :, 0], batch.target["stranger"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """Over elements: area under the ROC curve, average precision; over sets: how often the stranger is found."""
+        """Area under the ROC curve and average precision over elements; accuracy over sets."""
         from sklearn.metrics import average_precision_score, roc_auc_score
 
         logits = torch.cat([output[:, :, 0] for output in outputs])
@@ -147,12 +151,12 @@ class Anomaly(SetProblem):
 
 
 def scoring_head(width: int, options: ModelOptions) -> nn.Module:
-    """From an element beside the pooled row to one logit."""
+    """The head from the concatenation of an element and the pooled row to one logit."""
     return nn.Sequential(fully_connected(width, options.dim), nn.ReLU(), nn.Linear(options.dim, 1))
 
 
 class StrangerSets:
-    """Seven images of one class and one of another, the stranger at any place."""
+    """Sets of seven images of one class and one of another, in random order."""
 
     def __init__(self, images: Images) -> None:
         self.images = images
@@ -160,11 +164,11 @@ class StrangerSets:
         self.places, self.counts = images.by_class()
 
     def describe(self) -> dict[str, int]:
-        """How many images of how many classes there are."""
+        """The numbers of images and classes."""
         return self.images.describe()
 
     def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """So many sets; the target has the stranger's place and, for pictures, the labels."""
+        """Draw `count` sets; the target has the index of the stranger and, for pictures, the labels."""
         common, other = torch.rand(count, self.images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
         strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
         is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]

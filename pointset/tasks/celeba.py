@@ -1,6 +1,6 @@
-"""Sets of faces: seven with both of two attributes and one with neither (arXiv 1810.00825, section 5.4).
+"""Sets of faces of CelebA: seven have both of two attributes, one has neither (arXiv 1810.00825, section 5.4).
 
-CelebA (Liu et al., ICCV 2015) may not be redistributed: get it from its authors.
+CelebA (Liu et al., ICCV 2015) may not be redistributed; it is available from its authors.
 """
 
 from pathlib import Path
@@ -25,15 +25,15 @@ FACE_SIDE = 64
 
 
 class FaceSets:
-    """Draws sets from CelebA's list of attributes; images are read when they are first drawn, and kept.
+    """Draws sets from CelebA's list of attributes; an image is read when it is first drawn, and kept in memory.
 
-    A fifth of the images is for tests. A pair of attributes is drawn anew until enough images have both and one has
-    neither.
+    A fifth of the images is for tests. Only pairs of attributes are drawn that enough images share and at least one
+    image lacks.
 
     Args:
-        folder: has LIST and IMAGES, wherever below it they lie.
+        folder: folder that contains LIST and IMAGES at any depth.
         split: "train" or "test".
-        members: images that have both attributes.
+        members: number of images of a set that have both attributes.
 
     Raises:
         PointsetError: a file is missing, or the list is damaged.
@@ -62,11 +62,11 @@ class FaceSets:
             )
 
     def describe(self) -> dict[str, int]:
-        """How many images and attributes there are."""
+        """The numbers of images and attributes."""
         return {"images": len(self.files), "attributes": len(self.attribute_names)}
 
     def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """So many sets; the target has the stranger's place and, for pictures, the pair of attributes."""
+        """Draw `count` sets; the target has the index of the stranger and, for pictures, the pair of attributes."""
         pairs = self.possible.nonzero()
         pairs = pairs[torch.randint(0, len(pairs), (count,), generator=generator)]
         strangers = torch.randint(0, self.members + 1, (count,), generator=generator)
@@ -87,18 +87,18 @@ class FaceSets:
 
 
 def read_attributes(path: Path) -> tuple[list[str], Bool[Tensor, "images attributes"], list[str]]:
-    """Names of the images, which attributes each has, and the attributes' names, from CelebA's list.
+    """Read CelebA's list: the names of the images, the attributes that each has, and the names of the attributes.
 
-    Its first line is the number of images, its second the attributes' names; then a line for each image: its name, and
-    1 or -1 for each attribute.
+    The first line of the file is the number of images, the second the names of the attributes. Each further line is the
+    name of an image, and 1 or -1 for each attribute.
 
     Raises:
-        PointsetError: a line is damaged; file and line are named.
+        PointsetError: a line is damaged; the message names file and line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise PointsetError(f"{path} cannot be read ({error}): get CelebA's own file again") from error
+        raise PointsetError(f"{path} cannot be read ({error}): download the original file again") from error
     if len(lines) < 3 or not lines[0].strip().isdecimal() or int(lines[0]) != len([x for x in lines[2:] if x.strip()]):
         raise PointsetError(f"{path} does not begin with the number of images: download the original file again")
     attributes = lines[1].split()

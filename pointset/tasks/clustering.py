@@ -1,14 +1,14 @@
-"""Amortised clustering: a network reads a set once and says which mixture of Gaussians it was drawn from.
+"""Amortised clustering: a network predicts, in one pass, the mixture of Gaussians from which a set was drawn.
 
 Lee et al., Set Transformer (arXiv 1810.00825), section 5.3 and its appendix: k = 4 components in the plane,
-n ~ U{100, ..., 500} elements, and 1 + 2 d = 5 numbers out for each component. The loss is -LL0, LL0 being the
-log-likelihood per datum of the mixture that the network says; LL1 is that after one step of EM from it.
+n ~ U{100, ..., 500} elements, and 1 + 2 d = 5 outputs for each component. The loss is -LL0, where LL0 is the
+log-likelihood per datum of the predicted mixture; LL1 is the log-likelihood after one step of EM from it.
 
-The authors' released code (github juho-lee/set_transformer at 73432c6, run.py and models.py) is not the paper's
-experiment: it has n ~ U{300, ..., 599}, two ISABs of 32 inducing points, two SABs after PMA, 4 numbers for each
-component (one scale for both axes), and a learning rate that falls to a tenth after 25,000 of its 50,000 steps, not
-after 35,000. Here all of these are the paper's. The code settles what the paper leaves open: one n for all 10 sets of
-a batch, and 100 such batches to test on.
+The authors' released code (github juho-lee/set_transformer at 73432c6, run.py and models.py) differs from the paper: it
+has n ~ U{300, ..., 599}, two ISABs with 32 inducing points, two SABs after PMA, 4 outputs for each component (one scale
+for both axes), and a learning rate that falls to a tenth after 25,000 of its 50,000 steps, not after 35,000. This
+module follows the paper, and the code where the paper says nothing: one n for all 10 sets of a batch, and 100 such test
+batches.
 """
 
 import itertools
@@ -37,22 +37,22 @@ from pointset.zoo.options import ModelOptions
 
 LEAST_SIZE, MOST_SIZE = 100, 500
 NUMBERS = 1 + 2 * DIMENSIONS
-"""For each component: the logit of its proportion, its mean, its scales before softplus."""
+"""Outputs for each component: the logit of its proportion, its mean, and its scales before softplus."""
 BATCH_SETS = 10
-"""In a test batch; these have one size."""
+"""Number of sets in a test batch; they have one size."""
 TEST_BATCHES, WATCHED_BATCHES, TEST_SEED = 100, 10, 0x6D06
 EQUIVARIANT_LAYERS = 4
 
 
 @dataclass(frozen=True)
 class Clustering(SetProblem):
-    """Say the mixture that a set was drawn from.
+    """Predict the mixture from which a set was drawn.
 
-    Rows, by table 4 of the paper's supplement, at width 128: rFF = FC(128, ReLU) x 3, FC(128); rFFp = four
-    equivariant layers; SAB or ISAB_16 (128, 4 heads) x 2. Under mean or max: FC(128, ReLU) x 3, FC(20). As PMA4:
-    PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5) for the four rows, each of which says one component. Two
-    things are as in the released code and not in the table, which has a ReLU behind the fourth FC of rFF too, and
-    FC(20) behind PMA. It has no row of rFFp: four layers are our choice.
+    Models follow table 4 of the paper's supplement, at width 128. Encoders: rFF = FC(128, ReLU) x 3, FC(128); rFFp =
+    four equivariant layers; SAB or ISAB_16 (128, 4 heads) x 2. After mean or max pooling: FC(128, ReLU) x 3, FC(20).
+    PMA4: PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5) for the four rows, each of which predicts one component.
+    Two details follow the released code instead: the table has a ReLU after the fourth FC of rFF, and FC(20) after PMA.
+    The table has no row for rFFp; its four layers are our choice.
     """
 
     name: ClassVar[str] = "clustering"
@@ -71,10 +71,10 @@ class Clustering(SetProblem):
     most: ClassVar[int] = MOST_SIZE
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
-        """The model of a row: [B, n, 2] -> [B, 4 * 5], to be read by `mixture_of`.
+        """The model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`.
 
         Raises:
-            PointsetError: the row is unknown (the known ones are given).
+            PointsetError: the row is unknown; the message lists the known ones.
         """
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
@@ -86,29 +86,29 @@ class Clustering(SetProblem):
         return model
 
     def used_options(self, row: str) -> set[str]:
-        """Options that a row's model is built from."""
+        """The options that the model of a row uses."""
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return {"dim", "layers", "dropout"}
         return super().used_options(row) - ({"row_dropout", *CONNECTIONS} if encoder == "rffp" else set())
 
     def describe(self) -> dict[str, Any]:
-        """What the sets are."""
+        """The number of components and dimensions, and the range of sizes."""
         return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Sets of one random size. Their mixtures, and the component of each element as "labels", are the target."""
+        """Draw sets of one random size. The target is their mixtures, and the component of each element ("labels")."""
         size = int(torch.randint(LEAST_SIZE, MOST_SIZE + 1, (), generator=generator))
         truth = draw_mixtures(count, generator)
         X, labels = draw_elements(truth, size, generator)
         return SetBatch(X, target=vars(truth) | {"labels": labels})
 
     def test_sets(self) -> Sequence[SetBatch]:
-        """1,000 sets, in batches of one size."""
+        """1,000 sets in 100 batches; the sets of a batch have one size."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def watched_sets(self) -> Sequence[SetBatch]:
-        """100 others."""
+        """100 other sets."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED + 1, batch)) for batch in range(WATCHED_BATCHES)]
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
@@ -117,30 +117,30 @@ class Clustering(SetProblem):
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """LL0 and LL1, means over the sets."""
-        said = [mixture_of(output) for output in outputs]
-        after = [em_step(batch.X, mixture, batch.mask) for mixture, batch in zip(said, batches, strict=True)]
-        return {"LL0": mean_log_likelihood(said, batches), "LL1": mean_log_likelihood(after, batches)}
+        predicted = [mixture_of(output) for output in outputs]
+        after = [em_step(batch.X, mixture, batch.mask) for mixture, batch in zip(predicted, batches, strict=True)]
+        return {"LL0": mean_log_likelihood(predicted, batches), "LL1": mean_log_likelihood(after, batches)}
 
 
 def head_of_one(width: int, dim: int) -> nn.Module:
-    """From one pooled row to all components."""
+    """The head from one pooled row to all components."""
     return fully_connected(width, dim, dim, dim, COMPONENTS * NUMBERS)
 
 
 def head_of_seeds(width: int) -> nn.Module:
-    """From the rows of the seeds, side by side, to the component that each of them says."""
+    """The head from the concatenated rows of the seeds, each of which predicts one component."""
     rows = nn.Unflatten(1, (COMPONENTS, width // COMPONENTS))
     return nn.Sequential(rows, nn.Linear(width // COMPONENTS, NUMBERS), nn.Flatten())
 
 
 def equivariant_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
-    """The encoder of rFFp rows: the zoo's own cannot tell where a set lies."""
+    """The encoder rFFp of this task: that of the zoo is invariant to translations of the set."""
     widths = [DIMENSIONS, *[options.dim] * (options.layers or EQUIVARIANT_LAYERS)]
     return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
 
 
 def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
-    """Layers and pooling share a statistic."""
+    """The rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
     statistic: Statistic = "mean" if pooling == "mean" else "max"
     encoder = equivariant_layers(statistic, options)
     head = nn.Sequential(nn.Flatten(), Dropout(options.dropout), head_of_one(options.dim, options.dim))
@@ -148,17 +148,17 @@ def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
 
 
 def mixture_of(output: Float[Tensor, "B numbers"]) -> Mixture:
-    """The mixtures that a model says."""
+    """The mixtures predicted by a model."""
     return Mixture.from_output(output.unflatten(1, (COMPONENTS, NUMBERS)))
 
 
 def truth_of(batch: SetBatch) -> Mixture:
-    """The mixtures that a batch was drawn from."""
+    """The mixtures from which the sets of a batch were drawn."""
     return Mixture(*(batch.target[name] for name in ("log_proportions", "means", "scales")))
 
 
 def mean_log_likelihood(mixtures: Sequence[Mixture], batches: Sequence[SetBatch]) -> float:
-    """Log-likelihood per datum, a mean over all sets of all batches."""
+    """The mean log-likelihood per datum over all sets of all batches."""
     each = [log_likelihood(b.X, mixture, b.mask) for mixture, b in zip(mixtures, batches, strict=True)]
     return torch.cat(each).double().mean().item()
 
@@ -167,10 +167,10 @@ def oracle_metrics(batches: Sequence[SetBatch]) -> Mapping[str, float]:
     """Log-likelihoods per datum that need no network.
 
     Returns:
-        "truth": of the mixtures that the sets were drawn from, LL0 of a network that knew them. This must be what is
-        published as the oracle (-1.4726): on our test sets, -1.4717 with a standard error of 0.007.
-        "truth, one EM step": its LL1, -1.4299; higher, as the mixture is fitted to a few hundred elements.
-        "truth, EM": what EM comes to from there, -1.4249.
+        "truth": LL0 of the mixtures from which the sets were drawn. It must agree with the published oracle (-1.4726);
+        on our test sets it is -1.4717 with a standard error of 0.007.
+        "truth, one EM step": LL1 of these mixtures, -1.4299; higher, because EM fits the few hundred elements.
+        "truth, EM": the log-likelihood after EM from these mixtures has converged, -1.4249.
     """
     truth = [truth_of(batch) for batch in batches]
     fits = [fit_by_em(batch.X, mixture, batch.mask) for mixture, batch in zip(truth, batches, strict=True)]

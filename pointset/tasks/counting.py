@@ -1,4 +1,4 @@
-"""How many different characters are in a set of images (Set Transformer, arXiv 1810.00825, section 5.2)?"""
+"""Counting the different characters in a set of images (Set Transformer, arXiv 1810.00825, section 5.2)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 LEAST, MOST = 6, 10
-"""Images in a set."""
+"""Smallest and largest number of images in a set."""
 TEST_SEED = 0xC0
 TEST_BATCHES, TEST_BATCH = 8, 250
 MODELS = ("rFF + mean", "rFF + sum", "SAB + PMA")
@@ -40,49 +40,50 @@ OMNIGLOT = (
 
 
 class Head(NamedTuple):
-    """One way of saying a count from 1 to MOST."""
+    """A model of counts from 1 to MOST: outputs, loss and predictions."""
 
     outputs: int
-    """Numbers that the model gives: no two heads have as many."""
+    """Number of outputs; it differs between heads."""
     layer: Callable[[int], nn.Module]
-    """The last layer, from its width."""
+    """Returns the last layer, given the width of its input."""
     loss: Callable[[Tensor, Tensor], Tensor]
-    """Of outputs [B, outputs] and counts [B]."""
+    """The loss, from outputs [B, outputs] and counts [B]."""
     predict: Callable[[Tensor], Tensor]
-    """Counts [B] out of outputs: the middle of what the model believes."""
+    """The predicted counts [B], from outputs: mean (rounded), median or mode of the distribution."""
     mode: Callable[[Tensor], Tensor]
-    """Counts [B] out of outputs: the most probable one."""
+    """The most probable counts [B], from outputs."""
 
 
 SMALL = -16.0
-"""Outputs whose exponential is below the rounding of float32."""
+"""Below this output, its exponential is smaller than the rounding error of float32 at 1."""
 
 
 def rate_of(output: Float[Tensor, "B 1"]) -> Float[Tensor, " B"]:
-    """The rate of a Poisson distribution, positive."""
+    """The positive rate of a Poisson distribution, softplus(output)."""
     return F.softplus(output[:, 0])
 
 
 def poisson_loss(output: Float[Tensor, "B 1"], counts: Int[Tensor, " B"]) -> Float[Tensor, ""]:
     """Negative log likelihood: rate - count log(rate) + log(count!)."""
     x = output[:, 0]
-    # log(log(1 + e^x)) is x to rounding where e^x is small, and finite where e^x is not.
+    # log(log(1 + e^x)) equals x up to rounding for small e^x, where computing it would give -inf.
     log_rate = torch.where(x < SMALL, x, F.softplus(x.clamp(min=SMALL)).log())
     return (rate_of(output) - counts * log_rate + torch.lgamma(counts + 1.0)).mean()
 
 
 def poisson_prediction(output: Float[Tensor, "B 1"]) -> Int[Tensor, " B"]:
-    """The count nearest to the rate, which is the mean."""
+    """The rate, which is the mean, rounded."""
     return rate_of(output).round().long()
 
 
 def poisson_mode(output: Float[Tensor, "B 1"]) -> Int[Tensor, " B"]:
-    """The most probable count: the largest whole number that is not above the rate."""
+    """The most probable count: the rate, rounded down."""
     return rate_of(output).floor().long()
 
 
 SOFTNESS = 0.5
-"""Temperature of the soft labels: a count in the middle has 0.76 of the probability, each neighbour 0.10."""
+"""Temperature of the soft labels: the true count gets a probability of 0.76, each neighbour 0.10 (away from the ends).
+"""
 HEADS = {
     "Poisson": Head(1, lambda width: nn.Linear(width, 1), poisson_loss, poisson_prediction, poisson_mode),
     "thresholds": Head(
@@ -104,16 +105,15 @@ HEADS = {
 
 @dataclass(frozen=True)
 class Counting(SetProblem):
-    """n images, n uniform in 6 ... 10, of c classes, c uniform in 1 ... n; say c.
+    """Predict the number c of classes in a set of n images, n uniform in 6 ... 10, c uniform in 1 ... n.
 
-    Which classes is drawn, then an image of each and n - c more of the same classes. An image may occur twice. `data`
-    is "digits" (scikit-learn's; the images of the tests are not those of the training), "omniglot" (in POINTSET_HOME)
-    or a folder alphabet/character/*.png (the characters of the tests are not those of the training).
+    First c classes are drawn, then one image of each, and n - c more images of these classes. An image may occur twice.
+    `data` is "digits" (scikit-learn's; training and test images are disjoint), "omniglot" (in POINTSET_HOME) or a
+    folder alphabet/character/*.png (training and test characters are disjoint).
 
-    A row is "encoder + pooling", which models c as Poisson with a trained rate, as the paper does, or one of the same
-    with ", thresholds" or ", soft labels" behind it (see `pointset.tasks.ordinal`), which know that no more than ten
-    can be counted. Their images are embedded one by one; statistics are followed by FC(d, ReLU) and the head, PMA by
-    the head.
+    A row is "encoder + pooling", which models c as Poisson with a predicted rate, as in the paper. With ", thresholds"
+    or ", soft labels" appended (see `pointset.tasks.ordinal`), the model uses that counts are at most ten. Images are
+    embedded one by one. A pooling by statistics is followed by FC(d, ReLU) and the head, PMA by the head.
     """
 
     data: str = "digits"
@@ -141,7 +141,7 @@ class Counting(SetProblem):
         return make_sets(self.data, split)
 
     def describe(self) -> dict[str, Any]:
-        """How many images of how many classes there are."""
+        """The numbers of images and classes of both splits."""
         return {split: self.sets(split).images.describe() for split in ("train", "test")}
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
@@ -159,7 +159,7 @@ class Counting(SetProblem):
         return SetClassifier([embedding, *body.encoder], body.pool, body.head, images.pixels.shape[1])
 
     def zoo_name(self, row: str) -> str:
-        """Of the row without its head."""
+        """The zoo's name of a row, without its head."""
         return super().zoo_name(split_row(row)[0])
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
@@ -172,11 +172,11 @@ class Counting(SetProblem):
         return [make(TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Float[Tensor, "B outputs"], batch: SetBatch) -> Float[Tensor, ""]:
-        """That of the head, which the number of outputs tells."""
+        """The loss of the head, which is recognised by the number of outputs."""
         return head_of(output).loss(output, batch.target["count"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """Shares of counts that are right, and the mean absolute error of the rounded ones."""
+        """Accuracies of predictions and modes, and the mean absolute error of the predictions."""
         counts = torch.cat([batch.target["count"] for batch in batches])
         predicted = torch.cat([head_of(output).predict(output) for output in outputs])
         modes = torch.cat([head_of(output).mode(output) for output in outputs])
@@ -188,7 +188,7 @@ class Counting(SetProblem):
 
 
 def split_row(row: str) -> tuple[str, Head]:
-    """The model of a row, and its head.
+    """Split a row into the name of its model and its head.
 
     Raises:
         PointsetError: no head has this name.
@@ -205,14 +205,14 @@ def head_of(output: Float[Tensor, "B outputs"]) -> Head:
 
 
 class SetMaker:
-    """Sets of images of a known number of classes."""
+    """Draws sets of images with a random number of classes."""
 
     def __init__(self, images: Images) -> None:
         self.images = images
         self.places, self.counts = images.by_class()
 
     def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """So many sets, padded to MOST; the target has the count of classes and, for pictures, the labels."""
+        """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
         sizes = torch.randint(LEAST, MOST + 1, (count,), generator=generator)
         most = sizes.clamp(max=self.images.classes)
         classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
@@ -224,7 +224,7 @@ class SetMaker:
         return SetBatch(X, mask, {"count": classes, "labels": chosen.masked_fill(~mask, -1)})
 
     def _classes(self, classes: Int[Tensor, " B"], generator: torch.Generator) -> Int[Tensor, "B most"]:
-        """A class for each place: in the first c places c different ones, in the others one of these c."""
+        """A class for each position: the first c positions have different classes, the others random ones of these."""
         keys = torch.rand(len(classes), self.images.classes, generator=generator)
         order = keys.topk(min(MOST, self.images.classes), dim=1).indices
         again = torch.rand(len(classes), MOST, generator=generator, dtype=torch.float64) * classes[:, None]

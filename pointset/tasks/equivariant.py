@@ -1,4 +1,4 @@
-"""The equivariant layers of the Set Transformer's tables, rFFp: they see where a set is, not its shape alone."""
+"""The equivariant layers rFFp of the Set Transformer's tables; unlike the zoo's, they are not translation invariant."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -11,10 +11,10 @@ from pointset.nn.registry import Statistic
 class PositionedEquivariantLayer(nn.Module):
     """y_i = ReLU(Gamma(x_i) - Lambda(pool_j x_j)); Gamma is linear with a bias, Lambda without.
 
-    arXiv 1810.00825, eq. 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices for numbers as in Deep
-    Sets (arXiv 1703.06114, section 3.1). `pointset.nn.EquivariantLayer`, the one of the point-cloud runs, has Gamma =
-    Lambda: a first layer of that kind gives the same rows wherever a set lies, and no later layer could say where its
-    clusters are.
+    arXiv 1810.00825, eq. 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices in place of numbers as in Deep
+    Sets (arXiv 1703.06114, section 3.1). In `pointset.nn.EquivariantLayer`, the layer of the point-cloud experiments,
+    Gamma = Lambda. Its output does not change when the whole set is translated, so later layers could not predict the
+    position of clusters.
     """
 
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max") -> None:

@@ -1,10 +1,10 @@
-"""Expectation maximisation for mixtures of Gaussians with diagonal covariances, on many sets at a time.
+"""Expectation maximisation for mixtures of Gaussians with diagonal covariances, for a batch of sets.
 
     r_ij = p(component j | x_i)                                             E step
     n_j = sum_i r_ij;   pi_j = n_j / n;   mu_j = sum_i r_ij x_i / n_j;      M step
     sigma_j^2 = sum_i r_ij (x_i - mu_j)^2 / n_j, at least LEAST_SCALE^2
 
-Dempster, Laird and Rubin (1977). No step lowers the likelihood, as long as no scale is held up by its least value.
+Dempster, Laird and Rubin (1977). No step decreases the likelihood unless a scale is at its lower limit.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Fit:
 
     mixture: Mixture
     trace: Float[Tensor, "rows B"]
-    """Log-likelihood per datum of each set, at the start and after every step."""
+    """Log-likelihood per datum of each set, at the start and after each step."""
     converged: bool
     """Whether the last step gained less than the tolerance in every set."""
 
@@ -37,8 +37,8 @@ def em_step(
 ) -> Mixture:
     """One step of EM from a mixture.
 
-    A component to which no element belongs, to the rounding, keeps its mean and its scale and gets the proportion 0
-    (whose logarithm stays finite). An empty set keeps its mixture.
+    A component without elements (up to rounding) keeps its mean and its scale, and gets a proportion of nearly 0, so
+    that its logarithm is finite. An empty set keeps its mixture.
     """
     X, r = zero_padding(X, mask), responsibilities(X, mixture, mask)
     members = r.sum(dim=1)  # [B, k]
@@ -67,9 +67,9 @@ def fit_by_em(
     tolerance: float = 1e-5,
     least_scale: float = LEAST_SCALE,
 ) -> Fit:
-    """Steps of EM from a start, until one gains less than `tolerance` per datum in every set, or after `steps`.
+    """Run EM until a step gains less than `tolerance` per datum in every set, or for at most `steps` steps.
 
-    Started from the mixtures that the data were drawn from, it shows the likelihood that is within reach.
+    If it starts from the mixtures from which the data were drawn, its result shows the likelihood that can be reached.
 
     Raises:
         PointsetError: `steps` is negative.

@@ -1,4 +1,4 @@
-"""Experiments by file or by arguments: the doors through which a notebook or a command comes in."""
+"""Runs comparisons of classifiers given as arguments, and reads experiments from files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,34 +35,34 @@ def compare(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    """Train and test every classifier at every size of set with every seed under one protocol.
+    """Train and test each classifier with each set size and seed under one protocol.
 
-    The seed sets weights, order, subsets, augmentation and dropout; test sets are the same for all. Metrics are those
-    of the last epoch on every test shape (of the best validation epoch when the recipe stops early).
+    The seed determines weights, order, subsets, augmentation and dropout; test sets are the same for all runs. Metrics
+    are computed on all test shapes after the last epoch (after the best validation epoch if the recipe stops early).
 
     Args:
-        models: names from the zoo, or tables with a name and options of its own ({"name": "isab16-pma",
+        models: names from the zoo, or mappings with a name and options for this model ({"name": "isab16-pma",
             "seeds": "pooled"}).
-        data: a card's name or a folder.
-        seeds: one run per model, size and seed.
-        points: sizes of set; that of `data_options` when not given.
-        data_options: the sets; `DataOptions()` when not given.
-        model_options: widths and forms, the same for all; `ModelOptions()` when not given.
-        recipe: the training, the same for all; `Recipe()` when not given.
-        out: folder for the runs and the results; what is finished there is not done again.
-        workers: runs at once; by default one per core, divided by the threads.
-        backend: "loky" (processes on this machine), "dask" or "ray" (a cluster that sees the same folders).
-        scheduler: the cluster's address.
+        data: the name of a dataset card, or a folder.
+        seeds: one run for each model, size and seed.
+        points: set sizes; default: that of `data_options`.
+        data_options: options of the sets; default: `DataOptions()`.
+        model_options: options shared by all models; default: `ModelOptions()`.
+        recipe: the training, the same for all models; default: `Recipe()`.
+        out: folder for the runs and the results; finished runs in it are not repeated.
+        workers: number of runs in parallel; default: the number of cores divided by the threads.
+        backend: "loky" (processes on this machine), "dask" or "ray" (a cluster that can access the same folders).
+        scheduler: the address of the cluster.
         threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
-        progress: show a bar and a line per run on a terminal, and elsewhere how far it is every half minute.
-        report: write report.html and report.md too.
+        progress: show a progress bar and a line per run on a terminal, or a progress line every half minute elsewhere.
+        report: also write report.html and report.md.
 
     Returns:
         The finished runs, with tables and statistics.
 
     Raises:
-        PointsetError: a model or dataset is unknown, `out` holds a comparison under another protocol, or no run at
-            all could be finished.
+        PointsetError: a model or dataset is unknown, `out` contains a comparison under another protocol, or no run
+            could be finished.
 
     Example:
         >>> for number, (cloud, label) in enumerate(zip(X, y, strict=True)):
@@ -83,7 +83,7 @@ def compare(
     """
     if isinstance(models, str | Path):
         raise PointsetError(
-            f"models must be a list of names, got {quoted(str(models))}; a file is run by "
+            f"models must be a list of names, got {quoted(str(models))}; to run a file, use "
             "pointset.run_experiment(pointset.read_experiment(file), out)"
         )
     check_kind("models", models, Iterable)
@@ -102,17 +102,17 @@ def compare(
 
 @takes(path=str | Path)
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
-    r"""Read an experiment from a TOML file; see `pointset.comparison.experiment` for what stands in it.
+    r"""Read an experiment from a TOML file; see `pointset.comparison.experiment` for its format.
 
     Args:
-        path: of the file.
+        path: path of the file.
         changes: fields of `Experiment`, or options of its task, that replace those of the file.
 
     Returns:
-        The experiment, to be run by `run_experiment`.
+        The experiment, for `run_experiment`.
 
     Raises:
-        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the file is named.
+        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the message names the file.
 
     Example:
         >>> lines = ['models = ["rff-max", "isab16-pma"]', "seeds = [0, 1]", "[recipe]", "epochs = 5"]

@@ -1,4 +1,4 @@
-"""Images as elements of sets: scikit-learn's digits, which are always there, and a folder of the user's own."""
+"""Images as elements of sets: the digits of scikit-learn, or a folder of images."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ from pointset.tasks.rows import fully_connected
 
 Split = Literal["train", "test"]
 TEST_SHARE = 5
-"""One image in so many, or one class in so many, is for tests."""
+"""One of this many images, or classes, is for tests."""
 SPLIT_SEED = 0x1D
 SIDE = 28
 """Images of a folder are scaled to SIDE x SIDE."""
@@ -24,38 +24,38 @@ SIDE = 28
 
 @dataclass(frozen=True)
 class Images:
-    """Images with classes; none is in two splits."""
+    """The images of one split, with their classes."""
 
     pixels: Float[Tensor, "N pixels"]
-    """From 0 to 1, channel by channel, row by row."""
+    """Values in [0, 1], flattened in the order channel, row, column."""
     labels: Int[Tensor, " N"]
     channels: int
     side: int
 
     @property
     def classes(self) -> int:
-        """How many there are; labels run from 0."""
+        """The number of classes; labels start at 0."""
         return int(self.labels.max()) + 1
 
     def describe(self) -> dict[str, int]:
-        """How many there are."""
+        """The numbers of images and classes."""
         return {"images": len(self.labels), "classes": self.classes}
 
     def by_class(self) -> tuple[Int[Tensor, "classes most"], Int[Tensor, " classes"]]:
-        """Places of the images of each class, filled up with zeros, and how many there are of each."""
+        """The indices of the images of each class, padded with zeros, and the number of images of each class."""
         places = [(self.labels == label).nonzero()[:, 0] for label in range(self.classes)]
         counts = torch.tensor([len(found) for found in places])
         return nn.utils.rnn.pad_sequence(places, batch_first=True), counts
 
     def part(self, chosen: Bool[Tensor, " N"]) -> "Images":
-        """Some of the images; classes without any are left out, the others counted anew from 0."""
+        """A subset of the images; classes without images are removed, the others renumbered from 0."""
         labels = self.labels[chosen].unique(return_inverse=True)[1]
         return Images(self.pixels[chosen], labels, self.channels, self.side)
 
 
 @lru_cache(maxsize=2)
 def digits(split: Split) -> Images:
-    """Handwritten digits, 8 x 8, that come with scikit-learn (1,797 images of ten classes).
+    """The handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
 
     A fifth of each class is for tests. Source: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI.
     """
@@ -68,7 +68,7 @@ def digits(split: Split) -> Images:
 
 
 def held_out(count: int, labels: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
-    """Which images are for tests: of each class the same share, at random but always the same."""
+    """True for the test images: a random fifth of each class, the same in every run."""
     chosen = torch.zeros(count, dtype=torch.bool)
     random = np.random.default_rng(SPLIT_SEED)
     for label in labels.unique().tolist():
@@ -79,10 +79,10 @@ def held_out(count: int, labels: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
 
 @lru_cache(maxsize=2)
 def characters(folder: Path, split: Split) -> Images:
-    """Drawn characters of a folder alphabet/character/*.png, such as Omniglot's images_background or a folder of such.
+    """Drawn characters from a folder alphabet/character/*.png at any depth, such as Omniglot's images_background.
 
-    A fifth of the characters is for tests: no character of the tests is seen in training. Images are dark on light, as
-    Omniglot's are, and become light on dark.
+    A fifth of the characters is for tests; they do not occur in training. Images must be dark on light, like
+    Omniglot's, and are inverted.
 
     Raises:
         PointsetError: there are too few characters, or a file is not an image.
@@ -102,7 +102,7 @@ def characters(folder: Path, split: Split) -> Images:
 
 
 def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]:
-    """An image of one or three channels, its middle square scaled to side x side, from 0 to 1.
+    """Read an image: its central square, scaled to side x side, values in [0, 1], with one or three channels.
 
     Raises:
         PointsetError: the file is missing or not an image.
@@ -115,7 +115,7 @@ def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]
         raise PointsetError(f"{path} is not a readable image ({error}): restore it or remove it") from error
     values = torch.from_numpy(read.astype(np.float32) / (255.0 if read.dtype == np.uint8 else 1.0))
     values = values[..., None] if values.dim() == 2 else values  # [height, width, 1, 3 or 4]
-    if values.shape[2] == 4:  # what is transparent shows a white page: its own color is often that of the ink
+    if values.shape[2] == 4:  # transparent pixels become white: their own colour is often that of the ink
         values = 1 - (1 - values[..., :3]) * values[..., 3:]
     height, width = values.shape[:2]
     square = min(height, width)
@@ -126,9 +126,9 @@ def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]
 
 
 class Embedding(nn.Module):
-    """Each image of a set on its own to a row of numbers: [B, n, pixels] -> [B, n, d].
+    """Embeds each image of a set in a row: [B, n, pixels] -> [B, n, d].
 
-    Up to 8 x 8 pixels FC(d, ReLU), FC(d); larger ones Conv(d, 3 x 3, stride 2, ReLU) x 3, FC(d).
+    Images of up to 8 x 8 pixels: FC(d, ReLU), FC(d). Larger images: Conv(d, 3 x 3, stride 2, ReLU) x 3, FC(d).
     """
 
     def __init__(self, channels: int, side: int, dim: int) -> None:
@@ -137,7 +137,7 @@ class Embedding(nn.Module):
         self.rowwise = fully_connected(channels * side**2, dim, dim) if small else _convolutions(channels, side, dim)
 
     def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
-        """Return the rows; padding is embedded too, and masked later."""
+        """Return the rows; padding is embedded too, later modules mask it."""
         return self.rowwise(X)
 
 
@@ -151,22 +151,27 @@ def _convolutions(channels: int, side: int, dim: int) -> nn.Sequential:
 
 
 class EachElement(nn.Module):
-    """A module for batches [N, .] on the elements of sets [B, n, .]."""
+    """Applies a module for batches [N, .] to the elements of sets [B, n, .]."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
 
     def forward(self, X: Float[Tensor, "B n _"]) -> Float[Tensor, "B n d"]:
-        """Return a row for each element."""
+        """Return one row for each element."""
         return self.module(X.flatten(0, 1)).unflatten(0, X.shape[:2])
 
 
 def find_folder(data: str, name: str, help_text: str) -> Path:
-    """The folder of a dataset of images: a path, or the dataset's name for its place under POINTSET_HOME.
+    """The folder of a dataset of images.
+
+    Args:
+        data: a path, or `name` for the folder of that name in POINTSET_HOME.
+        name: name of the dataset.
+        help_text: how to get the dataset, for the error.
 
     Raises:
-        PointsetError: it is not there; the text says how to get it.
+        PointsetError: the folder does not exist.
     """
     from pointset.data.catalogue.home import home
 

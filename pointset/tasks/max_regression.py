@@ -1,4 +1,4 @@
-"""The largest of up to ten numbers (Set Transformer, arXiv 1810.00825, section 5.1): what a mean cannot tell."""
+"""Max regression: the largest of up to ten numbers (Set Transformer, arXiv 1810.00825, section 5.1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ RANGE = 100.0
 """Elements are uniform in [0, RANGE]."""
 TEST_SEED = 0x3A
 TEST_SETS = 1000
-"""Of each size."""
+"""Number of test sets of each size."""
 
 
 @dataclass(frozen=True)
 class MaxRegression(SetProblem):
-    """x_1 ... x_n uniform in [0, 100], n uniform in 1 ... 10; say max x; the loss is the absolute error.
+    """Predict max x for x_1 ... x_n uniform in [0, 100], n uniform in 1 ... 10; the loss is the absolute error.
 
-    All sets of a batch have one size, as in the authors' released notebook, so that nothing is padded. The test sets
-    are 1,000 of each size, so that no number depends on luck with the sizes.
+    All sets of a batch have one size, as in the authors' released notebook, so there is no padding. There are 1,000
+    test sets of each size, so metrics do not depend on random sizes.
 
-    Rows, by table 1 of the paper's supplement, at width 64: rFF = FC(64, ReLU) x 3, FC(64), under mean, sum or max,
+    Models follow table 1 of the paper's supplement, at width 64: rFF = FC(64, ReLU) x 3, FC(64), then mean, sum or max,
     FC(64, ReLU), FC(1); and SAB(64, 4 heads) x 2, PMA_1(64, 4 heads), FC(1). The notebook has the same models, but
-    draws whole numbers from 1 to 99, and takes 500 steps of 1,024 sets at a rate of 1e-4.
+    draws integers from 1 to 99, and trains for 500 steps of 1,024 sets at a learning rate of 1e-4.
     """
 
     name: ClassVar[str] = "max-regression"
@@ -48,16 +48,16 @@ class MaxRegression(SetProblem):
         return row_model(row, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Sets of one random size."""
+        """Draw sets of one random size."""
         size = int(torch.randint(1, MOST + 1, (), generator=generator))
         return draw_sets(count, size, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
-        """As many sets of each size."""
+        """The same number of sets of each size."""
         return [draw_sets(TEST_SETS, size, epoch_generator(TEST_SEED, size)) for size in range(1, MOST + 1)]
 
     def watched_sets(self) -> Sequence[SetBatch]:
-        """A tenth of the test sets' number."""
+        """Other sets, a tenth as many as the test sets."""
         return [draw_sets(TEST_SETS // 10, size, epoch_generator(TEST_SEED + 1, size)) for size in range(1, MOST + 1)]
 
     def loss(self, output: Float[Tensor, "B 1"], batch: SetBatch) -> Float[Tensor, ""]:
@@ -73,6 +73,6 @@ class MaxRegression(SetProblem):
 
 
 def draw_sets(count: int, size: int, generator: torch.Generator) -> SetBatch:
-    """So many sets of one size."""
+    """Draw `count` sets of one size."""
     X = RANGE * torch.rand(count, size, 1, generator=generator)
     return SetBatch(X, target={"maximum": X.amax(dim=(1, 2))})

@@ -19,7 +19,7 @@ TASKS = {
     "counting": "counting.Counting",
     "anomaly": "anomaly.Anomaly",
 }
-"""Where each is, in this package."""
+"""The module and the class of each task, in this package."""
 
 
 def list_tasks() -> list[str]:
@@ -37,17 +37,17 @@ def list_tasks() -> list[str]:
 
 @takes(name=str)
 def create_task(name: str, **options: Any) -> Any:
-    """Make a task.
+    """Create a task.
 
     Args:
         name: one of `list_tasks()`.
-        options: fields of the task's class, such as `data` of counting.
+        options: fields of the class of the task, such as `data` for counting.
 
     Returns:
-        A `Task`, with what its class has beyond that.
+        The `Task`.
 
     Raises:
-        PointsetError: the name or an option is unknown, or the option is of no use.
+        PointsetError: the name or an option is unknown, or the value of an option is not allowed.
 
     Example:
         >>> pointset.tasks.create_task("clustering").most
@@ -62,7 +62,7 @@ def create_task(name: str, **options: Any) -> Any:
 
 
 def task_from_file(name: str | None, options: Mapping[str, Any]) -> Task:
-    """Make a task from what stands in an experiment's file; one without a name is a classification."""
+    """Create a task from the options in the file of an experiment; the default name is classification."""
     task, known = _class(name or "classification")
     for option in options:
         if option not in known:
@@ -71,7 +71,7 @@ def task_from_file(name: str | None, options: Mapping[str, Any]) -> Task:
 
 
 def _class(name: str) -> tuple[Any, list[str]]:
-    """The class of that name, and its options."""
+    """The class of a task, and the names of its options."""
     if name not in TASKS:
         near = difflib.get_close_matches(str(name), TASKS, n=1, cutoff=0.0)
         raise PointsetError(f"no task is called {quoted(name)}: did you mean {near[0]}? Tasks are {', '.join(TASKS)}")

@@ -1,6 +1,6 @@
-"""Models of set problems: any encoder and pooling of the zoo, under the head that the problem has.
+"""Models of set problems: any encoder and pooling of the zoo, with the head of the problem.
 
-A row is named as in the papers' tables, "ISAB16 + PMA", or as in the zoo, "isab16-pma".
+A row is the name of a model, as in the papers' tables, "ISAB16 + PMA", or as in the zoo, "isab16-pma".
 """
 
 import itertools
@@ -20,14 +20,14 @@ from pointset.zoo.options import ModelOptions
 
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
-"""Numbers of the parts of a model that the zoo does not make; see `seeded`."""
+"""Numbers of the parts of a model that are not built by the zoo; see `seeded`."""
 
 
 def parts_of(row: str) -> tuple[str, str]:
-    """The encoder and the pooling of a row, as the zoo calls them.
+    """The zoo's names of the encoder and the pooling of a row.
 
     Raises:
-        PointsetError: the name is unknown, or the model has no pooling under a head.
+        PointsetError: the name is unknown, or the model does not consist of an encoder and a pooling.
     """
     encoder, hyphen, pooling = zoo_name(row).partition("-")
     if not hyphen:
@@ -44,24 +44,24 @@ def row_model(
     seed: int,
     head: Callable[[int], nn.Module],
 ) -> SetClassifier:
-    """The encoder and the pooling of a row under another head.
+    """The encoder and the pooling of a row with another head.
 
     Args:
-        row: see above.
+        row: name of the model; see above.
         inputs: numbers per element.
-        options: of encoder, pooling and dropout.
-        seed: of the initial weights; global random state is neither used nor changed.
-        head: from the width of the pooled rows laid side by side to a module [B, width] -> [B, outputs].
+        options: options of encoder, pooling and dropout.
+        seed: seed of the initial weights; global random state is neither used nor changed.
+        head: returns a module [B, width] -> [B, outputs], given the total width of the pooled rows.
     """
     found = create_model("-".join(parts_of(row)), 1, inputs=inputs, seed=seed, **vars(options))
-    assert isinstance(found, SetClassifier), "rows name no context models"
+    assert isinstance(found, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in found.head.modules() if isinstance(module, nn.Linear))
     rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))
     return SetClassifier(list(found.encoder), found.pool, rest, inputs)
 
 
 def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
-    """Build a part of a model with initial weights that come from (seed, part), independent of the other parts."""
+    """Build a part of a model whose initial weights depend only on (seed, part), not on the other parts."""
     stream = int(np.random.SeedSequence((seed, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream)
@@ -69,7 +69,7 @@ def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
 
 
 def fully_connected(*widths: int) -> nn.Sequential:
-    """Linear layers with a ReLU between each two, rows [..., widths[0]] -> [..., widths[-1]]."""
+    """Linear layers with ReLUs between them, rows [..., widths[0]] -> [..., widths[-1]]."""
     layers: list[nn.Module] = [nn.Linear(widths[0], widths[1])]
     for before, after in itertools.pairwise(widths[1:]):
         layers += [nn.ReLU(), nn.Linear(before, after)]

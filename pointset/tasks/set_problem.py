@@ -1,4 +1,4 @@
-"""What the set problems of the papers share: sets drawn anew for every step, and test sets that never change."""
+"""Base class of the papers' set problems: new random training sets for each step, and fixed test sets."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ TRAINING = (
     "precision",
     "device",
 )
-"""Fields of `Recipe` that mean something where every step has fresh sets."""
+"""Fields of `Recipe` that have a meaning when each step has new sets."""
 
 
 @dataclass(frozen=True)
 class SetBatch:
-    """Some sets and the target of each.
+    """A batch of sets with their targets.
 
     Example:
         >>> batch = pointset.tasks.create_task("max-regression").draw(4, torch.Generator().manual_seed(0))
@@ -61,14 +61,14 @@ class SetBatch:
     """
 
     X: Float[Tensor, "B n d"]
-    """Elements, zeros where a set has fewer than n."""
+    """Elements, padded with zeros."""
     mask: Bool[Tensor, "B n"] | None = None
-    """True at real elements; None when every set has n."""
+    """True at real elements; None if all sets have n elements."""
     target: Mapping[str, Tensor] = field(default_factory=dict)
-    """What the loss and the metrics need, by name; the first axis of each is B."""
+    """Tensors that the loss and the metrics need, by name; the first axis of each is B."""
 
     def to(self, device: torch.device) -> SetBatch:
-        """The same on a device."""
+        """The batch on a device."""
         if self.X.device == device:
             return self
         mask = None if self.mask is None else self.mask.to(device)
@@ -76,7 +76,7 @@ class SetBatch:
 
 
 def task_recipe(**changes: Any) -> Recipe:
-    """The recipe of the Set Transformer's set problems, with changes: Adam at 1e-3 throughout, and nothing else.
+    """The recipe of the Set Transformer's set problems, with changes: Adam with a constant learning rate of 1e-3.
 
     Args:
         changes: fields of `Recipe`.
@@ -85,7 +85,7 @@ def task_recipe(**changes: Any) -> Recipe:
         The recipe.
 
     Raises:
-        PointsetError: a change is of a field that is unknown, or that a set problem does not use.
+        PointsetError: a changed field is unknown, or is not used by set problems.
 
     Example:
         >>> pointset.tasks.task_recipe(steps=2000).optimizer
@@ -103,14 +103,14 @@ def task_recipe(**changes: Any) -> Recipe:
     }
     for name in changes:
         if name not in TRAINING:
-            raise PointsetError(f"a set problem does not use {name} in its recipe: known are {', '.join(TRAINING)}")
+            raise PointsetError(f"the recipe of a set problem has no {name}: its fields are {', '.join(TRAINING)}")
     return Recipe.from_file({**usual, **changes})
 
 
 class SetProblem(Task):
-    """A set problem as a task of the engine.
+    """Base class of set problems, as tasks of the comparison engine.
 
-    Rows are "encoder + pooling" or names of the zoo, such as "ISAB16 + PMA" or "isab16-pma"; see `pointset.tasks.rows`.
+    Rows are names of models, such as "ISAB16 + PMA" or "isab16-pma"; see `pointset.tasks.rows`.
 
     Example:
         >>> task = pointset.tasks.create_task("max-regression")
@@ -119,12 +119,12 @@ class SetProblem(Task):
     """
 
     most: ClassVar[int]
-    """Elements of the largest set."""
+    """Number of elements of the largest set."""
     unit: ClassVar[str] = "steps"
     sets_are: ClassVar[str] = "sets"
     usual_model: ClassVar[ModelOptions] = ModelOptions(dim=64, dropout=0.0, initial="xavier")
     block: ClassVar[int] = 1000
-    """Steps after which a checkpoint is written, and a line of history: this takes the place of an epoch."""
+    """Number of steps between checkpoints and lines of the history; a block takes the place of an epoch."""
 
     @abstractmethod
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
@@ -136,26 +136,26 @@ class SetProblem(Task):
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """A training batch of so many sets."""
+        """Draw a training batch of `count` sets."""
 
     @abstractmethod
     def test_sets(self) -> Sequence[SetBatch]:
-        """The sets that metrics are taken on: the same in every run."""
+        """The test sets: the same in every run."""
 
     @abstractmethod
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
-        """What training makes small, a mean over the sets."""
+        """The training loss, a mean over the sets."""
 
     @abstractmethod
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """The metrics, by name, of what a model said of some sets."""
+        """The metrics, by name, of the outputs of a model for some batches."""
 
     def watched_sets(self) -> Sequence[SetBatch]:
-        """Sets on which the metrics are taken after every block of steps too, for curves."""
+        """Sets on which the metrics are computed after each block of steps, for learning curves."""
         return ()
 
     def describe(self) -> dict[str, Any]:
-        """What the data is, as plain data."""
+        """A description of the sets, as plain data."""
         return {}
 
     def zoo_name(self, row: str) -> str:
@@ -163,7 +163,7 @@ class SetProblem(Task):
         return "-".join(parts_of(row))
 
     def used_options(self, row: str) -> set[str]:
-        """Options that a row's encoder and pooling are built from, and the rate between pooling and head."""
+        """The options that the encoder and pooling of a row use, and the dropout rate before the head."""
         return super().used_options(row) - CLASSIFIER
 
     def recipe(self, **changes: Any) -> Recipe:
@@ -171,12 +171,12 @@ class SetProblem(Task):
         return task_recipe(**changes)
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """The recipe must have steps."""
+        """Raise a PointsetError if the recipe has no steps."""
         if recipe.steps is None:
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """What the data is."""
+        """Return the description of the sets; nothing else needs preparation."""
         return {"sets": self.describe()}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
@@ -184,18 +184,18 @@ class SetProblem(Task):
         return self.model(model, options, seed)
 
     def elements(self, size: Size) -> int:
-        """Those of the largest set."""
+        """The number of elements of the largest set."""
         return self.most
 
     def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
-        """Train on sets that come from (seed, step) alone."""
+        """Train on sets that depend only on (seed, step)."""
         model = self.model(run.model, run.model_options, run.seed)
         description = partial(self._describe_run, run, recipe)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
 
     def _describe_run(self, run: RunSpec, recipe: Recipe, processes: int) -> dict[str, Any]:
-        """What a run is: enough to repeat it, in the parts that `pointset.training.checkpoints` compares."""
+        """The description of a run for repeating it, with the keys that `pointset.training.checkpoints` compares."""
         model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
         parts = source_digests(run.parts, run.model_options)
         return {
@@ -208,29 +208,29 @@ class SetProblem(Task):
         }
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
-        """A block."""
+        """The number of steps of a block."""
         return self.block
 
     def done(self, epochs: int, recipe: Recipe) -> int:
-        """Steps of so many blocks, the last of which may be shorter."""
+        """The number of steps after `epochs` blocks; the last block may be shorter."""
         return min(recipe.steps or 0, epochs * self.block)
 
     def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
-        """The metrics on the test sets."""
+        """The metrics on the test sets, and the number of test sets."""
         batches = self.test_sets()
         return measure(self, model, batches), sum(len(batch.X) for batch in batches)
 
     def length(self, recipe: Recipe) -> str:
-        """Steps and their sets."""
+        """The length of the training, for titles."""
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets"
 
     def taken(self, recipe: Recipe) -> str:
-        """At the end."""
+        """When metrics are computed, for titles."""
         return "last step"
 
     def sections(self, evidence: Evidence) -> Iterator[Section]:
-        """The loss and the watched metrics over the steps."""
-        from pointset.comparison.report.charts import learning_curves  # matplotlib, which no training waits for
+        """A section with the learning curves of the loss and the metrics."""
+        from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
 
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
         recipe = evidence.recipe
@@ -249,7 +249,7 @@ CURVES_TEXT = (
 
 
 class DrawnSets:
-    """The objective of a set problem. The sets of a step come from (seed, step) alone: all models see the same ones."""
+    """The training objective of a set problem. The sets of a step depend only on (seed, step), not on the model."""
 
     metrics = ()
 
@@ -261,12 +261,12 @@ class DrawnSets:
         self.watched = problem.watched_sets()
 
     def batches(self, epoch: int) -> Iterator[SetBatch]:
-        """One for each step of a block."""
+        """The training batches of a block, one for each step."""
         for step in range(epoch * self.steps_per_epoch, (epoch + 1) * self.steps_per_epoch):
             yield self.problem.draw(self.batch_size, epoch_generator(self.seed, step))
 
     def size(self, batch: SetBatch) -> int:
-        """Sets in a batch."""
+        """The number of sets in a batch."""
         return len(batch.X)
 
     def share(self, batch: SetBatch, processes: OneProcess) -> SetBatch:
@@ -283,16 +283,16 @@ class DrawnSets:
         return Loss(self.problem.loss(output, batch.to(output.device)), ())
 
     def fault(self) -> str:
-        """Nothing: the sets are drawn, and finite."""
+        """Return an empty string: drawn sets have no faults."""
         return ""
 
     def watch(self, model: nn.Module) -> Mapping[str, float]:
-        """The metrics on the sets that the problem wants to be watched."""
+        """The metrics on `watched_sets`, if there are any."""
         return measure(self.problem, model, self.watched) if self.watched else {}
 
 
 def measure(problem: SetProblem, model: nn.Module, batches: Sequence[SetBatch]) -> dict[str, float]:
-    """The metrics of a model on some sets; the model is in evaluation mode while they are taken."""
+    """The metrics of a model on some sets, computed in evaluation mode."""
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model):
         there = [batch.to(device) for batch in batches]

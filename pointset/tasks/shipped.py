@@ -1,4 +1,4 @@
-"""The experiments that come with the package. Nothing heavy is imported: `pointset --help` reads one of them."""
+"""The experiments included in the package. Imports must stay light, because `pointset --help` reads one of them."""
 
 import difflib
 from pathlib import Path
@@ -9,14 +9,14 @@ from pointset.errors import PointsetError, quoted
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parent.parent / "scripts" / "experiments"
 FOLDERS = (PACKAGE / "experiments", CHECKOUT / "tasks")
-"""Inside an installed package, and in a checkout."""
+"""Folders of experiments in an installed package, and in a checkout."""
 
 
 def shipped_experiment(name: str) -> Path:
-    """The file of an experiment on a set problem, by the name of its task or its own; or "quick", the main job.
+    """The file of an included experiment.
 
     Args:
-        name: of the task or the experiment.
+        name: name of a task or an experiment; "quick" is the experiment of the quickstart.
 
     Returns:
         The path, for `pointset.read_experiment`.

@@ -136,7 +136,7 @@ def test_a_damaged_file_of_predictions_is_named(done, clouds_folder, tmp_path):
     [
         (["rff-max", "isab-max"], [0], "no model is called 'isab-max'"),
         (["rff-max", "rff-max"], [0], "given twice"),
-        ("two.toml", [0], "models must be a list of names, got 'two.toml'; a file is run by"),
+        ("two.toml", [0], "models must be a list of names, got 'two.toml'; to run a file, use"),
         (["rff-max"], [], "at least one model and one seed"),
         ([], [0], "at least one model and one seed"),
         (["rff-max"], [-1], "seed must be .* got -1"),

@@ -198,7 +198,7 @@ def test_rollout_refuses_maps_that_do_not_belong_together():
         with pytest.raises(PointsetError, match=r"encoder.0.reads is not followed by encoder.0.writes: .* all maps"):
             rollout(some)
     other = attention_maps(model_of("isab4-pma"), cloud(9))
-    with pytest.raises(PointsetError, match=r"encoder.0.reads is of 9 points and the pooling of 17"):
+    with pytest.raises(PointsetError, match=r"encoder.0.reads has 9 points and the pooling 17"):
         rollout([*other[:2], *maps[2:]])
 
 

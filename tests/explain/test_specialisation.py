@@ -132,7 +132,7 @@ def test_the_control_is_the_same_model_with_fresh_weights(sets):
     assert all(name in table for name in DESCRIPTIONS)
     assert set(trained.measures) == set(DESCRIPTIONS)
     assert "untrained" in table
-    with pytest.raises(PointsetError, match="Looks is not a model of the zoo"):
+    with pytest.raises(PointsetError, match="Looks is not a zoo model"):
         untrained(Looks(1.0))
 
 

@@ -170,7 +170,7 @@ def test_a_damaged_list_is_named_with_its_line(old, new, words, celeba, tmp_path
 
 def test_a_list_that_is_no_text_is_one_sentence(tmp_path):
     (tmp_path / "list_attr_celeba.txt").write_bytes(b"1\nBald\n\xff.jpg 1\n")
-    with pytest.raises(PointsetError, match=r"cannot be read .*: get CelebA's own file again"):
+    with pytest.raises(PointsetError, match=r"cannot be read .*: download the original file again"):
         read_attributes(tmp_path / "list_attr_celeba.txt")
 
 

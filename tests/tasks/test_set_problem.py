@@ -154,8 +154,8 @@ def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"epochs": 7}, "does not use epochs in its recipe: known are steps, batch_size"),
-        ({"augment": ("scale",)}, "does not use augment in its recipe"),
+        ({"epochs": 7}, "has no epochs: its fields are steps, batch_size"),
+        ({"augment": ("scale",)}, "the recipe of a set problem has no augment"),
         ({"steps": "none"}, "max-regression is trained by steps, not epochs: give steps in its recipe"),
         ({"steps": 0}, "steps must be .* got 0"),
     ],

@@ -1,1 +1,1 @@
-"""Classification of point sets: data, sizes, robustness, and what a report shows of predictions."""
+"""Classification of point sets: the task, saved predictions, robustness, and sections of the report."""

@@ -1,4 +1,4 @@
-"""The charts of classifiers: each takes evidence and returns a matplotlib figure, or None without data."""
+"""Charts of classifiers: each function takes evidence and returns a matplotlib figure, or None without data."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = 8
-"""Rows that are shown one by one; of more, the best."""
+"""Maximum number of models that are shown individually; if there are more, the best are shown."""
 
 
 def curves(evidence: Evidence) -> Figure | None:
-    """Training and, where there is a split for it, validation accuracy by epoch."""
+    """Training accuracy by epoch, and validation accuracy if there is a validation split."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     return learning_curves(evidence, columns, lambda count: range(1, count + 1), "epoch", scale=100, level=True)
 
 
 def accuracy_by_size(evidence: Evidence) -> Figure | None:
-    """Accuracy against the size of the test sets, for the size that models were trained at and below."""
+    """Accuracy against the size of the test sets, up to the size of the training sets."""
     curves = {label: by_size(evidence, label) for label in evidence}
     if not any(curves.values()):
         return None
@@ -47,13 +47,13 @@ def accuracy_by_size(evidence: Evidence) -> Figure | None:
 
 
 def by_size(evidence: Evidence, label: str) -> dict[int, float]:
-    """Accuracy on smaller test sets, mean over the seeds that were tested so; empty if none was."""
+    """Accuracy by size of the test sets, mean over the seeds tested on smaller sets; empty if there are none."""
     found = sizes_of(evidence.folders[label])
     return {size: fmean(curve[size] for curve in found) for size in found[0]} if found else {}
 
 
 def robustness(evidence: Evidence) -> Figure | None:
-    """Error by severity, a panel for each corruption; severity 0 is the clean test set."""
+    """Error by severity, one panel for each corruption; severity 0 is the clean test set."""
     errors = {label: found for label in evidence if (found := corruption_errors(evidence, label))}
     if not errors:
         return None
@@ -72,7 +72,7 @@ def robustness(evidence: Evidence) -> Figure | None:
 
 
 def corruption_errors(evidence: Evidence, label: str) -> dict[str, list[float]]:
-    """Errors by severity, from the clean sets on, of each corruption: mean over the tested seeds; empty if none."""
+    """For each corruption, errors by severity (0 is clean), mean over the tested seeds; empty if there are none."""
     runs = list(robustness_of(evidence.folders[label]).values())
     if not runs:
         return {}
@@ -81,7 +81,7 @@ def corruption_errors(evidence: Evidence, label: str) -> dict[str, list[float]]:
 
 
 def reliability(evidence: Evidence) -> Figure | None:
-    """Accuracy against confidence, a panel for each of the best models (first seed), dots as large as their share."""
+    """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
     best = set(evidence.best(MOST))
     shown = [label for label in evidence if label in best]
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
@@ -101,7 +101,7 @@ def reliability(evidence: Evidence) -> Figure | None:
 
 
 def confusions(evidence: Evidence) -> list[Figure]:
-    """Confusion matrices of the two most accurate models (first seed); each in a figure of its own if it is large."""
+    """Confusion matrices of the two most accurate models (first seed), in one figure, or in two if they are large."""
     runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(2)}
     classes = next(iter(runs.values())).classes
     counts = {label: run.confusion for label, run in runs.items()}

@@ -1,4 +1,4 @@
-"""The page of a report in which its best classifiers answer, on shapes of the test set about which they differ."""
+"""The live page of a report: the best classifiers run in the page, on test shapes that they classify differently."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = (
 
 
 def living(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """One section; a sentence names each model that a page cannot compute."""
+    """The section with the live page; its text names each model that cannot run in a page, and why."""
     labels, plain, sentences = evidence.best(BEST), {}, []
     for label in labels:
         try:
@@ -56,17 +56,17 @@ def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
 
 
 def _plain(evidence: Evidence, label: str) -> PlainModel:
-    """The first model of a row as data, by the name of the row."""
+    """The model of the first seed of a row as data, with the name of the row."""
     found = describe_plainly(*load_run(evidence.first(label)))
     return replace(found, tree={**found.tree, "name": label})
 
 
 def _shapes(evidence: Evidence, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
-    """Test shapes of several classes, upright, by name, and whether the models predict different classes for them."""
+    """Upright test shapes of several classes by name, and whether the models predict different classes for them."""
     runs = [predictions_of(evidence.first(label)) for label in labels]
     try:
         sets = test_sets()
-    except PointsetError:  # a report may be made where its data is not
+    except PointsetError:  # a report may be made on a machine without the data
         return {}, False
     if any(run.labels.tolist() != sets.labels.tolist() for run in runs):
         return {}, False  # another version of the data

@@ -1,4 +1,4 @@
-"""Pictures of what the best classifiers get wrong: the worst confusions, and single shapes with what was looked at."""
+"""Pictures of mistakes of the best classifiers: the most frequent confusions, and the most confident mistakes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pointset.viz.color import ColorScale, Scale
 from pointset.viz.tiles import attention_scale, count_scale, draw_looked_at, draw_tile
 
 MOST = 8
-"""Tiles of a section."""
+"""Maximum number of tiles in a section."""
 BEST = 2
-"""Models whose mistakes are shown."""
+"""Number of models whose mistakes are shown."""
 WORST_TEXT = (
     "The most frequent confusions of the best models (first seed), counted over both. Left: a misclassified shape; "
     "right: a shape of the predicted class. Colour: height."
@@ -35,11 +35,11 @@ WRONG_TEXT = (
 
 
 def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """The sections; none if the shapes are not available, and no gallery of a model that was not saved."""
+    """The sections with mistakes: none if the shapes are not available, and no gallery for an unsaved model."""
     runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(BEST)}
     try:
         sets = test_sets()
-    except PointsetError:  # a report may be made where its data is not
+    except PointsetError:  # a report may be made on a machine without the data
         return
     if any(run.labels.tolist() != sets.labels.tolist() for run in runs.values()):
         return  # another version of the data
@@ -91,28 +91,28 @@ def _gallery(evidence: Evidence, label: str, run: Evaluation, sets: PointSets) -
         return None
     try:
         model, _ = load_run(folder)
-    except PointsetError:  # of a part that is not registered here
+    except PointsetError:  # the model has a user-defined part that is not registered in this process
         return None
-    looks = {shape: pooled_from(model, sets[shape][0]) for shape in chosen}
-    scale = _scale(looks)
+    influence = {shape: pooled_from(model, sets[shape][0]) for shape in chosen}
+    scale = _scale(influence)
     shares = probabilities(run.logits)
     tiles = []
-    for shape, look in looks.items():
+    for shape, pooled in influence.items():
         true, taken = int(run.labels[shape]), int(run.predictions[shape])
         cloud = coordinates(sets, shape)
         picture = (
             draw_tile([cloud], sets.up)
-            if look is None or scale is None
-            else draw_looked_at(cloud, look.values.numpy().astype(np.float64), scale, sets.up)
+            if pooled is None or scale is None
+            else draw_looked_at(cloud, pooled.values.numpy().astype(np.float64), scale, sets.up)
         )
         words = f"{100 * shares[shape, taken]:.0f} % {class_name(sets, taken)}, {100 * shares[shape, true]:.0f} % "
         words += f"{class_name(sets, true)}; shape {sets.names[shape]}"
         tiles.append(Tile(picture, f"{class_name(sets, true)} predicted as {class_name(sets, taken)}", words))
-    return _Gallery(_text(looks, scale), tiles)
+    return _Gallery(_text(scale), tiles)
 
 
 def _most_confident(run: Evaluation) -> list[int]:
-    """Misclassified shapes by falling probability of the predicted class, one for each pair of classes."""
+    """Misclassified shapes in descending order of the predicted probability, one for each pair of classes."""
     shares = probabilities(run.logits).max(axis=1)
     wrong = [i for i in np.argsort(-shares, kind="stable").tolist() if not run.right[i]]
     first: dict[tuple[int, int], int] = {}
@@ -121,16 +121,16 @@ def _most_confident(run: Evaluation) -> list[int]:
     return [*first.values()][:MOST]
 
 
-def _scale(looks: Mapping[int, Pooled | None]) -> Scale | None:
-    """One scale for all tiles of a model, so that they can be compared."""
-    found = [look for look in looks.values() if look is not None]
+def _scale(influence: Mapping[int, Pooled | None]) -> Scale | None:
+    """One scale for all tiles of a model, so that they can be compared; None if there is nothing to colour."""
+    found = [pooled for pooled in influence.values() if pooled is not None]
     if not found:
         return None
-    values = [look.values.numpy().astype(np.float64) for look in found]
+    values = [pooled.values.numpy().astype(np.float64) for pooled in found]
     return attention_scale(values) if found[0].kind == "attention" else count_scale(values)
 
 
-def _text(looks: Mapping[int, Pooled | None], scale: Scale | None) -> str:
+def _text(scale: Scale | None) -> str:
     if scale is None:
         return f"{WRONG_TEXT}; the pooling weights all points equally."
     if isinstance(scale, ColorScale):
@@ -146,10 +146,10 @@ def _text(looks: Mapping[int, Pooled | None], scale: Scale | None) -> str:
 
 
 def coordinates(sets: PointSets, shape: int) -> NDArray[np.float64]:
-    """The coordinates of a shape, as a model sees it."""
+    """The coordinates of a shape, as a model receives them."""
     return sets[shape][0][:, :3].numpy().astype(np.float64)
 
 
 def class_name(sets: PointSets, label: int) -> str:
-    """The name of a class, for people."""
+    """The name of a class, with spaces for underscores."""
     return sets.classes[label].replace("_", " ")

@@ -1,4 +1,4 @@
-"""The files of a classifier's run: predictions.npz, and robustness.json where it is asked for."""
+"""The files of a run of a classifier: predictions.npz, and robustness.json if robustness is tested."""
 
 import io
 import json
@@ -20,7 +20,7 @@ ROBUSTNESS = "robustness.json"
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:
-    """Keep logits and labels beside the run, and the names of shapes and classes."""
+    """Save logits, labels, and the names of shapes and classes in the folder of a run."""
     stream = io.BytesIO()
     names, classes = (np.array(texts, dtype=np.str_) for texts in (evaluation.names, evaluation.classes))
     np.savez(stream, logits=evaluation.logits, labels=evaluation.labels, names=names, classes=classes)
@@ -43,7 +43,7 @@ def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
 def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray, list[str]]:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         logits, labels = file["logits"], file["labels"]
-        names = file["names"].tolist() if "names" in file else []  # earlier files have none
+        names = file["names"].tolist() if "names" in file else []  # files of earlier versions have no names
     if logits.ndim != 2 or labels.shape != logits.shape[:1] or logits.dtype.kind != "f" or labels.dtype.kind != "i":
         raise ValueError(f"logits {logits.dtype} {logits.shape} and labels {labels.dtype} {labels.shape}")
     return logits, labels, names
@@ -55,10 +55,10 @@ def predictions_of(folder: Path) -> Evaluation:
 
 
 def guessing(folder: Path) -> dict[str, float]:
-    """The accuracy of guessing each class as often, and of always saying the most frequent class of the test set.
+    """The accuracy of uniform guessing, and of always predicting the most frequent class of the test set.
 
     Args:
-        folder: of a finished run, whose predictions have the labels of the test set.
+        folder: folder of a finished run, whose predictions contain the labels of the test set.
     """
     run = predictions_of(folder)
     counts = np.bincount(run.labels)
@@ -66,7 +66,7 @@ def guessing(folder: Path) -> dict[str, float]:
 
 
 def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The accuracy of a run on each class, and how many shapes that has."""
+    """The accuracy of a run on each class, and the number of test shapes of the class, as rows of a table."""
     run = predictions_of(folder)
     counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
     return [
@@ -76,7 +76,7 @@ def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
-    """Test a model on corrupted and on smaller sets, and write down what came of it."""
+    """Test a model on corrupted and on smaller sets, and save the results."""
     sizes = sorted({*(size for size in SIZES if size < points), points})
     found = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
     content = {"by_size": accuracy_by_size(model, test, sizes), **found.as_dict()}
@@ -84,9 +84,10 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: in
 
 
 def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The error of a run on each changed test set that it was tested on; none if it was not.
+    """The errors of a run on corrupted and smaller test sets, as rows of a table; empty if it was not tested on them.
 
-    `test` is a corruption and `level` its severity, 0 for the clean sets; or `test` is "points", `level` how many.
+    Column `test` is a corruption and `level` its severity (0 for clean sets); or `test` is "points" and `level` the
+    number of points.
     """
     if not (folder / ROBUSTNESS).exists():
         return []
@@ -98,13 +99,13 @@ def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, An
 
 
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
-    """Errors on corrupted test sets, for each seed that was tested so."""
+    """Errors on corrupted test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items()}
     return {seed: Robustness.from_dict(_read_robustness(file)) for seed, file in files.items() if file.exists()}
 
 
 def sizes_of(folders: Mapping[int, Path]) -> list[dict[int, float]]:
-    """Accuracies by size of the test sets, for each seed that was tested so."""
+    """Accuracies by size of the test sets, for each seed that was tested on smaller sets."""
     files = [folder / ROBUSTNESS for folder in folders.values()]
     found = [_read_robustness(file)["by_size"] for file in files if file.exists()]
     return [{int(size): accuracy for size, accuracy in one.items()} for one in found]

@@ -1,4 +1,4 @@
-"""What the report of a comparison of classifiers shows beyond pairs and costs."""
+"""The sections that the report of a comparison of classifiers adds to those of every comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def sections(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """All sections for which there is something to show; `test_sets` loads the shapes, where they are at hand."""
+    """All sections for which there is data; `test_sets` loads the test shapes, or raises if they are not available."""
     drawn: tuple[tuple[str, str, Callable[[Evidence], Figure | None], str, Callable[[Evidence], Table]], ...] = (
         ("Learning curves", "learning-curves", charts.curves, _about_curves(evidence), _none),
         ("Fewer points at test time", "smaller-sets", charts.accuracy_by_size, SIZE_TEXT, _none),
@@ -53,10 +53,10 @@ def _about_curves(evidence: Evidence) -> str:
     return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
 
 
-SEVERAL_SEEDS = "Lines are means over seeds; bands, where rows are few, reach from the lowest to the highest seed."
+SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 BASELINES_TEXT = (
-    "Dashed: guessing (chance), and always saying the most frequent class of the test set (majority); left out where "
-    "they would press the curves together."
+    "Dashed: guessing (chance), and always predicting the most frequent class of the test set (majority); omitted if "
+    "they would compress the curves."
 )
 SIZE_TEXT = "The same trained models on random subsets of the same test sets."
 ROBUSTNESS_TEXT = (
@@ -66,14 +66,14 @@ ROBUSTNESS_TEXT = (
 )
 CALIBRATION_TEXT = (
     "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
-    "diagrams show the first seed of up to eight of the best rows in bins of equal mass, dots as large as their share "
-    "of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
+    "diagrams show the first seed of up to eight of the best models in bins of equal mass; the area of a dot is its "
+    "share of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
 )
 CONFUSION_TEXT = (
-    "The two most accurate models, first seed: the share of each true class in per cent, from 1 per cent on. Shades "
-    "are its square root, so that single mistakes can be seen."
+    "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
+    "Shades show its square root, so that single mistakes are visible."
 )
-CLASSES_TEXT = "Mean over seeds, of up to eight of the best rows; every run is in classes.csv."
+CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
 
 def _none(evidence: Evidence) -> Table:
@@ -81,7 +81,7 @@ def _none(evidence: Evidence) -> Table:
 
 
 def robustness_table(evidence: Evidence) -> Table:
-    """Clean and mean error, and the mean corruption error relative to the first row that was tested so."""
+    """Clean and mean error, and the mean corruption error relative to the first model tested on corruptions."""
     found = {label: by_seed for label in evidence if (by_seed := robustness_of(evidence.folders[label]))}
     baseline = next(iter(found.values()))
     table = []
@@ -90,7 +90,7 @@ def robustness_table(evidence: Evidence) -> Table:
         relative = [
             own.mean_corruption_error(baseline[seed])
             for seed, own in by_seed.items()
-            # an error of 0 has no ratio
+            # the relative error is not defined if an error of the baseline is 0
             if seed in baseline and all(baseline[seed].corruption_errors.values())
         ]
         table.append(
@@ -106,7 +106,7 @@ def robustness_table(evidence: Evidence) -> Table:
 
 
 def calibration_table(evidence: Evidence) -> Table:
-    """Proper scores and calibration errors of every model."""
+    """Proper scores and calibration errors of each model."""
     means = {label: {name: one.mean for name, one in row.metrics.items()} for label, row in evidence.rows.items()}
     return [
         {
@@ -121,7 +121,7 @@ def calibration_table(evidence: Evidence) -> Table:
 
 
 def class_table(evidence: Evidence) -> Table:
-    """Accuracy of every class, mean over seeds, by model, of the best ones; the shapes of the class beside it."""
+    """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
     best = set(evidence.best(charts.MOST))
     runs = {
         label: [predictions_of(folder) for folder in evidence.folders[label].values()]

@@ -1,4 +1,4 @@
-"""Classification of point sets as a task: one dataset, one or several sizes of set, the whole test split."""
+"""Classification of point sets as a task: one dataset, one or several set sizes, and the whole test split."""
 
 from __future__ import annotations
 
@@ -58,28 +58,28 @@ FURTHER = {
         "calibration_error_equal_mass", False, 1, True, "ECE %, mass", spread=False, detailed=False
     ),
 }
-"""What may stand beside the accuracy; expected calibration errors over 15 bins of equal width, or of equal mass."""
+"""Metrics that can be shown besides the accuracy. ECE has 15 bins of equal width, or of equal mass."""
 USUAL = ("mean-class accuracy", "log loss", "ECE")
 BRIEF = ("ECE",)
-"""Of the usual ones, those that fit a terminal; metrics that a user chooses are all shown."""
+"""Those of the usual metrics that are shown on a terminal; metrics chosen by the user are always shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classification(Task):
-    """Say the class of a point set; models are those of the zoo."""
+    """Predict the class of a point set; the models are those of the zoo."""
 
     data: str = "shapes10"
-    """A card's name or a folder."""
+    """The name of a dataset card, or a folder."""
     points: tuple[int, ...] = (1024,)
-    """Sizes of set."""
+    """Set sizes."""
     sets: DataOptions = field(default_factory=DataOptions)
-    """All but the size."""
+    """Options of the sets; their size is ignored."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
     robustness_points: tuple[int, ...] = ()
-    """Sizes at which they are; all when empty."""
+    """Set sizes of these models; empty means all sizes."""
     metrics: tuple[str, ...] = USUAL
-    """What stands beside the accuracy in the table, of `FURTHER`; the other files have all of them."""
+    """Metrics of `FURTHER` that the table shows besides the accuracy; the other files contain all of them."""
 
     name: ClassVar[str] = "classification"
     pooled: ClassVar[bool] = True
@@ -108,7 +108,7 @@ class Classification(Task):
 
     @classmethod
     def from_file(cls, options: Mapping[str, Any]) -> Self:
-        """From the options as they stand in a file."""
+        """Create the task from the options in the file of an experiment."""
         found = dict(options)
         check("sets", found.get("sets", {}), Table)
         if "points" in found.get("sets", {}):
@@ -121,12 +121,12 @@ class Classification(Task):
 
     @property
     def title(self) -> str:
-        """The data and the sizes."""
+        """The name of the data, and the set sizes."""
         return f"{Path(self.data).name}, {' / '.join(map(str, self.points))} points"
 
     @property
     def measured(self) -> Sequence[Metric]:
-        """The accuracy, what was chosen to stand beside it, and the rest."""
+        """The accuracy, the chosen metrics, and the other metrics, which the table does not show."""
         brief = BRIEF if self.metrics == USUAL else self.metrics
         chosen = [replace(FURTHER[name], brief=name in brief) for name in self.metrics]
         rest = [replace(metric, shown=False) for name, metric in FURTHER.items() if name not in self.metrics]
@@ -134,16 +134,16 @@ class Classification(Task):
 
     @property
     def sizes(self) -> Sequence[Size]:
-        """Those of the sets."""
+        """The set sizes."""
         return self.points
 
     def sets_of(self, size: Size) -> DataOptions:
-        """The options of the sets of one size."""
+        """The options of sets with one size."""
         assert size is not None, "every run of a classifier has a size of set"
         return replace(self.sets, points=size)
 
     def options(self) -> dict[str, Any]:
-        """Data and sets."""
+        """The options that determine the data: its name, and those of the sets, without the size."""
         sets = self.sets.as_dict()
         del sets["points"]
         return {"data": self.data, "sets": sets}
@@ -154,11 +154,11 @@ class Classification(Task):
         return {"points": list(self.points), **shown, **self.options()}
 
     def recipe(self, **changes: Any) -> Recipe:
-        """`Recipe` with changes."""
+        """The default recipe with changes."""
         return Recipe.from_file(changes)
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """Robustness seeds and augmentations must be known."""
+        """Raise a PointsetError for unknown robustness seeds or augmentations, or robustness of sets with features."""
         if unknown := set(self.robustness_seeds) - set(seeds):
             raise PointsetError(f"robustness_seeds must be among the seeds {list(seeds)}, got {sorted(unknown)}")
         recipe_augmentations(recipe.augment)
@@ -168,35 +168,36 @@ class Classification(Task):
             )
 
     def with_seeds(self, seeds: Sequence[int]) -> Self:
-        """Robustness is asked for of these seeds alone."""
+        """The task with only those robustness seeds that are among `seeds`."""
         return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
 
     def zoo_name(self, model: str) -> str:
-        """Its name."""
+        """The name itself, after a check that it is valid."""
         parse_name(model)
         return model
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """Build pools that are missing once, before the workers start."""
+        """Build missing pools before the workers start, and return the descriptions of both splits."""
         train, test = load_sets(self.data, self.sets_of(size), progress=progress)
         require_sizes(train, recipe)
         return {f"{one.split}_sets": one.describe() for one in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
-        """A model of the zoo, for the classes of the data."""
+        """A zoo model for the classes of the data."""
         return self._model(model, self._sets("test", size), options, seed)
 
     def _model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
         return create_model(name, classes=len(sets.classes), inputs=sets.inputs, seed=seed, **options.as_dict())
 
     def elements(self, size: Size) -> int:
-        """The size."""
+        """The number of points of a set."""
         return self.sets_of(size).points
 
     def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
-        """Train on the training split; the seed sets weights, order, subsets, augmentation and dropout.
+        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout.
 
-        Where the recipe draws the sizes of its sets, what was trained for another size of the comparison is taken over.
+        If the recipe draws random set sizes, the model does not depend on the size of the comparison, and a model that
+        was trained for another size is copied.
         """
         train = self._sets("train", run.size)
         model = self._model(run.model, train, run.model_options, run.seed)
@@ -206,16 +207,16 @@ class Classification(Task):
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
     def takes_over(self, run: RunSpec) -> bool:
-        """After the first size, where the recipe draws the sizes."""
+        """True if the recipe draws random set sizes and this is not the first size; see `train`."""
         return run.size != self.points[0] and any_size(run.recipe)
 
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
-        """Batches of what the validation split leaves of the training shapes."""
+        """The number of batches of training shapes, without those of the validation split."""
         train = self._sets("train", size)
         return math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
 
     def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
-        """Metrics over the whole test split, whose predictions are kept."""
+        """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
         evaluation = evaluate(model, self._sets("test", run.size))
         save_predictions(evaluation, run.folder)
         found = evaluation.summary()
@@ -223,7 +224,7 @@ class Classification(Task):
         return {name: found[name] for name in names}, len(evaluation.labels)
 
     def is_tested(self, run: RunSpec) -> bool:
-        """Whether the robustness is known, where it is asked for."""
+        """True if robustness is not requested for this run, or is already saved."""
         asked = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
         return not asked or (run.folder / ROBUSTNESS).exists()
 
@@ -232,27 +233,27 @@ class Classification(Task):
         write_robustness(run.folder, model, self._sets("test", run.size), self.sets_of(run.size).points)
 
     def _sets(self, split: str, size: Size) -> PointSets:
-        """One split, in silence: `prepare` has said what is to be said of it."""
+        """Load one split without warnings, which `prepare` has already shown."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             return load_split(self.data, split, self.sets_of(size), progress=False)
 
     def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
-        """Which test shapes are right."""
+        """True for each test shape that is classified correctly."""
         return load_predictions(folder).right
 
     def length(self, recipe: Recipe) -> str:
-        """Epochs, or steps, and the sizes of their sets where these are not the size that is tested."""
+        """Epochs or steps, and the set sizes in training if they differ from the tested size; for titles."""
         length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
         sizes = sizes_in_words(recipe)
         return f"{length} of {sizes}" if sizes else length
 
     def taken(self, recipe: Recipe) -> str:
-        """On what, and after which epoch."""
+        """On which shapes, and after which epoch, metrics are computed; for titles."""
         return f"every test shape, {'last epoch' if recipe.patience is None else 'best validation epoch'}"
 
     def next_commands(self, runs: Sequence[tuple[RunSpec, Mapping[str, float]]]) -> list[str]:
-        """Test the most accurate run anew, and draw what the most accurate one with attention looks at."""
+        """Commands that evaluate the most accurate run, and show the attention of the most accurate run with any."""
         by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
         commands = [f"pointset evaluate --model {shlex.quote(str(by_accuracy[0].folder))}"]
         for run in by_accuracy:
@@ -261,7 +262,7 @@ class Classification(Task):
         return commands
 
     def _a_file(self) -> str:
-        """A shape of the test set; of a layout that has several shapes in a file, a name to put one's own in."""
+        """The file of a test shape; a placeholder if the dataset has several shapes in one file."""
         _, folder = locate_data(self.data, progress=False)
         if is_released(folder):
             return "SHAPE.off"
@@ -269,15 +270,15 @@ class Classification(Task):
 
     def sections(self, evidence: Evidence) -> Iterator[Section]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
-        from pointset.tasks.classification.report import sections  # matplotlib and scipy, which no training waits for
+        from pointset.tasks.classification.report import sections  # matplotlib and scipy, which training does not need
 
         return sections(evidence, partial(self._sets, "test", evidence.points))
 
     def baselines(self, folder: Path) -> Mapping[str, float]:
-        """Chance, and the most frequent class."""
+        """The accuracies of uniform guessing and of always predicting the most frequent class."""
         return guessing(folder)
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """classes.csv, and robustness.csv where it is known."""
+        """The rows of classes.csv, and of robustness.csv if robustness was tested."""
         rows = {"classes.csv": class_rows(folder, place), "robustness.csv": robustness_rows(folder, place)}
         return {name: found for name, found in rows.items() if found}
