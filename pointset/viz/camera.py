@@ -1,6 +1,6 @@
-"""A turntable camera and its projection: equal axes by construction, in a mild perspective.
+"""A turntable camera with a mild perspective projection and equal scales on all axes.
 
-Our own, because matplotlib's Axes3D stretches the axes and sorts whole collections instead of points.
+It replaces matplotlib's Axes3D, which stretches axes, and sorts whole collections instead of points by depth.
 """
 
 import math
@@ -18,7 +18,7 @@ Up = Literal["y", "z"]
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a cloud is seen from. It looks at the middle of the cloud.
+    """The position of the camera, which looks at the middle of the cloud.
 
     Example:
         >>> camera = pointset.viz.Camera(azimuth=-60, elevation=10, up="y")
@@ -28,7 +28,7 @@ class Camera:
     """
 
     azimuth: float = -50.0
-    """Degrees around the up axis; at 0 the camera stands on the positive x axis."""
+    """Degrees around the up axis; at 0 the camera is on the positive x axis."""
     elevation: float = 22.0
     """Elevation in degrees, between -90 and 90."""
     up: Up = "z"
@@ -49,15 +49,15 @@ class Camera:
         """Project points [n, 3].
 
         Returns:
-            Places on the picture [n, 2], in radii of the cloud, and nearness [n]: how much larger a thing looks there
-            than in the middle of the cloud.
+            Positions in the picture [n, 2], in radii of the cloud, and nearness [n]: the magnification relative to the
+            middle of the cloud.
         """
         local = to_unit(points, self.up) @ self.axes().T
         nearness = self.distance / (self.distance - local[:, 2])
         return local[:, :2] * nearness[:, None], nearness
 
     def axes(self) -> NDArray[np.float64]:
-        """Rows: the directions to the right, to the top and towards the viewer, with z up."""
+        """The directions to the right, up and towards the viewer, as rows [3, 3]; z is up."""
         azimuth, elevation = math.radians(self.azimuth), math.radians(self.elevation)
         sin_a, cos_a, sin_e, cos_e = math.sin(azimuth), math.cos(azimuth), math.sin(elevation), math.cos(elevation)
         return np.array(
@@ -66,13 +66,13 @@ class Camera:
 
 
 def z_to_y(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn points or directions [..., 3] with z up so that y is up."""
+    """Rotate points or directions [..., 3] from z up to y up."""
     return points[..., [0, 2, 1]] * (1.0, 1.0, -1.0)
 
 
 def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:
-    """Turn the up axis to z, move the middle of the bounding box to 0 and scale the farthest point to radius 1."""
+    """Rotate the up axis to z, centre the bounding box at 0, and scale so that the farthest point has radius 1."""
     upright = points if up == "z" else points[:, [0, 2, 1]] * (1.0, -1.0, 1.0)
     centred = upright - (upright.min(axis=0) + upright.max(axis=0)) / 2
-    scaled = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # squares neither overflow nor vanish
+    scaled = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # so that squares neither overflow nor underflow
     return scaled / (float(np.linalg.norm(scaled, axis=1).max()) or 1.0)

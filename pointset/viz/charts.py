@@ -1,4 +1,4 @@
-"""Charts in one style: panels, axes, and a colour and a marker for each of the things compared."""
+"""Charts in a common style: panels, axes, and a colour and a marker for each model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#00
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
 ACROSS = 5
-"""Largest number of names in a line of a legend."""
+"""Maximum number of names in a line of a legend."""
 HANDLE, LETTER = 0.5, 0.07
 """Width in inches of the marker before a name in a legend, and of a letter."""
 LINE = 0.16
@@ -28,12 +28,12 @@ WIDTH = 7.2
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """The style of the n-th of the things compared, the same on every chart."""
+    """The style of the model with this index, the same on all charts."""
     return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
 
 
 def plain(label: str) -> str:
-    """Escape a label: matplotlib takes dollar signs for formulas, and no font has control characters."""
+    """Escape a label: matplotlib interprets dollar signs as formulas, and fonts have no control characters."""
     return escaped(label).replace("$", r"\$")
 
 
@@ -59,7 +59,7 @@ def log_axis(axes: Axes) -> None:
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:
-    """Name the axes, and draw them so that they stay behind the data."""
+    """Label the axes, and draw them in a style that does not distract from the data."""
     axes.set_xlabel(x, fontsize=8, color=FAINT)
     axes.set_ylabel(y, fontsize=8, color=FAINT)
     axes.tick_params(labelsize=7, length=2, color=FAINT, labelcolor=INK)
@@ -69,7 +69,7 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 
 
 def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """The figure with a legend under it: a name for each style."""
+    """Add a legend under the figure, with a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
     names = [plain(name) for name in styles]
     across = max(1, min(ACROSS, int(WIDTH / (HANDLE + LETTER * max(map(len, names), default=1)))))

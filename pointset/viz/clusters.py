@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians over sets in the plane: elements coloured by component, ellipses for the components."""
+"""Pictures of mixtures of Gaussians: elements in the plane coloured by component, components as ellipses."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ NEGLIGIBLE = 0.005
 def draw_clusters(
     X: Any, mixtures: Mapping[str, Mixture], *, mask: Any = None, title: str = "Sets and their mixtures"
 ) -> Picture:
-    """Sets side by side, one line of panels for each kind of mixture.
+    """Draw sets side by side, with one line of panels for each label in `mixtures`.
 
     An element has the colour of its most likely component; a component has ellipses at one and two standard deviations.
-    Components have no order, so those of later lines take the colours of the components of the first line with which
-    they share most elements. The log-likelihood per datum stands below each panel.
+    Components have no order, so those of later lines get the colours of the components of the first line with which
+    they share most elements. The number below each panel is the log-likelihood per datum.
 
     Args:
         X: [B, n, 2], the sets.
-        mixtures: one `pointset.evaluation.mixtures.Mixture` of these sets for each label, such as {"truth": ...,
+        mixtures: for each label, a `pointset.evaluation.mixtures.Mixture` of these sets, such as {"truth": ...,
             "model": ..., "after one EM step": ...}.
         mask: [B, n], True at real elements.
-        title: of the whole picture.
+        title: title of the picture.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
@@ -84,13 +84,13 @@ def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
     if X.dim() != 3 or X.shape[2] != 2 or not len(X):
         raise PointsetError(f"sets in the plane are [B, n, 2], got {list(X.shape)}: give at least one such set")
     if not mixtures:
-        raise PointsetError("mixtures must hold at least one, got none")
+        raise PointsetError("mixtures must contain at least one mixture, got none")
     for name, mixture in mixtures.items():
         sets, components, width = mixture.means.shape
         if sets != len(X) or width != 2 or components > len(COLORS):
             raise PointsetError(
-                f"mixture {quoted(name)} has means {[sets, components, width]}: give one in the plane for each of the "
-                f"{len(X)} sets, of at most {len(COLORS)} components"
+                f"mixture {quoted(name)} has means {[sets, components, width]}: they must be [{len(X)}, k, 2], with at "
+                f"most {len(COLORS)} components k"
             )
 
 
@@ -107,7 +107,7 @@ def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int6
 
 
 def _darker(color: str) -> tuple[float, ...]:
-    """So that an ellipse is seen on the elements of its own colour."""
+    """A darker shade, in which an ellipse is visible on elements of its colour."""
     return tuple(0.6 * part for part in to_rgb(color))
 
 

@@ -1,4 +1,4 @@
-"""Colour scales for white paper and all kinds of colour vision."""
+"""Colour scales for light and dark backgrounds, suitable for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from pointset.errors import PointsetError, quoted
 
 Paper = Literal["light", "dark"]
 LEAST, MOST = 2.0, 64.0
-"""Bounds of a scale's reach, the largest factor over uniform that it shows."""
+"""Bounds of the reach of a scale, the largest multiple of uniform attention that it shows."""
 DEFAULT = "magma_r"
 HOLLOW = "ring: weight exactly 0"
-"""What a picture says of points without a colour."""
+"""The note of a picture with hollow points."""
 
 
 class Scale(ABC):
-    """What panels and colour bars need of a scale."""
+    """Interface of colour scales, for panels and colour bars."""
 
     name: str
     """A matplotlib colour map."""
 
     @abstractmethod
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where values [...] fall on the bar, from 0 to 1."""
+        """The positions of values [...] on the bar, from 0 to 1."""
 
     @abstractmethod
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How prominent values [...] are, from 0 to 1; above 0.5 they are drawn over the others."""
+        """The emphasis of values [...], from 0 to 1; points above 0.5 are drawn over the others."""
 
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which values [...] have no colour and are drawn hollow."""
+        """True for the values [...] that have no colour and are drawn as hollow points."""
         return np.zeros(values.shape, bool)
 
     def ramp(self) -> NDArray[np.float64]:
-        """256 colours [256, 3], from the left of the bar to its right."""
+        """256 colours [256, 3], from the left end of the bar to the right."""
         return ramp(self.name)
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Scale(ABC):
 
 @dataclass(frozen=True)
 class ColorScale(Scale):
-    """For attention: from `1 / reach` over 1 (uniform) to `reach` on a logarithmic scale, clipped at both ends.
+    """A logarithmic scale for attention from `1 / reach` to `reach`, with 1 (uniform) in the middle; values are clipped.
 
     Example:
         >>> scale = pointset.viz.ColorScale(10.0)
@@ -60,26 +60,26 @@ class ColorScale(Scale):
     """
 
     reach: float
-    """Times its uniform value, at the right end; above 1."""
+    """The multiple of uniform attention at the right end; above 1."""
     name: str = DEFAULT
     """A matplotlib colour map: perceptually uniform ones are cividis, viridis, magma, inferno, plasma, each with _r."""
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where values [...] fall on the scale, from 0 to 1; 1 falls on 0.5."""
+        """The positions of values [...], from 0 to 1; the value 1 has position 0.5."""
         limit = math.log(self.reach)
         logs = np.log(np.clip(values, 1 / self.reach, self.reach))
         return (logs + limit) / (2 * limit)
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Their positions: more than uniform attention is drawn over less."""
+        """The positions: points with more than uniform attention are drawn over the others."""
         return self.positions(values)
 
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Exact zeros, as sparse weights have them."""
+        """True for exact zeros, which sparse weights have."""
         return values == 0
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """At powers of two or four, with "1" in the middle."""
+        """Ticks at powers of two or more, with "1" in the middle."""
         octaves = round(math.log2(self.reach))
         step = max(1, math.ceil(octaves / 3))
         exponents = [step * i for i in range(-(octaves // step), octaves // step + 1)]
@@ -89,46 +89,46 @@ class ColorScale(Scale):
 
 @dataclass(frozen=True)
 class CountScale(Scale):
-    """For counts: equal steps from 0 to `top`; any count above 0 is drawn over 0."""
+    """A linear scale for counts from 0 to `top`; points with a count above 0 are drawn over those with 0."""
 
     top: int
     name: str = DEFAULT
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Counts over the largest, with a gap between 0 and 1."""
+        """The counts divided by `top`, with a gap between 0 and 1."""
         return np.where(values > 0, 0.3 + 0.7 * np.minimum(values / self.top, 1.0), 0.0)
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """0 for none, from 0.65 on for one or more."""
+        """0 for a count of 0, at least 0.65 for larger counts."""
         return np.where(values > 0, 0.65 + 0.35 * np.minimum(values / self.top, 1.0), 0.0)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """At 0, 1 and the top."""
+        """Ticks at 0, 1 and `top`."""
         counts = [0, self.top] if self.top < 2 else [0, 1, self.top]
         return list(self.positions(np.array(counts, dtype=float))), [f"{count}" for count in counts]
 
 
 @dataclass(frozen=True)
 class SignedScale(Scale):
-    """For changes: equal steps from `-reach` over 0 to `reach`, purple to grey to orange."""
+    """A linear scale for signed changes from `-reach` to `reach`, purple over grey to orange."""
 
     reach: float
     name: str = "PuOr_r"
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """0 falls on 0.5."""
+        """The positions of changes; 0 has position 0.5."""
         return np.clip(values / self.reach, -1, 1) / 2 + 0.5
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The size of the change, whichever its sign."""
+        """An emphasis that grows with the absolute value of the change."""
         return np.clip(np.abs(values) / self.reach, 0, 1) * 0.7 + 0.25
 
     def ramp(self) -> NDArray[np.float64]:
         """256 colours [256, 3]."""
-        return ramp(self.name) * 0.88  # so that the middle is grey and not the paper's white
+        return ramp(self.name) * 0.88  # so that the middle is grey, not the white of the background
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """At both ends and at 0."""
+        """Ticks at both ends and at 0."""
         return [0.0, 0.5, 1.0], [f"{-self.reach:.1g}", "0", f"+{self.reach:.1g}"]
 
 
@@ -138,18 +138,18 @@ def colors_of(scale: Scale, values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScale:
-    """The scale for all these values: its reach is a power of two, and about 1 value in 200 lies beyond."""
+    """A scale for these values: its reach is a power of two, and about 1 value in 200 is larger."""
     top = float(np.quantile(values, 0.995))
     reach = 2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05)
     return ColorScale(reach, name or DEFAULT)
 
 
 def ramp(name: str, paper: Paper = "light") -> NDArray[np.float64]:
-    """256 colours [256, 3] of a matplotlib colour map, adapted to the paper.
+    """256 colours [256, 3] of a matplotlib colour map, adapted to the background `paper`.
 
-    Ends close to white are cut off. A light low end becomes greyer at the same lightness, so that points with little
-    attention stay in the background. On dark paper the lighter end stands for much, whichever way the map goes, and a
-    dark low end becomes a grey that can just be seen.
+    Ends close to white are cut off. A light low end becomes greyer with the same lightness, so that points with little
+    attention are not prominent. On a dark background, the map is reversed if necessary so that large values are light,
+    and a dark low end becomes a grey that is just visible.
 
     Raises:
         PointsetError: matplotlib has no colour map of this name.
@@ -171,7 +171,7 @@ def _for_dark(whole: Colormap) -> NDArray[np.float64]:
 
 
 def _greyer(colors: NDArray[np.float64], grey: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Colours [256, 3] whose low end is nearly grey [256, 1]."""
+    """Blend the low end of colours [256, 3] with `grey` [256, 1]."""
     share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]
     return (1 - share) * colors + share * grey
 

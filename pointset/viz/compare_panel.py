@@ -1,4 +1,4 @@
-"""Pictures that compare: ways of pooling on one shape, and inducing points before and after training."""
+"""Comparisons: ways of pooling on one shape, and inducing points of a trained and an untrained model."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def draw_pooling_comparison(
     notes: Mapping[str, str] | None = None,
     title: str = "Which points the pooling uses",
 ) -> Picture:
-    """Up to three measures of which points of one cloud matter, side by side, each with its own colour bar.
+    """Draw up to three measures of the importance of points side by side, each with its own colour bar.
 
     Args:
-        points: [n, 3].
-        critical: [n], for how many features a max pool selects each point.
-        pools: [n], the attention of a PMA's seed over the points; sums to 1.
-        influence: [n], how much the class score falls when a point is removed.
-        camera: the same for every panel.
-        colors: a matplotlib colour map for the first two.
-        notes: a text above a panel, such as {"influence": "rank correlation with PMA 0.2"}.
-        title: of the whole picture.
+        points: [n, 3], one cloud.
+        critical: [n], the number of features for which a max pooling selects each point.
+        pools: [n], the attention of a seed of PMA over the points; sums to 1.
+        influence: [n], the decrease of the class score when a point is removed.
+        camera: the camera of all panels.
+        colors: name of a matplotlib colour map for the first two.
+        notes: texts above panels, such as {"influence": "rank correlation with PMA 0.2"}.
+        title: title of the picture.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
@@ -78,7 +78,7 @@ def draw_pooling_comparison(
 
 
 def _comparable(name: str, values: NDArray[np.float64], colors: str | None) -> tuple[NDArray[Any], Scale, str, str]:
-    """Values to draw, their scale, a note above the panel and the label of the colour bar."""
+    """The values to draw, their scale, the note above the panel and the label of the colour bar."""
     if name == "critical":
         selected = int((values > 0).sum())
         scale: Scale = CountScale(max(int(values.max()), 1), **({"name": colors} if colors else {}))
@@ -113,19 +113,19 @@ def draw_specialisation(
     descriptions: Mapping[str, str] | None = None,
     title: str = "Do inducing points specialise?",
 ) -> Picture:
-    """Measures of every head and inducing point, the trained model beside the untrained one.
+    """Draw measures of each head and inducing point, for a trained and an untrained model.
 
     Args:
-        trained: name of a measure -> values [heads, inducing points] (or a vector).
-        control: the same measures of the same model before its training.
-        descriptions: the meaning of a measure, such as {"entropy": "1 = reads all points alike"}.
-        title: of the whole picture.
+        trained: values [heads, inducing points] (or a vector) of each measure, by name.
+        control: the same measures of the untrained model.
+        descriptions: the meaning of measures, such as {"entropy": "1 = reads all points alike"}.
+        title: title of the picture.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
 
     Raises:
-        PointsetError: the two do not have the same measures, at least one.
+        PointsetError: the two do not have the same measures, or no measures.
 
     Example:
         >>> trained, control = {"entropy": np.full((4, 16), 0.6)}, {"entropy": np.full((4, 16), 0.99)}

@@ -1,4 +1,4 @@
-"""Confusion matrices, in shades and in numbers."""
+"""Confusion matrices as shades and numbers."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 RIGHT, WRONG = COLORS[0], COLORS[1]
 FEW = 12
-"""Classes up to which matrices stand side by side."""
+"""Largest number of classes for which two matrices are drawn side by side."""
 LETTER = 0.0078
-"""Inches of a letter's width, for each point of its size."""
+"""Width of a letter in inches, per point of font size."""
 BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""Shares that the colour bar shows."""
+"""Shares shown on the colour bar."""
 
 
 def stand_together(classes: Sequence[str]) -> bool:
-    """Whether two matrices of these classes can be read side by side."""
+    """True if two matrices of these classes are drawn side by side."""
     return len(classes) <= FEW
 
 
 def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[str]) -> Figure:
-    """A matrix for each model, two in a line where there are few classes.
+    """Draw one matrix for each model, two side by side if there are few classes.
 
-    A cell's shade is the square root of its share of the true class, so that a single mistake can be seen; its number
-    is that share in per cent, from 1 per cent on.
+    The shade of a cell is the square root of its share of the true class, so that single mistakes are visible. Its
+    number is that share in per cent, if at least 1 per cent.
 
     Args:
-        counts: [classes, classes] of each model, rows true.
-        classes: their names.
+        counts: for each model, counts [classes, classes] with true classes as rows.
+        classes: names of the classes.
     """
     shown = [plain(name.replace("_", " ")) for name in classes]
     across = 2 if stand_together(classes) and len(counts) > 1 else 1
@@ -103,7 +103,7 @@ def _shade(share: float) -> float:
 
 
 def _bar(sheet: Sheet, left: float, top: float) -> None:
-    """Two rows of shares, right and wrong, and the words that say so."""
+    """Draw the colour bar: a row of shares for right and one for wrong predictions, with labels."""
     cell, height = 0.42, 0.14
     axes = sheet.axes(left, top, cell * len(BAR), 2 * height)
     for line, color in enumerate((RIGHT, WRONG)):

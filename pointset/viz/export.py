@@ -1,4 +1,4 @@
-"""Coloured points and surfaces as files for 3D tools: PLY for MeshLab, GLB for Blender."""
+"""Exports coloured points and surfaces for 3D tools: PLY for MeshLab, GLB for Blender."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def export_cloud(
     up: Up = "z",
     colors: str | None = None,
 ) -> Path:
-    """Write one cloud, coloured by one head and one query, as points.
+    """Write one cloud as points, coloured by one head and one query of a map.
 
-    A .ply keeps the coordinates. A .glb is turned y up and has linear colours, as its format demands.
+    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires.
 
     Args:
-        attention: of one cloud.
-        points: [n, 3], the cloud that the map was made from.
-        path: ends in .ply or .glb.
-        head: one of the map's heads.
-        query: an inducing point, a seed or a point.
-        up: the axis of the points that points up.
-        colors: a matplotlib colour map.
+        attention: a map of one cloud.
+        points: [n, 3], the cloud for which the map was computed.
+        path: path that ends in .ply or .glb.
+        head: index of the head.
+        query: index of the inducing point, seed or point.
+        up: the upward axis of the points.
+        colors: name of a matplotlib colour map.
 
     Returns:
         The path.
 
     Raises:
-        PointsetError: cloud and map do not fit each other, the map has no such head or query, or the path has another
+        PointsetError: cloud and map do not belong together, the map has no such head or query, or the path has another
             suffix or cannot be written.
 
     Example:
@@ -81,13 +81,13 @@ def export_surface(
     up: Up = "z",
     colors: str | None = None,
 ) -> Path:
-    """Write the mesh that the points were sampled from, its vertices coloured by the attention of the nearest points.
+    """Write the mesh from which the points were sampled, its vertices coloured by the attention of the nearest points.
 
-    Triangles larger than the space between points are cut first, so that colours change within them.
+    Triangles larger than the distance between points are subdivided first, so that colours can vary within them.
 
     Args:
-        mesh: as it was read.
-        points: [n, 3] in the mesh's own coordinates: before they were normalised for the model, in the same order.
+        mesh: the mesh, as read from its file.
+        points: [n, 3] in the coordinates of the mesh: before normalisation for the model, in the same order.
         attention, path, head, query, up, colors: see `export_cloud`.
 
     Returns:
@@ -127,13 +127,13 @@ def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, quer
 
 
 def _placed(points: NDArray[np.float64], suffix: str, up: Up) -> NDArray[np.float64]:
-    """Points [n, 3] with y up for glTF (section 3.4 of its specification), as they are for PLY."""
+    """Points [n, 3] with y up for glTF (section 3.4 of its specification), unchanged for PLY."""
     return z_to_y(points) if suffix == "glb" and up == "z" else points
 
 
 def _rgba(values: NDArray[np.float64], scale: Scale, suffix: str) -> NDArray[np.uint8]:
     rgb = colors_of(scale, values)
     if suffix == "glb":
-        # glTF's vertex colours are linear (section 3.7.2.1): sRGB's own curve, inverted (IEC 61966-2-1).
+        # Vertex colours of glTF are linear (section 3.7.2.1): invert the sRGB transfer function (IEC 61966-2-1).
         rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return np.round(np.c_[rgb, np.ones(len(rgb))] * 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Accuracy against cost: a dot for each row, and the Pareto frontier."""
+"""Accuracy against cost: one dot per model, and the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pointset.viz.sheet import FAINT, INK
 
 Side = Literal["left", "right"]
 STEP = 9.0
-"""Points between the lines on which a name may stand."""
+"""Distance in points between the lines on which names can be placed."""
 MARK = 3.5
 """Half the width of a dot, in points."""
 
@@ -33,13 +33,13 @@ class Dot:
     """Lower end of the error bar."""
     high: float
     style: Mapping[str, Any] = field(default_factory=dict)
-    """Marker of matplotlib."""
+    """Options of matplotlib for the marker."""
 
 
 def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
-    """The dots that no other beats, by rising cost: none reaches as much for as little.
+    """The dots on the Pareto frontier, by increasing cost: no other dot is as good for at most the same cost.
 
-    Of several that cost and reach the same all are in it.
+    If several dots have equal cost and mean, all of them are included.
     """
     sign = 1 if higher_is_better else -1
 
@@ -52,7 +52,7 @@ def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
 
 
 def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True) -> None:
-    """Draw dots with their error bars over a logarithmic axis of costs, and a line through the frontier."""
+    """Draw dots with error bars on a logarithmic axis of costs, and a line through the frontier."""
     front = frontier(dots, higher_is_better)
     for dot in dots:
         reach = [[dot.mean - dot.low], [dot.high - dot.mean]]
@@ -64,9 +64,9 @@ def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
 
 
 def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True) -> None:
-    """Write the names of the frontier beside its dots, where they cover neither a dot, a bar nor each other.
+    """Write the names of the dots on the frontier beside them, so that they overlap no dot, bar or other name.
 
-    Call it when nothing else changes the layout of the figure: it looks for room in pixels.
+    Call it when the layout of the figure is final: positions are computed in pixels.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -78,7 +78,7 @@ def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
 
 
 def _best_place(axes: Axes, dot: Dot, taken: Sequence[Bbox]) -> Annotation:
-    """The name at the first place that is free, or where it covers least."""
+    """Write the name at the first position without overlap, or at the one with least overlap."""
     inside, least, best = axes.get_window_extent(), np.inf, None
     for align, x, y in _places():
         label = _write(axes, dot, align, x, y)
@@ -97,7 +97,7 @@ def _best_place(axes: Axes, dot: Dot, taken: Sequence[Bbox]) -> Annotation:
 
 
 def _places() -> Iterator[tuple[Side, float, float]]:
-    """Alignment and offset in points: beside the dot first, above and on its left, where no other dot can be."""
+    """Alignments and offsets in points; first above and left of the dot, where no other dot of higher value can be."""
     for line in range(14):
         for up in (1, -1):
             yield "right", -MARK - 1, up * (2.0 + line * STEP)
@@ -122,13 +122,13 @@ def _write(axes: Axes, dot: Dot, align: Side, x: float, y: float) -> Annotation:
 
 
 def _words(label: Annotation) -> Bbox:
-    """What the words of a label cover, without its line."""
-    label.get_window_extent()  # puts the words in their place
+    """The box of the text of a label, without its line."""
+    label.get_window_extent()  # updates the position of the text
     return Text.get_window_extent(label).padded(1)
 
 
 def _boxes(axes: Axes, dot: Dot) -> Iterator[Bbox]:
-    """What a dot and its error bar cover, in pixels."""
+    """The boxes of a dot and of its error bar, in pixels."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     half = MARK * figure.dpi / 72
@@ -148,7 +148,7 @@ def _area(box: Bbox) -> float:
 
 
 def pair_styles(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Styles for many rows, each of two parts: a colour for each first part (an encoder), a marker for each second."""
+    """Styles for models named by two parts: a colour for each encoder, a marker for each pooling."""
     first, second = (list(dict.fromkeys(parts)) for parts in zip(*names, strict=True))
     return {
         pair: {
@@ -165,6 +165,6 @@ def pair_legend(styles: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str
     markers = {
         second: {"color": FAINT, "marker": style["marker"], "ls": "", "markersize": 4}
         for (_, second), style in styles.items()
-        if second  # a whole model has none
+        if second  # empty for a whole model
     }
     return {**{f"{name}-": style for name, style in colors.items()}, **{f"-{n}": s for n, s in markers.items()}}

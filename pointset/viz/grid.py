@@ -1,4 +1,4 @@
-"""Small multiples: panels in labelled lines, all of one size, seen by one camera."""
+"""Small multiples: panels of equal size in labelled lines, with one camera."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Panel:
     name: str = ""
     note: str = ""
     marked: int | None = None
-    """A point to ring: the reading one, where points read points."""
+    """Index of a point to mark with a ring: the query, if queries are points."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Panels side by side; label and note stand at their left."""
+    """Panels side by side, with a label and a note at their left."""
 
     label: str
     panels: Sequence[Panel]
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where panels are, in inches from the top left corner of a sheet."""
+    """The layout of panels, in inches from the top left corner of a sheet."""
 
     lines: Sequence[Line]
     frame: Frame
@@ -50,33 +50,33 @@ class Grid:
 
     @property
     def columns(self) -> int:
-        """In the longest line."""
+        """The number of panels in the longest line."""
         return max(len(line.panels) for line in self.lines)
 
     @property
     def label_width(self) -> float:
-        """Room for the labels on the left."""
+        """The width of the labels on the left."""
         return 0.62 if any(line.label for line in self.lines) else MARGIN
 
     @property
     def panel_width(self) -> float:
-        """Of each panel, bounded where there are few."""
+        """The width of a panel, limited if there are few panels."""
         free = (self.width - self.label_width - MARGIN) / self.columns - GAP
         return min(free, LARGEST_PANEL if self.columns == 1 else 3.0, LARGEST_PANEL / self.frame.aspect)
 
     @property
     def left(self) -> float:
-        """Where the first column begins; panels without labels are centred."""
+        """The left edge of the first column; panels without labels are centred."""
         unused = self.width - self.label_width - MARGIN - self.columns * (self.panel_width + GAP)
         return self.label_width + (unused / 2 if self.label_width == MARGIN else 0.0)
 
     @property
     def panel_height(self) -> float:
-        """Of each panel, without its header."""
+        """The height of a panel without its header."""
         return self.panel_width * self.frame.aspect
 
     def place(self, line: int, column: int) -> tuple[float, float]:
-        """The top left corner of a panel, with its header."""
+        """The top left corner of a panel, including its header."""
         return (
             self.left + column * (self.panel_width + GAP),
             TOP + line * (self.panel_height + HEADER + GAP),
@@ -84,11 +84,11 @@ class Grid:
 
     @property
     def bottom(self) -> float:
-        """The end of the lowest panel."""
+        """The bottom edge of the lowest panel."""
         return self.place(len(self.lines), 0)[1]
 
     def draw(self, title: str, note: str, below: float) -> Sheet:
-        """Draw title, note and panels on a new sheet; `below` inches stay free under them."""
+        """Draw title, note and panels on a new sheet, with `below` inches of free space under them."""
         sheet = Sheet(self.width, self.bottom + below)
         sheet.heading(title, note + (f"; {HOLLOW}" if self._has_hollow_points else ""))
         for i, line in enumerate(self.lines):

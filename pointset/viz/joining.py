@@ -1,4 +1,4 @@
-"""One HTML file out of a template, a style, JavaScript modules and data: no bundler, no network, a policy inside."""
+"""Joins a template, styles, JavaScript modules and data to one HTML file that needs no network and no bundler."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))",
 
 
 def page_of(body: str, styles: Sequence[str], script: str, title: str, content: dict[str, Any]) -> str:
-    """A page that needs nothing else.
+    """Make a self-contained page.
+
+    Its content security policy allows only this script and this style, by their digests, and no network requests;
+    WebAssembly only if the script uses it.
 
     Args:
-        body: an HTML file of the folder `web`, which comes into its frame.html; /*maps.html*/ in it is another file.
+        body: an HTML file of the folder `web`, inserted in frame.html; /*NAME.html*/ in it is replaced by another file.
         styles: CSS files of that folder.
-        script: the module that starts the page; it comes with all that it imports.
-        title: of the window; escaped.
-        content: what the page finds as JSON in its element `data`.
-
-    The page's policy allows this script and this style by their digests, and no request whatever; WebAssembly only to a
-    script that has some.
+        script: name of the module that starts the page; its imports are included.
+        title: title of the window; it is escaped here.
+        content: data that the page reads as JSON from its element `data`.
     """
     style, program = "".join(_text(WEB / name) for name in styles), joined(script)
     inside = re.sub(r"/\*(\w+\.html)\*/", lambda place: _text(WEB / place[1]), _text(WEB / body))
@@ -41,18 +41,18 @@ def page_of(body: str, styles: Sequence[str], script: str, title: str, content: 
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"TITLE": html.escape(title), "STYLE": style, "SCRIPT": program, "DATA": data, "POLICY": policy}
-    # In one pass, so that a title such as "/*DATA*/" stays as it is.
+    # In one pass, so that a title such as "/*DATA*/" is not replaced.
     return re.sub(rf"/\*({'|'.join(parts)})\*/", lambda place: parts[place[1]], document)
 
 
 def joined(start: str, folder: Traversable = WEB) -> str:
-    """A module and all that it imports, as one script in which each keeps names of its own.
+    """Join a module and its imports to one script in which each module has its own scope.
 
-    A module becomes a function that returns what it exports. It exports functions, classes and constants where they are
-    declared, and imports them by name from "./name.mjs".
+    Each module becomes a function that returns its exports. A module must export functions, classes and constants in
+    their declarations, and import by name from "./name.mjs".
 
     Raises:
-        ValueError: modules import one another in a circle, or one imports or exports in another way.
+        ValueError: modules import each other in a circle, or an import or export has another form.
     """
     found: dict[str, str] = {}
     _collect(start, folder, found, ())
@@ -61,7 +61,7 @@ def joined(start: str, folder: Traversable = WEB) -> str:
 
 def _collect(name: str, folder: Traversable, found: dict[str, str], importers: tuple[str, ...]) -> None:
     if name in importers:
-        raise ValueError(f"modules import one another in a circle: {' -> '.join([*importers, name])}")
+        raise ValueError(f"modules import each other in a circle: {' -> '.join([*importers, name])}")
     if name in found:
         return
     source = _text(folder / f"{name}.mjs")
@@ -79,5 +79,5 @@ def _text(path: Traversable) -> str:
 
 
 def _digest(text: str) -> str:
-    """What a content security policy calls a script or a style."""
+    """The digest of a script or a style in the form of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

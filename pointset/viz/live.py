@@ -27,22 +27,22 @@ EXAMPLES = (
     ("bookshelf", "train", 0),
     ("chair", "train", 3),
 )
-"""Shapes of shapes10 that a page has where a model of it knows their class; ModelNet40 has all of these."""
+"""Shapes of shapes10 that a page includes if one of its models has their class. ModelNet40 has all these classes."""
 LARGEST = 3_000_000
-"""Bytes of a page."""
+"""Maximum size of a page in bytes."""
 
 
 @runtime_checkable
 class PlainModel(Protocol):
-    """What `pointset.export.javascript.describe_plainly` gives."""
+    """A model converted by `pointset.describe_plainly`."""
 
     @property
     def tree(self) -> dict[str, Any]:
-        """What is computed, and with which arrays."""
+        """The modules of the model, as plain data."""
 
     @property
     def weights(self) -> bytes:
-        """The arrays."""
+        """The arrays of weights."""
 
 
 @takes(title=str, camera=Camera | None)
@@ -55,19 +55,19 @@ def make_live_page(
 ) -> HtmlPage:
     """Make a page that runs models in the browser, on shapes that the user opens and changes.
 
-    It needs no network and sends nothing. Embedded shapes of classes that the models know are there to begin with.
+    It needs no network and sends nothing. It includes some shapes of shapes10 whose classes the models have.
 
     Args:
-        models: from `pointset.describe_plainly`, 1 to 3, of points [n, 3]. The page opens with the first two.
-        shapes: clouds [n, 3] by name, with z up, to open with; the first 2,048 points of each are kept.
-        title: of the page.
+        models: 1 to 3 models of points [n, 3], from `pointset.describe_plainly`. The page opens with the first two.
+        shapes: further clouds [n, 3] by name, with z up; the first 2,048 points of each are kept.
+        title: title of the page.
         camera: the first view.
 
     Returns:
         The page; `save` writes it.
 
     Raises:
-        PointsetError: these are not such models or clouds, or the page would be larger than 3 MB.
+        PointsetError: models or clouds are not of this form, or the page would be larger than 3 MB.
 
     Example:
         >>> page = pointset.viz.make_live_page([pointset.describe_plainly(model)], {"mine": test.points[0]})
@@ -81,8 +81,8 @@ def make_live_page(
     for model in models:
         if model.tree["inputs"] != 3:
             raise PointsetError(
-                f"{model.tree['name']} takes {model.tree['inputs']} numbers per point, and a live page has "
-                "coordinates alone: take a model of 3"
+                f"{model.tree['name']} needs {model.tree['inputs']} numbers per point, but a live page has only "
+                "coordinates: use a model with 3 inputs"
             )
     view = camera or Camera()
     clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
@@ -98,12 +98,14 @@ def make_live_page(
     }
     page = page_of("live.html", ["page.css", "live.css"], "live", title, content)
     if len(page.encode()) > LARGEST:
-        raise PointsetError(f"the page would have {len(page) / 1e6:.1f} MB, and {LARGEST / 1e6:.0f} are the most")
+        raise PointsetError(
+            f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}: give fewer or smaller models"
+        )
     return HtmlPage(html=page, height=900)
 
 
 def _model(model: PlainModel, number: int, models: Sequence[PlainModel]) -> dict[str, Any]:
-    """A model as the page reads it, with a name of its own."""
+    """The data of a model for the page, with a unique name."""
     name = model.tree["name"]
     again = sum(other.tree["name"] == name for other in models[:number])
     weights = base64.b64encode(model.weights).decode()
@@ -115,7 +117,7 @@ def _example(kind: str, split: str, number: int) -> Any:
 
 
 def _shape(name: str, cloud: Any) -> dict[str, Any]:
-    """A cloud about its middle, in 16 bits."""
+    """The data of a cloud for the page: centred, with 16-bit coordinates."""
     kept = cloud[:MOST_POINTS]
     centred = kept - (kept.min(axis=0) + kept.max(axis=0)) / 2
     size = float(np.abs(centred).max()) or 1.0

@@ -1,11 +1,11 @@
-"""The fields of an attention map that pictures use."""
+"""The interface of attention maps that the drawing functions use."""
 
 from typing import Any, Protocol, runtime_checkable
 
 
 @runtime_checkable
 class DrawnMap(Protocol):
-    """What `pointset.attention_maps` gives, or anything with the same fields, such as weights of another library."""
+    """An `AttentionMap`, or any object with the same fields, for example with weights of another library."""
 
     layer: str
     kind: Any

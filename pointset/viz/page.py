@@ -30,18 +30,18 @@ MOST_CHOSEN = 16
 MOST_CLASSES = 5
 PAPERS: tuple[Paper, ...] = ("light", "dark")
 UNIFORM = 0.98
-"""A map whose spread is at least this says little; web/arrangement.mjs has the same."""
+"""Maps with at least this spread are nearly uniform; the same constant is in web/arrangement.mjs."""
 SHARPEST = 8
-"""Of a layer's maps so many speak for it."""
+"""Layers are compared by the mean spread of this number of their sharpest maps."""
 LARGE = 700_000
-"""Up to so many values on a page each takes two bytes, else one: the page stays under 2 MB."""
+"""Largest number of values for which each takes two bytes; above it one byte, so that the page stays under 2 MB."""
 LEAST_EXPONENT = -20
-"""Weights below 2^-20 of uniform are shown as 2^-20, except exact zeros."""
+"""Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HtmlPage:
-    """One HTML file.
+    """A page in one HTML file, which a notebook shows in a frame.
 
     Example:
         >>> plain = pointset.describe_plainly(model)
@@ -53,17 +53,17 @@ class HtmlPage:
     html: str
     """The whole page; it needs no network."""
     height: int = 720
-    """Of the frame in a notebook, in pixels; the page scrolls inside it."""
+    """Height of the frame in a notebook, in pixels; the page scrolls inside it."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """A summary in one line."""
         return f"{type(self).__name__} of {len(self.html) / 1e6:.1f} MB: `save` writes it, a notebook shows it"
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a .html file.
 
         Raises:
-            PointsetError: the suffix is another one, or the path cannot be written.
+            PointsetError: the path has another suffix, or cannot be written.
         """
         path = checked_suffix(path, (".html", ".htm"), "a page")
         return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
@@ -76,9 +76,9 @@ class HtmlPage:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Page(HtmlPage):
-    """A page of turning maps, and the still picture of what it opens with.
+    """An interactive page of maps, with a still picture of the layer that it opens with.
 
-    As the last line of a notebook cell it shows both, as two outputs: the still picture remains in viewers that strip
+    As the last line of a notebook cell, it shows both as two outputs: the still picture remains in viewers that remove
     scripts and frames.
 
     Example:
@@ -110,8 +110,8 @@ def inline(page: str, height: int = 720) -> str:
     """A page as a self-contained, sandboxed frame for notebooks.
 
     Args:
-        page: HTML.
-        height: of the frame, in pixels.
+        page: HTML of the page.
+        height: height of the frame, in pixels.
 
     Returns:
         HTML of the frame.
@@ -149,24 +149,24 @@ def make_page(
     camera: Camera | None = None,
     colors: str | None = None,
 ) -> Page:
-    """A page of all maps on one cloud [n, 3].
+    """Make a page of all maps on one cloud [n, 3].
 
     Args:
-        maps: of one cloud; those among pooled vectors are left out.
-        points: [n, 3], the cloud that the maps were made from.
-        title: of the page.
-        prediction: a line under it, such as "predicted: chair (93 %)".
-        classes: names and probabilities, the likeliest first; the first 5 are shown as bars.
-        layer: the one that the page opens with. None takes the pooling unless its maps are nearly uniform, else the
-            layer with the sharpest maps; with `queries`, the last of kind "reads".
-        heads: which ones; all when None.
-        queries: which inducing points, seeds or points of the opening layer, and of others with rows of the same kind
-            and number; None gives all, of points 16 far from one another.
+        maps: maps of one cloud; those among pooled vectors are omitted.
+        points: [n, 3], the cloud for which the maps were computed.
+        title: title of the page.
+        prediction: a line under the title, such as "predicted: chair (93 %)".
+        classes: names and probabilities, most probable first; the first 5 are shown as bars.
+        layer: the layer that the page opens with. None means the pooling if its maps are not nearly uniform, else the
+            layer with the sharpest maps; with `queries`, the last layer of kind "reads".
+        heads: indices of the heads; None means all.
+        queries: indices of inducing points, seeds or points of the opening layer, and of other layers with the same
+            kind and number of rows; None means all, or 16 distant points if the queries are points.
         camera: the first view.
-        colors: a matplotlib colour map.
+        colors: name of a matplotlib colour map.
 
     Returns:
-        The page, to be saved or to be shown by a notebook.
+        The page, for saving or for showing in a notebook.
 
     Raises:
         PointsetError: cloud and maps do not fit each other, or a map does not have a chosen layer, head or query.
@@ -202,7 +202,7 @@ def make_page(
         "palettes": {paper: as_base64(np.round(ramp(scale_name, paper) * 255).astype(np.uint8)) for paper in PAPERS},
         "layers": [block.content(bits, colors) for block in blocks],
         "first": first,
-        # What was asked for one by one has an order.
+        # Maps that were chosen individually keep the order of the model.
         "order": "sharpest" if heads is None and queries is None else "model",
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
@@ -216,7 +216,7 @@ class _Block:
 
     rows: PointRows
     values: NDArray[np.float64]
-    """[heads, rows, n], keys * weight."""
+    """keys * weight, [heads, rows, n]."""
     heads: list[int]
     chosen: list[int]
 
@@ -228,7 +228,7 @@ class _Block:
         return _Block(rows, rows.values[np.ix_(chosen_heads, chosen)], chosen_heads, chosen)
 
     def content(self, bits: int, colors: str | None) -> dict[str, Any]:
-        """What the page's script reads of one layer."""
+        """The data of one layer for the script of the page; see `Layer` in web/maps.mjs."""
         scale = scale_for(self.values, colors)
         only = f" ({self.rows.row_name} {self.chosen[0]})" if len(self.chosen) == 1 else ""
         hollow = f"; {HOLLOW}" if scale.absent(self.values).any() else ""
@@ -255,7 +255,7 @@ class _Block:
 
 
 def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsignedinteger], float, float]:
-    """Values [...] of at least 0 as integers in equal steps of their binary logarithm; only 0 itself becomes 0.
+    """Quantise the binary logarithm of values >= 0 in equal steps; only the value 0 has code 0.
 
     Returns:
         The codes, and the logarithms at code 0 (extrapolated) and at the largest code.
@@ -270,7 +270,7 @@ def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsigne
 
 
 def _reach(cloud: NDArray[np.float64], camera: Camera) -> list[float]:
-    """How far the cloud reaches to the sides and up while it turns, in its radii."""
+    """The extent [sideways, up] of the cloud under all turns about its upward axis, in radii of the cloud."""
     turned = (replace(camera, azimuth=azimuth).project(cloud)[0] for azimuth in range(0, 360, 30))
     # A single point has size 0.
     farthest = np.maximum(np.max([np.abs(places).max(axis=0) for places in turned], axis=0), 1e-3)
@@ -278,10 +278,10 @@ def _reach(cloud: NDArray[np.float64], camera: Camera) -> list[float]:
 
 
 def _first(every: Sequence[PointRows], layer: str | None, asked: bool) -> int:
-    """The layer to open with: the one named, else the one whose maps say most."""
+    """The index of the layer to open with: the named one, else the most informative one (see `make_page`)."""
     names = [rows.layer for rows in every]
     if not names:
-        raise PointsetError("none of these maps lies on points: give at least one that reads, writes or pools them")
+        raise PointsetError("no map has points as queries or keys: give at least one that reads, writes or pools them")
     if layer is not None:
         if layer not in names:
             raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")

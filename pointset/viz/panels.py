@@ -1,4 +1,4 @@
-"""Still pictures of attention maps: one camera, and labelled colour scales with 1 for uniform attention."""
+"""Still pictures of attention maps, with labelled colour scales in which 1 is uniform attention."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
 LOOK: dict[str, Any] = {"title": str | None, "camera": Camera | None, "colors": str | None}
-"""Arguments of every picture."""
+"""Types of the arguments that all pictures have."""
 
 
 @takes(attention=DrawnMap, head=int, query=int, **LOOK)
@@ -44,14 +44,12 @@ def draw_map(
     colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
-    """One cloud [n, 3], coloured by one head and one query (for writes: one inducing point) of an attention.
-
-    See `draw_maps` for the arguments and the errors.
+    """Draw one cloud [n, 3], coloured by one head and one query (for "writes": one inducing point) of an attention.
 
     Args:
         attention, points, camera, colors, title: see `draw_maps`.
-        head: one of the map's heads.
-        query: an inducing point, a seed or a point.
+        head: index of the head.
+        query: index of the inducing point, seed or point.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
@@ -97,23 +95,22 @@ def draw_maps(
     colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
-    """All heads and queries of one attention on one cloud [n, 3]: one panel each, one colour scale for all.
+    """Draw all heads and queries of one attention on one cloud [n, 3]: one panel each, with a common colour scale.
 
     Args:
-        attention: of one cloud. "writes" gives one panel per inducing point: the points that read it back.
-        points: [n, 3], the cloud that the map was made from.
-        heads: which ones; all when None.
-        queries: which inducing points, seeds or (of a "self" map) points; None gives all, of points 8 far from one
-            another.
-        camera: the same for every panel.
-        colors: a matplotlib colour map.
-        title: of the whole picture.
+        attention: a map of one cloud. For kind "writes", a panel shows which points read one inducing point back.
+        points: [n, 3], the cloud for which the map was computed.
+        heads: indices of the heads; None means all.
+        queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
+        camera: the camera of all panels.
+        colors: name of a matplotlib colour map.
+        title: title of the picture.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
 
     Raises:
-        PointsetError: cloud and map do not fit each other, or there is no such head or query.
+        PointsetError: cloud and map do not belong together, or there is no such head or query.
 
     Example:
         >>> points = test.points[0]
@@ -168,14 +165,14 @@ def draw_reads_and_writes(
     colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
-    """Both maps of one ISAB: what inducing points read, and below it which points read them back.
+    """Draw both maps of one ISAB: what inducing points read, and below it which points read them back.
 
     Args:
-        reads: of one cloud.
-        writes: of the same block and cloud.
-        points: [n, 3], the cloud that the maps were made from.
-        head: one of them; a block's heads read and write on their own.
-        queries: which inducing points; None gives the sharpest and the 5 that differ most from those before.
+        reads: the map of kind "reads" of one cloud.
+        writes: the map of kind "writes" of the same block and cloud.
+        points: [n, 3], the cloud for which the maps were computed.
+        head: index of the head. (The heads of the two maps are independent.)
+        queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
         camera, colors, title: see `draw_maps`.
 
     Returns:
@@ -235,14 +232,14 @@ def draw_instances(
     colors: str | None = None,
     title: str | None = None,
 ) -> Picture:
-    """One head and one query of the same attention on several shapes, such as instances of a class, in a row.
+    """Draw one head and one query of the same attention on several shapes, such as instances of a class.
 
     Args:
-        maps: one per cloud, of one layer.
-        clouds: each [n_i, 3]; each is drawn in a size of its own.
-        head: the same for all.
-        query: the same for all: an inducing point or a seed.
-        names: one per cloud, drawn above it.
+        maps: one map per cloud, all of the same layer.
+        clouds: clouds [n_i, 3]; each is scaled to its panel.
+        head: index of the head.
+        query: index of the inducing point or seed.
+        names: one name per cloud, drawn above it.
         camera, colors, title: see `draw_maps`.
 
     Returns:
@@ -281,12 +278,12 @@ def draw_instances(
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
-    """The sharpest row of a head, then one by one the row farthest from those chosen before."""
+    """The sharpest row of a head, and further rows, each the most distant from those chosen before; sorted."""
     shares = rows.shares[head]
     chosen = [int(rows.spread[head].argmin())]
     distances = cdist(shares, shares, "cityblock")
     while len(chosen) < min(most, len(shares)):
-        distances[:, chosen[-1]] = -1.0  # so that none is chosen twice
+        distances[:, chosen[-1]] = -1.0  # so that no row is chosen twice
         chosen.append(int(distances[chosen].min(axis=0).argmax()))
     return sorted(chosen)
 
@@ -296,7 +293,7 @@ def _title(rows: PointRows) -> str:
 
 
 def _parts(whole: Sequence[Any]) -> list[Sequence[Any]]:
-    """A sequence in lines of equal length, of at most `MOST_COLUMNS` each."""
+    """Split a sequence into lines of nearly equal length, at most `MOST_COLUMNS` each."""
     lines = -(-len(whole) // MOST_COLUMNS)
     length = -(-len(whole) // lines)
     return [whole[i : i + length] for i in range(0, len(whole), length)]

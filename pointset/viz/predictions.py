@@ -23,13 +23,13 @@ WIDTH, LARGEST_PANEL, TOP, HEADER, LEFT, BELOW, GAP = 8.6, 2.4, 0.68, 0.2, 0.45,
 def draw_predictions(
     truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
 ) -> Picture:
-    """One panel per model, side by side on the same axes: a dot per set, and the line of exact predictions.
+    """Draw one panel per model with equal axes: one dot per set, and the line of exact predictions.
 
     Args:
-        truth: [N], the number of each set.
+        truth: [N], the true number of each set.
         said: predictions [N] of each model, by its name.
-        quantity: what the number is, for the axes.
-        title: of the whole picture.
+        quantity: name of the number, for the axes.
+        title: title of the picture.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
@@ -44,7 +44,7 @@ def draw_predictions(
     true = _numbers("truth", truth)
     models = {name: _numbers(name, values) for name, values in said.items()}
     if not models or not len(true):
-        raise PointsetError(f"give at least one set and one model, got {len(true)} and {len(models)}")
+        raise PointsetError(f"give at least one set and one model, got {len(true)} sets and {len(models)} models")
     for name, values in models.items():
         if len(values) != len(true):
             raise PointsetError(f"{quoted(name)} has {len(values)} numbers for {len(true)} sets: give one per set")

@@ -26,50 +26,51 @@ MEANINGS = {
 
 @dataclass(frozen=True, eq=False)
 class PointRows:
-    """One attention as values at points: a picture for each head and row."""
+    """One attention as values at points, for each head and row."""
 
     layer: str
     kind: str
     values: NDArray[np.float64]
     """[heads, rows, n]: keys * weight, so that uniform attention is 1 everywhere."""
     keys: int
-    """How many keys each query has: a value over this is the weight."""
+    """Number of keys of each query; a value divided by it is the weight."""
 
     @property
     def row_name(self) -> str:
-        """What a row stands for: "inducing point", "seed" or "point"."""
+        """The meaning of a row: "inducing point", "seed" or "point"."""
         return ROW_NAMES[self.kind]
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """The values of each picture [heads, rows, n], scaled to sum 1 over the points."""
+        """The values [heads, rows, n], scaled to sum to 1 over the points."""
         return self.values / np.maximum(self.values.sum(axis=2, keepdims=True), np.finfo(float).tiny)
 
     @property
     def spread(self) -> NDArray[np.float64]:
-        """Entropy of the shares [heads, rows] over log n: 1 uniform, 0 one point only.
+        """Normalised entropy of the shares, [heads, rows]: entropy / log n, 1 is uniform, 0 is a single point.
 
-        For reads and pools this is the entropy of the attention's row, for writes of an inducing point's column.
+        For kinds "reads" and "pools" this is the entropy of a row of the attention, for "writes" that of the column of
+        an inducing point.
         """
         shares = self.shares
         logs = np.log(np.where(shares > 0, shares, 1.0))
         return -(shares * logs).sum(axis=2) / max(np.log(self.values.shape[2]), np.finfo(float).tiny)
 
     def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
-        """How much the chosen rows of each head differ [heads]: the mean total variation between two of them.
+        """The mean total variation between two of the chosen rows, for each head, [heads].
 
-        0: all alike; 1: no two have a point in common; NaN: there is only one row.
+        It is 0 if all are equal, 1 if no two have a point in common, and NaN for a single row.
         """
         if len(chosen) < 2:
             return np.full(len(self.values), np.nan)
         return np.array([pdist(shares[list(chosen)], "cityblock").mean() / 2 for shares in self.shares])
 
     def mark(self, row: int) -> int | None:
-        """The point that a row belongs to, where points read points."""
+        """The index of the point that a row belongs to, if queries are points, else None."""
         return row if self.kind == "self" else None
 
     def chosen_heads(self, heads: Sequence[int] | None) -> list[int]:
-        """The heads asked for, all when None; a head that does not exist is an error."""
+        """The indices of the chosen heads; None means all. Raises a PointsetError if a head does not exist."""
         if heads is not None and not len(heads):
             raise PointsetError(f"heads of {self.layer} are empty: give some from 0 to {len(self.values) - 1}")
         for head in heads or ():
@@ -77,7 +78,7 @@ class PointRows:
         return list(range(len(self.values)) if heads is None else heads)
 
     def check(self, head: int, row: int) -> None:
-        """Raise a PointsetError unless there are such a head and such a row."""
+        """Raise a PointsetError unless this head and this row exist."""
         heads, rows, _ = self.values.shape
         for what, index, count in (("head", head, heads), (self.row_name, row, rows)):
             if not 0 <= index < count:
@@ -85,18 +86,18 @@ class PointRows:
 
 
 def point_rows(attention: AttentionMap, points: NDArray[np.float64]) -> PointRows:
-    """The pictures of one attention.
+    """The values of one attention at the points of its cloud.
 
-    "writes" [h, n, m] is transposed, so that each inducing point has one value per point.
+    A map of kind "writes" [h, n, m] is transposed, so that each inducing point has one value per point.
 
     Raises:
-        PointsetError: neither side of the attention is the cloud's points, or the number of points differs.
+        PointsetError: neither side of the attention are points, or the number of points differs.
     """
     weights = np.asarray(attention.weights, dtype=np.float64)
     if weights.ndim == 4:
         last = len(weights) - 1
         raise PointsetError(
-            f"the map of {attention.layer} is of a batch: give that of one cloud, map[0] to map[{last}]"
+            f"the map of {attention.layer} is of a batch: give the map of one cloud, map[0] to map[{last}]"
         )
     if weights.ndim != 3:
         raise PointsetError(f"{attention.layer}: weights must be [heads, queries, keys], got {list(weights.shape)}")
@@ -108,13 +109,13 @@ def point_rows(attention: AttentionMap, points: NDArray[np.float64]) -> PointRow
     if values.shape[2] != len(points):
         raise PointsetError(
             f"{attention.layer} has weights for {values.shape[2]} points, but {len(points)} points were given: "
-            "give the cloud that the map was made from, without padding"
+            "give the cloud for which the map was computed, without padding"
         )
     return PointRows(attention.layer, attention.kind, values, weights.shape[2])
 
 
 def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
-    """The rows to draw: those asked for, else all; of points, `most` that are far from one another."""
+    """The indices of the rows to draw: `chosen`, else all; if rows are points, at most `most` distant ones."""
     count = rows.values.shape[1]
     if chosen is None:
         if rows.kind != "self" or count <= most:
@@ -128,7 +129,7 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
 
 
 def as_cloud(points: Any) -> NDArray[np.float64]:
-    """A cloud [n, 3] as float64, from an array or a tensor.
+    """A cloud [n, 3] as a float64 array, from an array or a tensor.
 
     Raises:
         PointsetError: it has another shape, no points, or a coordinate that is not finite.

@@ -1,4 +1,4 @@
-"""Drawing one cloud: equal axes, near points larger and over far ones, attended points over all others."""
+"""Draws one cloud with equal axes: near points are larger and over distant ones, attended points over all others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARK = "#0B8CF2"
-"""A blue unlike any colour of the scales."""
+"""The colour of the ring: a blue that no scale contains."""
 EMPTY = 0.72
-"""The grey of hollow points."""
+"""The grey level of hollow points."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Frame:
 
 
 def frame_for(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> Frame:
-    """The smallest frame that shows all clouds, with a margin; neither very flat nor very tall."""
+    """The smallest frame that contains all clouds, with a margin and a limited aspect ratio."""
     places = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
     low, high = places.min(axis=0), places.max(axis=0)
     width, height = np.maximum(high - low, 0.1) / 2 * 1.08
@@ -53,27 +53,27 @@ def draw_cloud(
     marked: int | None = None,
     hollow: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw points in colours.
+    """Draw coloured points.
 
     Args:
-        axes: what to draw on; they lose their ticks and spines.
+        axes: axes to draw on; ticks and spines are removed.
         points: [n, 3].
         colors: RGB [n, 3].
-        camera: where the points are seen from.
-        frame: what part of the picture plane the axes show.
-        emphasis: [n], from 0 to 1. Points above 0.5 are drawn over all others, so that a wall in front does not hide
-            them; within both groups the near ones are drawn last. A point grows with its emphasis and its nearness.
-        width: of the axes, in inches.
-        marked: a point with a ring around it.
+        camera: the camera.
+        frame: the part of the picture plane that the axes show.
+        emphasis: [n], from 0 to 1. Points above 0.5 are drawn over all others, so that nothing in front hides them;
+            within both groups, near points are drawn last. The size of a point grows with its emphasis and nearness.
+        width: width of the axes, in inches.
+        marked: index of a point to mark with a ring.
         hollow: [n], True at points that are drawn as thin grey rings, below all others.
     """
     places, nearness = camera.project(points)
     hollow = np.zeros(len(points), bool) if hollow is None else hollow
     order = np.lexsort((nearness, emphasis > 0.5, ~hollow))
-    # A share of the panel per point, so that any number of dots covers the shape without merging.
+    # The area of a dot is a fixed share of the panel per point, so that any number of dots covers the shape.
     diameter = 72 * width * 0.6 / np.sqrt(len(points))
     diameters = np.clip(diameter, 0.9, 6.0) * nearness * (0.75 + 0.6 * emphasis)
-    # Far points fade into the paper, but only pale ones, whose colour says little.
+    # Distant points fade into the background, but only if they are pale.
     pale = np.clip((colors @ (0.2126, 0.7152, 0.0722) - 0.55) / 0.2, 0, 1)
     fade = np.clip(0.25 - 1.4 * (nearness - 1), 0, 0.4) * np.clip(1 - 2 * emphasis, 0, 1) * pale
     colors = colors + fade[:, None] * (1 - colors)
@@ -87,7 +87,7 @@ def draw_cloud(
         edgecolors=edges[order].tolist(),
         linewidths=np.where(hollow[order], 0.4, 0.0).tolist(),
         rasterized=True,
-        clip_on=False,  # the frame has all points in it, but not all of the dot of one at its edge
+        clip_on=False,  # the frame contains all points, but dots at its edge are larger
     )
     if marked is not None:
         ring = (float(diameters[marked]) + 4) ** 2

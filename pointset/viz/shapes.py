@@ -28,20 +28,20 @@ WIDTH = 8.6
 
 @dataclass(frozen=True)
 class HeightScale(Scale):
-    """For heights from 0 to 1, which only help to see a shape."""
+    """A scale for heights from 0 to 1, which make the shape easier to see."""
 
     name: str = "cividis"
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Heights are positions; the palest end is left out."""
+        """The heights, without the palest colours."""
         return 0.85 * values
 
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """All points count the same."""
+        """The same emphasis for all points."""
         return np.full(values.shape, 0.4)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """None: there is no bar."""
+        """No ticks, because there is no bar."""
         return [], []
 
 
@@ -60,14 +60,14 @@ def draw_clouds(
     title: str = "",
     columns: int = MOST_COLUMNS,
 ) -> Picture:
-    """Clouds side by side, coloured by height, each in a size of its own.
+    """Draw clouds side by side, coloured by height, each scaled to its panel.
 
     Args:
-        clouds: each [n_i, 3].
-        names: one per cloud, drawn above it.
-        camera: the same for every panel.
-        title: of the whole picture.
-        columns: clouds in a line, at most.
+        clouds: clouds [n_i, 3].
+        names: one name per cloud, drawn above it.
+        camera: the camera of all panels.
+        title: title of the picture.
+        columns: maximum number of clouds in a line.
 
     Returns:
         The picture, a matplotlib figure that a notebook shows.
@@ -82,7 +82,7 @@ def draw_clouds(
     if not len(clouds) or len(names or clouds) != len(clouds):
         raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")
     camera, scale = camera or Camera(), HeightScale()
-    shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # as they stand: the camera turns them
+    shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # not rotated here: the camera has the upward axis
     up = {"y": 1, "z": 2}[camera.up]
     panels = [
         Panel(cloud, (cloud[:, up] - cloud[:, up].min()) / max(np.ptp(cloud[:, up]), 1e-12), scale, name)

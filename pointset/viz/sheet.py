@@ -1,4 +1,4 @@
-"""A matplotlib figure laid out in inches from its top left corner, without pyplot: no global state, no screen."""
+"""A matplotlib figure with positions in inches from its top left corner; without pyplot, so it has no global state."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ class Picture(Figure):
 
 
 class Sheet:
-    """A picture of a given size in inches; places are given from its top left corner."""
+    """A picture of a given size in inches; positions are measured from its top left corner."""
 
     def __init__(self, width: float, height: float) -> None:
         self.picture = Picture(width, height)
         self.width, self.height = width, height
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
-        """New axes in a box."""
+        """Add axes in a box."""
         return self.picture.add_axes(
             (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
         )
 
     def text(self, left: float, top: float, text: str, size: float = 9, **options: Any) -> Text:
-        r"""A text whose first line begins below `top`; a dollar sign in it is a dollar sign, and ESC is \x1b."""
+        r"""Add a text whose first line is below `top`. Dollar signs are literal; control characters show as \x1b."""
         style: dict[str, Any] = {"ha": "left", "va": "top", "color": INK} | options
         place = left / self.width, 1 - top / self.height
         shown = "\n".join(map(escaped, text.split("\n")))
         return self.picture.text(*place, shown, fontsize=size, parse_math=False, **style)
 
     def heading(self, title: str, note: str) -> None:
-        """A title, and a note in a line under it; what is too wide for the sheet is set smaller."""
-        # Hinting rounds letters to whole pixels: a line may shrink by less than its font.
+        """Add a title and a line with a note under it, in a smaller font if they are too wide for the sheet."""
+        # Hinting rounds letters to whole pixels, so the width of a line may shrink less than its font size.
         room = 0.96 * (self.width - 2 * MARGIN) * DPI
         for top, text, size, style in ((0.13, title, 11.0, {"weight": "bold"}), (0.38, note, 8.0, {"color": FAINT})):
             line = self.text(MARGIN, top, text, size, **style)
             line.set_fontsize(size * min(1.0, room / max(line.get_window_extent().width, 1.0)))
 
     def bar(self, scale: Scale, left: float, top: float, width: float, label: str, uniform: bool = True) -> None:
-        """A horizontal colour bar with a label on its left; `uniform`: its 1 is uniform attention, and says so."""
+        """Add a horizontal colour bar with a label on its left; `uniform` labels its 1 as uniform attention."""
         axes = self.axes(left, top, width, 0.11)
         axes.imshow(scale.ramp()[None], aspect="auto", extent=(0, 1, 0, 1), interpolation="bilinear")
         places, labels = scale.ticks()
-        meaning = "1 = uniform" if uniform and width > 2.6 else "1"  # on a short bar it would run into its neighbours
+        meaning = "1 = uniform" if uniform and width > 2.6 else "1"  # on a short bar, it would overlap the other labels
         axes.set_xticks(places, [meaning if text == "1" else text for text in labels], fontsize=7)
         axes.set_yticks([])
         axes.tick_params(length=2, pad=1.5, width=0.5, labelcolor=INK)

@@ -1,4 +1,4 @@
-"""Figures as SVG: text is text, and where dots are images, these have few colours, so that files stay small."""
+"""Figures as SVG with text as text; rasterized dots get a palette of few colours, so that files stay small."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1_000_000
 COLORS = 64
-"""Of an image: dots, their edges and the paper; more cannot be told apart on a printed page."""
+"""Colours of an image (dots, their edges and the background); more cannot be distinguished in print."""
 MOST_DOTS = 3.2e6
-"""Pixels of a sheet: with dots all over it, they take about MOST_BYTES."""
+"""Maximum number of pixels of an image: if dots cover all of it, they take about MOST_BYTES."""
 COARSER = (1.0, 0.7, 0.5, 0.35)
+"""Factors of the resolution that are tried until the file is small enough."""
 FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
-"""The one that layouts are measured with, and one that is as wide."""
+"""The font with which layouts are measured, and one of the same width."""
 IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 
 
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
-    """A figure as the text of an SVG file: words are text that can be searched, not outlines.
+    """A figure as the content of an SVG file whose text is searchable text, not outlines.
 
     Args:
-        figure: with whatever is rasterized in it as images of `dpi`.
-        name: what its identifiers are made from, so that several may stand in one page, and the same figure gives the
-            same file.
-        dpi: of what is rasterized.
+        figure: the figure.
+        name: seed of its identifiers, so that several figures can be in one page, and equal figures give equal files.
+        dpi: resolution of rasterized elements.
     """
     from matplotlib import rc_context
 
@@ -37,13 +37,13 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
         figure.savefig(stream, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg ") :], flags=re.DOTALL)
-    text = re.sub(r'(<g) id="[^"]*"', r"\1", text)  # matplotlib numbers them anew in each figure
+    text = re.sub(r'(<g) id="[^"]*"', r"\1", text)  # matplotlib uses the same numbers in each figure
     text = re.sub(r"font-family: [^;\"]*", FONTS, text)
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
 def still_svg(figure: Figure, dpi: int, most: int = MOST_BYTES) -> str:
-    """A figure as SVG, below `most` bytes if it can be: its images are coarser than `dpi` where there are very many."""
+    """A figure as SVG of fewer than `most` characters if possible, with a resolution of at most `dpi`."""
     width, height = figure.get_size_inches()
     first = min(dpi, (MOST_DOTS / (width * height)) ** 0.5)
     for share in COARSER:
@@ -54,7 +54,7 @@ def still_svg(figure: Figure, dpi: int, most: int = MOST_BYTES) -> str:
 
 
 def _with_few_colors(encoded: str, figure: Figure) -> str:
-    """The same image on the figure's paper, with a palette: a quarter as large."""
+    """The image on the background of the figure, with a palette of few colours, which takes a quarter of the bytes."""
     from matplotlib.colors import to_hex
     from PIL import Image
 

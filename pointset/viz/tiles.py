@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from pointset.viz.sheet import Picture
 
 SIDE, FILLED = 1.3, 0.88
-"""Inches of a cloud's panel, and how much of it the cloud takes."""
+"""The side of a panel in inches, and the fraction of it that the cloud fills."""
 HEIGHTS = HeightScale()
 
 
 def count_scale(counts: Sequence[NDArray[np.float64]]) -> CountScale:
-    """The scale for counts at the points of several clouds: about one counted point in 100 lies beyond its top."""
+    """The scale for counts at the points of several clouds; about 1 positive count in 100 is above its top."""
     every = np.concatenate([*counts])
     counted = every[every > 0]
     return CountScale(max(1, int(np.quantile(counted, 0.99))) if len(counted) else 1)
 
 
 def attention_scale(values: Sequence[NDArray[np.float64]]) -> Scale:
-    """The scale for attention, 1 where it is uniform, at the points of several clouds."""
+    """The scale for attention (1 is uniform) at the points of several clouds."""
     return scale_for(np.concatenate([*values]))
 
 

@@ -1,4 +1,4 @@
-"""A window that shows one coloured cloud, on a machine that has a display."""
+"""Shows one coloured cloud in an Open3D window."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def show_window(
 ) -> str:
     """Open an Open3D window with one cloud [n, 3], coloured by one head and query, and wait until it is closed.
 
-    Where no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
+    If no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
 
     Args:
         attention, points, camera, colors: see `draw_maps`.
-        path: of the file where no window can be opened.
-        head: one of the map's heads.
-        query: an inducing point, a seed or a point.
+        path: path of the file that is written if no window can be opened.
+        head: index of the head.
+        query: index of the inducing point, seed or point.
 
     Returns:
-        A sentence on what was done.
+        A message that says what was done.
 
     Raises:
         PointsetError: see `export_cloud`; or Open3D is not installed.
@@ -55,12 +55,12 @@ def show_window(
 
 
 def has_display() -> bool:
-    """Whether this process can reach a screen."""
+    """True if this process can probably open a window."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
-    """Show the cloud until the user closes the window; whether a window could be opened."""
+    """Show the cloud until the user closes the window; return False if no window could be opened."""
     cloud = as_cloud(points)
     rows = point_rows(attention, cloud)
     rows.check(head, query)
@@ -69,7 +69,7 @@ def _window(attention: AttentionMap, points: Any, head: int, query: int, camera:
     shown = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud))
     shown.colors = open3d.utility.Vector3dVector(colors_of(scale_for(values, colors), values))
     visualizer = open3d.visualization.Visualizer()
-    # False on a display that offers no OpenGL, as over some remote desktops.
+    # False on a display without OpenGL, such as some remote desktops.
     if not visualizer.create_window(f"{attention.layer}, head {head}, {rows.row_name} {query}", 900, 900):
         return False
     visualizer.add_geometry(shown)

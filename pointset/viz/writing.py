@@ -1,4 +1,4 @@
-"""Writing a picture to a file, and the suffixes that a file may have."""
+"""Writes pictures to files, and checks the suffixes of paths."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ STILL_SUFFIXES = (".png", ".svg")
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     """Write a figure as PNG or SVG.
 
-    In an SVG, text is text, and dots are images of `dpi`, or coarser ones where it would be larger than 1 MB.
+    In an SVG, text remains text; dots are images with `dpi` dots per inch, or fewer if the file would exceed 1 MB.
 
     Args:
-        figure: of any `draw_...`.
-        path: ends in .png or .svg; a file there is replaced.
+        figure: the result of any `draw_...` function.
+        path: path that ends in .png or .svg; an existing file is replaced.
         dpi: dots per inch.
 
     Returns:
         The path.
 
     Raises:
-        PointsetError: the suffix is another one, or the path cannot be written.
+        PointsetError: the path has another suffix, or cannot be written.
 
     Example:
         >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:1]), "cloud.svg").name
@@ -44,7 +44,7 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 
 
 def as_png(figure: Figure, dpi: int = 200, colors: int | None = None) -> bytes:
-    """A figure as the bytes of a PNG file; so many colours make that of a small picture a quarter as large."""
+    """A figure as the bytes of a PNG file; a palette of `colors` colours makes a small picture a quarter as large."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=dpi)
     if colors is None:
@@ -58,7 +58,7 @@ def as_png(figure: Figure, dpi: int = 200, colors: int | None = None) -> bytes:
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
-    """The path, or an error that lists the suffixes that it may have."""
+    """The path; raises a PointsetError if it has none of the suffixes."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
         raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")

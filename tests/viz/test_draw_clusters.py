@@ -93,8 +93,8 @@ def test_a_component_with_next_to_nothing_has_a_thin_line():
 WRONG = {
     r"\[B, n, 2\], got float32 \[2, 50, 3\]": (torch.zeros(2, 50, 3), {"truth": TRUTH}),
     r"sets in the plane are \[B, n, 2\], got \[0, 50, 2\]": (X[:0], {"truth": TRUTH[:0]}),
-    "mixtures must hold at least one": (X, {}),
-    r"mixture 'one' has means \[1, 3, 2\]: give one in the plane for each of the 2 sets": (X, {"one": TRUTH[:1]}),
+    "mixtures must contain at least one mixture": (X, {}),
+    r"mixture 'one' has means \[1, 3, 2\]: they must be \[2, k, 2\]": (X, {"one": TRUTH[:1]}),
 }
 
 

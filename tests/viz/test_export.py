@@ -108,7 +108,7 @@ def test_attention_goes_back_to_the_surface(tmp_path: Path) -> None:
 def test_points_of_another_place_are_refused(tmp_path: Path) -> None:
     points = np.asarray(sample_points(BOX, 200, seed=0), dtype=np.float64)
     reads = SimpleNamespace(layer="l", kind="reads", weights=np.full((1, 1, 200), 1 / 200), points_are="keys")
-    with pytest.raises(PointsetError, match=r"\d+ of 200 points lie off the mesh .* before they were normalised"):
+    with pytest.raises(PointsetError, match=r"\d+ of 200 points lie off the mesh .* before normalisation"):
         export_surface(reads, (points - points.mean(axis=0)) / points.std(), BOX, tmp_path / "box.ply")
     with pytest.raises(PointsetError, match="lie off the mesh"):
         export_surface(reads, (points - (5, 0, 0)) * 1.3 + (5, 0, 0), BOX, tmp_path / "box.ply")

@@ -46,7 +46,7 @@ def test_a_cloud_of_a_batch_is_drawn_without_its_padding() -> None:
     model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2)
     for found in pointset.attention_maps(model, batch, mask):
         assert clouds_drawn(draw_maps(found[1], batch[1, :20])) in (2, 8)
-        with pytest.raises(PointsetError, match=r"is of a batch: give that of one cloud, map\[0\] to map\[1\]"):
+        with pytest.raises(PointsetError, match=r"is of a batch: give the map of one cloud, map\[0\] to map\[1\]"):
             draw_maps(found, batch[1])
         with pytest.raises(PointsetError, match="without padding"):
             draw_maps(found[1], batch[1])

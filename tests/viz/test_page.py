@@ -143,7 +143,7 @@ def test_the_page_opens_with_the_layer_asked_for_or_with_what_says_most(
     assert first([sharp, uniform, blurred]) == 0
     with pytest.raises(PointsetError, match=r"'encoder\.7': choose among a\.reads, b\.reads"):
         make_page([sharp, blurred], cloud, layer="encoder.7")
-    with pytest.raises(PointsetError, match="none of these maps lies on points"):
+    with pytest.raises(PointsetError, match="no map has points as queries or keys"):
         make_page([pooled], cloud)
 
 

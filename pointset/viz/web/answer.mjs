@@ -1,4 +1,4 @@
-/* The likeliest classes as bars. */
+/* Shows the most probable classes as bars. */
 import { element, made } from "./elements.mjs";
 
 function percent(share) {
@@ -6,7 +6,7 @@ function percent(share) {
   return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 
-/** `classes`: [name, probability], the likeliest first; into a list. */
+/** Fill a list element with `classes`, [name, probability] each, most probable first. */
 export function showAnswer(classes, list = element("answer")) {
   list.replaceChildren(...classes.map(([name, share]) => made(
     "li", {},

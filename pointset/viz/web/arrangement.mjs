@@ -1,15 +1,15 @@
-/* Which maps are shown, in what order and where: numbers only, no document. */
+/* Which maps are shown, their order and their layout. Pure functions, without access to the document. */
 const HEAD = 24, LABEL = 18, GAP = 6;
 const MOST_COLUMNS = 8, LARGEST = 340, FEW = 8;
 
-/** Maps whose spread is at least this count as uniform. */
+/** Maps with at least this spread are treated as uniform. */
 export const UNIFORM = 0.98;
 
 export function isUniform(layer, index) { return layer.spread[index] >= UNIFORM; }
 
 /**
- * Groups of maps {head, indices} for a choice {heads, order, hide}. Sharpest first, all heads are one group and its
- * `head` is null; else each head is one, unless it has one map only.
+ * Groups of maps {head, indices} for a choice {heads, order, hide}. There is one group for each head; if the order is
+ * "sharpest", or if heads have only one map, there is a single group whose `head` is null.
  */
 export function chosenMaps(layer, { heads, order, hide }) {
   const all = Array.from({ length: layer.count }, (_, index) => index);
@@ -20,7 +20,7 @@ export function chosenMaps(layer, { heads, order, hide }) {
   return groups.filter((group) => group.indices.length);
 }
 
-/** Places of panels and of the headings of groups, in pixels; `width` is at least 1, `aspect` height over width. */
+/** Positions of panels and of group headings, in pixels; `width` is at least 1, `aspect` is height / width. */
 export function arranged(groups, width, aspect) {
   const widest = Math.max(1, ...groups.map((group) => group.indices.length));
   const least = widest <= FEW ? 150 : 104;

@@ -1,4 +1,4 @@
-/* Multihead attention of one set, and what it is made of. */
+/* Multihead attention for one set. */
 import { WEIGHTS } from "./simplex.mjs";
 import { Matrix, product } from "./tensors.mjs";
 
@@ -16,14 +16,14 @@ export class Multihead {
     this.bilinear = bilinear === null ? null : byHead(matrix(bilinear), heads);
   }
 
-  /** What projected queries Q [n, d] read from Y [m, _], before W^O: [n, d]. */
+  /** Attention of projected queries Q [n, d] to Y [m, _], before W^O: [n, d]; in the order with fewer operations. */
   attend(Q, Y, maps) {
     const [n, m, d, k] = [Q.rows, Y.rows, this.dim, Y.columns];
     const explicit = 2 * m * k * d + 2 * n * m * d, absorbed = 2 * n * d * k + 2 * this.heads * n * m * k;
     return absorbed < explicit ? this.#absorbed(Q, Y, maps) : this.#explicit(Q, Y, maps);
   }
 
-  /** The formula as it stands. */
+  /** The formula itself. */
   #explicit(Q, Y, maps) {
     const { heads, width } = this;
     const K = this.key.forward(Y), turnedV = this.value.forward(Y).transposed();
@@ -55,7 +55,7 @@ export class Multihead {
     return read;
   }
 
-  /** Queries of a head whose plain products with the keys are its logits. */
+  /** Queries of a head, transformed so that their products with the keys are its logits. */
   #scored(Q, j) {
     const own = Q.columnsFrom(j * this.width, this.width), factor = this.factors[j];
     const scored = new Matrix(Q.rows, this.width);

@@ -5,7 +5,7 @@ import { Matrix, product, sum } from "./tensors.mjs";
 const NORMS = ["norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"];
 const MODULES = ["multihead", "feed_forward", ...NORMS];
 
-/** MAB(X, Y): X reads from Y, then every row is fed forward; see `MAB` in Python. */
+/** MAB(X, Y): X reads from Y, then a feed-forward network is applied to each row; see `MAB` in Python. */
 export class MAB {
   constructor(described, { part }) {
     this.paper = described.form === "paper";
@@ -54,7 +54,7 @@ export class PMA {
   }
 }
 
-/** Seeds that are linear functions of statistics of the set, one for each in turn. */
+/** Seeds that are linear functions of statistics of the set, one statistic per seed. */
 export class PooledSeeds {
   constructor({ statistics, weight, bias }, { array, matrix }) {
     this.statistics = statistics;

@@ -1,4 +1,4 @@
-/* A turntable camera, the same as pointset.viz.Camera in Python. */
+/* A turntable camera, equal to pointset.viz.Camera in Python. */
 const MOST_ZOOM = 12, LEAST_ZOOM = 0.5;
 
 export class Camera {
@@ -10,7 +10,7 @@ export class Camera {
 
   reset() { Object.assign(this, this.home); }
 
-  /** Turn by degrees: the near side goes to the right, and down. */
+  /** Turn by degrees: the near side of the cloud moves to the right, and down. */
   turn(right, down) {
     this.azimuth -= right;
     this.elevation = Math.max(-90, Math.min(90, this.elevation + down));
@@ -18,14 +18,14 @@ export class Camera {
 
   magnify(factor) { this.zoom = Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, this.zoom * factor)); }
 
-  /** Rows: the directions to the right, to the top and to the viewer, with z up. */
+  /** The directions to the right, up and towards the viewer, as rows; z is up. */
   axes() {
     const [a, e] = [this.azimuth, this.elevation].map((degrees) => (degrees * Math.PI) / 180);
     const [sa, ca, se, ce] = [Math.sin(a), Math.cos(a), Math.sin(e), Math.cos(e)];
     return [[-sa, ca, 0], [-se * ca, -se * sa, ce], [ce * ca, ce * sa, se]];
   }
 
-  /** A function from a point to its place: to the right and up in radii of the cloud, and towards the viewer. */
+  /** A function from a point to its position on screen: right and up in radii of the cloud, and towards the viewer. */
   projection() {
     const [right, up, near] = this.axes().map(([x, y, z]) => (p) => x * p[0] + y * p[1] + z * p[2]);
     return (point) => {
@@ -35,7 +35,7 @@ export class Camera {
   }
 }
 
-/** How far points (Int16Array, in radii times 32,767) come to the sides and up while they turn, in radii. */
+/** The extent [sideways, up] of points (Int16Array, in radii times 32,767) under all turns about z, in radii. */
 export function reachOf(positions, camera) {
   let side = 0.05, up = 0.05;
   const tilt = (camera.home.elevation * Math.PI) / 180, near = camera.distance / (camera.distance - 1);
@@ -47,7 +47,7 @@ export function reachOf(positions, camera) {
   return [side * near, up * near];
 }
 
-/** How many pixels of a box are one radius of a cloud that reaches so far [width, height] while it turns. */
+/** The radius in pixels at which a cloud with extent `reach` (see `reachOf`) fits a box. */
 export function radiusIn(width, height, reach) {
   return (0.95 / 2) * Math.min(width / reach[0], height / reach[1]);
 }

@@ -1,4 +1,4 @@
-/* A canvas of clouds that turn together: it is drawn when something has changed, while it can be seen. */
+/* A canvas of clouds that turn together. It is redrawn after changes, and only while it is visible. */
 import { Renderer } from "./drawing.mjs";
 import { listenToHand, turnByKey } from "./gestures.mjs";
 import { onPaper } from "./paper.mjs";
@@ -7,11 +7,11 @@ import { onScheme, scheme } from "./scheme.mjs";
 const MOST_PIXELS = 12e6, LONGEST = 8192, SLOW = 60;
 
 /**
- * Its subclasses have `panels`, where clouds are drawn; `look`, {scale, reach, selected}, or null while there is nothing
- * to draw; and `place()`, which lays the panels out. What the hand does beyond turning is theirs too.
+ * Subclasses define `panels`, where clouds are drawn; `look`, {scale, reach, selected}, or null while there is nothing
+ * to draw; and `place()`, which computes the layout. They also handle all input other than turning and zooming.
  */
 export class CloudCanvas {
-  /** `turned()` is called when the hand has turned the camera: other canvases may share it. */
+  /** `turned()` is called when the user has turned the camera, which other canvases may share. */
   constructor(canvas, camera, palettes, turned) {
     Object.assign(this, { canvas, camera, palettes, turned, waiting: false, slow: false, printing: false, unseen: false });
     this.renderer = new Renderer(canvas, () => this.redraw());
@@ -47,10 +47,10 @@ export class CloudCanvas {
     this.moved();
   }
 
-  /** Whether the hand is turning the clouds. */
+  /** True while the user is turning the clouds. */
   get held() { return this.hand.held(); }
 
-  /** The view is another. */
+  /** Redraw after the camera has changed. */
   moved() {
     this.redraw();
     this.turned();
@@ -61,7 +61,7 @@ export class CloudCanvas {
     this.redraw();
   }
 
-  /** What stands over the canvas and goes with it, elements that have a place. */
+  /** Positioned elements over the canvas that are printed with it. */
   get over() { return []; }
 
   print(printing) {
@@ -74,7 +74,7 @@ export class CloudCanvas {
     this.canvas.hidden = printing;
   }
 
-  /** As many pixels as the screen has for so large a canvas, within what it can have. */
+  /** Set the size in pixels of the screen, within the limits of a canvas; the arguments are in CSS pixels. */
   size(width, height) {
     const fine = Math.max(window.devicePixelRatio || 1, this.printing ? 2 : 1);
     const ratio = Math.min(fine, LONGEST / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
@@ -94,7 +94,7 @@ export class CloudCanvas {
     const { look } = this;
     if (!look || !this.canvas.clientWidth) return;
     const begun = performance.now(), { held } = this, { paper, empty } = scheme(this.printing);
-    // A machine without a graphics processor shows every fourth point while the hand turns.
+    // Without a graphics processor, only every fourth point is drawn while the user turns the clouds.
     this.renderer.draw(this.panels, this.camera, { ...look, paper, empty, every: this.slow && held ? 4 : 1 });
     if (held && !this.slow) {
       this.renderer.finish();

@@ -1,4 +1,4 @@
-/* Lines in a small chart, as SVG: probability of a class against the share of points left. */
+/* A small line chart as SVG: probability of a class against the share of points left. */
 const SPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 320, HEIGHT = 120, LEFT = 30, BOTTOM = 18, TOP = 6, RIGHT = 8;
 
@@ -26,8 +26,8 @@ function axes() {
 }
 
 /**
- * `lines`: [{name, points: [[share left, probability], ...], style}], at least one point each, into an element; `label`
- * says what it shows. Lines that are there already are moved: they follow the hand.
+ * Draw `lines`, [{name, points: [[share left, probability], ...], style}], at least one point each, into an element.
+ * `label` describes the chart. Existing lines are updated in place, which is fast enough while the user drags.
  */
 export function drawChart(box, lines, label) {
   const styles = lines.map((line) => line.style).join();

@@ -1,8 +1,8 @@
-/* Which layer, which heads, in what order: the controls above the maps. */
+/* The controls above the maps: layer, heads, order. */
 import { isUniform } from "./arrangement.mjs";
 import { element, made, roving } from "./elements.mjs";
 
-/** Calls `changed(choice)` with {layer, heads, order, hide} whenever the hand chooses. */
+/** Calls `changed(choice)` with {layer, heads, order, hide} whenever the user changes the choice. */
 export class Controls {
   constructor(layers, choice, changed) {
     Object.assign(this, { choice, changed });
@@ -14,7 +14,7 @@ export class Controls {
     element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
   }
 
-  /** Other layers, one of them open. */
+  /** Replace the layers, and open the one at `place`. */
   replace(layers, place) {
     this.#showTabs(layers);
     this.choice.heads = new Set();
@@ -31,7 +31,7 @@ export class Controls {
 
   get layer() { return this.layers[this.choice.layer]; }
 
-  /** Open a layer; heads stay chosen where it has them. */
+  /** Open a layer; chosen heads stay chosen if it has them all, else all its heads are chosen. */
   open(place) {
     const { heads } = this.layers[place];
     const kept = heads.filter((head) => this.choice.heads.has(head));
@@ -57,7 +57,7 @@ export class Controls {
     const { layer, choice } = this;
     [...element("layers").children].forEach((tab, i) => tab.setAttribute("aria-selected", i === choice.layer));
     this.reachTab(choice.layer);
-    // On a narrow screen the tabs are a strip that scrolls by itself; the page must not move.
+    // On a narrow screen, the tabs are a scrollable strip. Scroll only the strip, not the page.
     const tabs = element("layers"), tab = tabs.children[choice.layer];
     if (tab.offsetLeft < tabs.scrollLeft || tab.offsetLeft + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
       tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;

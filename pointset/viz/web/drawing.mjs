@@ -1,14 +1,14 @@
-/* Many pictures of one cloud in one WebGL canvas: the same points, other colours. It knows nothing of the page. */
+/* Draws many pictures of one cloud in one WebGL canvas: the same points in different colours. */
 import { radiusIn } from "./camera.mjs";
 import { FRAGMENT, VERTEX } from "./shaders.mjs";
 
 const UNIFORMS = ["axes", "radius", "distance", "zoom", "diameter", "low", "high", "reach", "selected", "paper", "empty"];
 
 export class Renderer {
-  /** Throws where the browser has no WebGL 2; `onRestored` is called when a lost context has come back. */
+  /** Throws if the browser has no WebGL 2; `onRestored` is called after a lost context has been restored. */
   constructor(canvas, onRestored) {
     this.canvas = canvas;
-    // What was drawn is kept, so that it can be printed.
+    // The drawing buffer is preserved for printing.
     this.gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: true });
     if (!this.gl) throw new Error("no WebGL 2");
     this.kept = {};
@@ -33,7 +33,7 @@ export class Renderer {
     this.codeBuffer = this.#buffer(this.codeBuffer, codes);
   }
 
-  /** Uint8Array [3 * 256], from the least to the most. */
+  /** Uint8Array [3 * 256]: RGB colours from the smallest value to the largest. */
   set palette(bytes) {
     this.kept.palette = bytes;
     const gl = this.gl;
@@ -42,7 +42,7 @@ export class Renderer {
 
   /**
    * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas.
-   * `look`: {reach, scale: {low, high, reach}, paper, empty, selected, every}; of `every` so many points one is drawn.
+   * `look`: {reach, scale: {low, high, reach}, paper, empty, selected, every}; only every `every`-th point is drawn.
    */
   draw(panels, camera, look) {
     const { gl, uniforms, canvas } = this;
@@ -75,7 +75,7 @@ export class Renderer {
     }
   }
 
-  /** Wait until all is drawn. */
+  /** Wait until drawing is complete. */
   finish() { this.gl.readPixels(0, 0, 1, 1, this.gl.RGBA, this.gl.UNSIGNED_BYTE, new Uint8Array(4)); }
 
   #setUp() {

@@ -1,10 +1,10 @@
-/* Attention whose queries are a network's (Fei et al., DuMLP-Pin, AAAI 2022). */
+/* Dual-MLP attention (Fei et al., DuMLP-Pin, AAAI 2022). */
 import { softmax } from "./simplex.mjs";
 import { mapped, product, sum } from "./tensors.mjs";
 
 const relu = (x) => (x > 0 ? x : 0);
 
-/** Linear layers, each with a norm behind it, and ReLUs between them. */
+/** Linear layers, each followed by a norm, with ReLUs between them. */
 export class NormedLayers {
   constructor({ linear, norm }, { parts }) {
     this.linear = parts(linear);
@@ -24,7 +24,7 @@ export class Stem extends NormedLayers {
   forward(X) { return mapped(super.forward(X), relu); }
 }
 
-/** A^T V [k, e], A = softmax over the rows of f(X), V = g(X). */
+/** A^T V [k, e], with A = softmax over the rows of f(X) and V = g(X). */
 export class DualMLP {
   constructor({ logits, values, map }, { part }) {
     this.logits = part(logits);
@@ -40,7 +40,7 @@ export class DualMLP {
   }
 }
 
-/** Y = X + ReLU(N(X W + vec(S) U)), S the summary that a dual MLP reads. */
+/** Y = X + ReLU(N(X W + vec(S) U)), with S the summary computed by a DualMLP. */
 export class InteractionLayer {
   constructor({ reads, rows, summary, norm }, { part }) {
     this.reads = part(reads);

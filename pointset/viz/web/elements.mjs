@@ -1,7 +1,7 @@
-/* Elements of the document. Text is always text: nothing here takes markup. */
+/* Elements of the document. Strings are inserted as text, never as markup. */
 export const element = (id) => document.getElementById(id);
 
-/** An element with attributes; those with a value of false are left out. */
+/** Create an element with attributes; attributes with the value false are omitted. */
 export function made(tag, attributes = {}, ...content) {
   const one = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -13,10 +13,10 @@ export function made(tag, attributes = {}, ...content) {
   return one;
 }
 
-/** Write a text where it is another one: an element that is written to is laid out again. */
+/** Set the text of an element if it differs: every assignment causes a new layout. */
 export function say(one, text) { if (one.textContent !== text) one.textContent = text; }
 
-/** Arrow keys move among elements of which one can be reached by Tab; `steps` maps keys to steps. */
+/** Roving focus: Tab reaches one of the buttons in a box, arrow keys move among them; `steps()` maps keys to steps. */
 export function roving(box, steps, onMove = () => {}) {
   const rest = (items, one) => items.forEach((item) => { item.tabIndex = item === one ? 0 : -1; });
   box.addEventListener("keydown", (event) => {

@@ -1,7 +1,7 @@
-/* One map over the whole window. The page behind keeps its place and cannot be reached meanwhile. */
+/* Shows one map over the whole window. Meanwhile, the page behind it keeps its scroll position and is inert. */
 import { element } from "./elements.mjs";
 
-/** Calls `changed(index)` when another map is enlarged, and with null when it is closed. */
+/** Calls `changed(index)` when a map is enlarged, and `changed(null)` when it is closed. */
 export class Enlarged {
   constructor(changed) {
     Object.assign(this, { changed, index: null, among: [] });
@@ -12,7 +12,7 @@ export class Enlarged {
 
   get open() { return this.index !== null; }
 
-  /** `among`: the indices that are shown, in their order; `describe(index)` gives [name, note]. */
+  /** `among`: the indices of the shown maps, in order; `describe(index)` returns [name, note]. */
   show(index, among, describe) {
     Object.assign(this, { index, among, describe });
     element("stage").style.minHeight = `${element("stage").offsetHeight}px`;

@@ -1,4 +1,4 @@
-/* What the hand does on a canvas, told in turns, magnifications and presses. The wheel alone belongs to the page. */
+/* Translates pointer, wheel and key events on a canvas into turns, zooms and presses. The plain wheel scrolls. */
 const PER_PIXEL = 0.6;
 const STILL = 5;
 const TURNS = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, -8], ArrowDown: [0, 8] };
@@ -8,7 +8,7 @@ export function listenToHand(canvas, on) {
   const held = new Map();
   let travelled = 0;
   const apart = () => { const [a, b] = [...held.values()]; return Math.hypot(a.x - b.x, a.y - b.y) || 1; };
-  // Where one finger scrolls the page, it only turns sideways: the first pixels of a scroll come here too.
+  // If one finger scrolls the page, it turns the cloud only sideways: the first pixels of a scroll also arrive here.
   const scrolls = () => getComputedStyle(canvas).touchAction !== "none";
   const place = (event) => ({ x: event.clientX, y: event.clientY });
 
@@ -37,21 +37,21 @@ export function listenToHand(canvas, on) {
   };
   for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, release);
   canvas.addEventListener("pointerleave", on.leave);
-  // A trackpad's pinch comes as a wheel with ctrl.
+  // Browsers report a pinch on a trackpad as a wheel event with the Ctrl key.
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) { on.leave(); return; }
     event.preventDefault();
     const step = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 20 * event.deltaY : event.deltaY;
     on.magnify(2 ** (-step / 500));
   }, { passive: false });
-  // One finger scrolls the page past the canvas (touch-action: pan-y), two belong to the maps.
+  // One finger scrolls the page (touch-action: pan-y), two fingers zoom the maps.
   canvas.addEventListener("touchmove", (event) => {
     if (event.touches.length > 1 && event.cancelable) event.preventDefault();
   }, { passive: false });
   return { held: () => held.size > 0 };
 }
 
-/** What a key means for the camera: true if it was one of its keys. */
+/** Apply a key to the camera; return true if the key has a meaning for it. */
 export function turnByKey(event, camera) {
   if (event.ctrlKey || event.altKey || event.metaKey) return false;
   if (event.key in TURNS) camera.turn(...TURNS[event.key]);

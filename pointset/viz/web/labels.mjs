@@ -22,7 +22,7 @@ export class Labels {
     if (before !== null) this.focus(before);
   }
 
-  /** Put the keyboard on the map of this index. */
+  /** Move the keyboard focus to the map with this index. */
   focus(index) {
     const button = element("labels").querySelector(`button[value="${index}"]`);
     if (!button) return;

@@ -1,4 +1,4 @@
-/* Layers that see each row by itself, or one vector of the set. All are called as layer.forward(X, maps). */
+/* Row-wise layers, and layers whose rows interact only through one vector. All are called as layer.forward(X, maps). */
 import { mapped, Matrix, product, sideBySide, sum } from "./tensors.mjs";
 
 /** X W^T + b. */
@@ -19,7 +19,7 @@ export class Tanh {
   forward(X) { return mapped(X, Math.tanh); }
 }
 
-/** The rows of a set as one. */
+/** Concatenates the rows of a set to one row. */
 export class Flatten {
   forward(X) { return X.flat(); }
 }
@@ -30,7 +30,7 @@ export class Sequential {
   forward(X, maps) { return this.modules.reduce((rows, module) => module.forward(rows, maps), X); }
 }
 
-/** y_i = tanh(N(Gamma(x_i - s))), s a statistic of the set (Zaheer et al., arXiv 1703.06114, appendix H). */
+/** y_i = tanh(N(Gamma(x_i - s))), with s a statistic of the set (Zaheer et al., arXiv 1703.06114, appendix H). */
 export class EquivariantLayer {
   constructor({ statistic, gamma, norm }, { part }) {
     this.statistic = statistic;
@@ -44,7 +44,7 @@ export class EquivariantLayer {
   }
 }
 
-/** Layers that get the coordinates again, or whose outputs are all joined; see `ConnectedLayers` in Python. */
+/** Layers with the coordinates as further inputs, or whose outputs are joined; see `ConnectedLayers` in Python. */
 export class ConnectedLayers {
   constructor({ layers, coordinates, join }, { part, parts }) {
     this.layers = layers.map(parts);
@@ -64,7 +64,7 @@ export class ConnectedLayers {
   }
 }
 
-/** Of each column of X [n, d]: one row [1, d], by the statistic's name. */
+/** Statistics by name: functions from X [n, d] to one row [1, d]. */
 export const STATISTICS = {
   max: (X) => folded(X, (most, x) => (x > most ? x : most)),
   min: (X) => folded(X, (least, x) => (x < least ? x : least)),

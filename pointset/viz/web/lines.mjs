@@ -1,6 +1,6 @@
-/* A text as lines of words, with the number of each for the error that names it. */
+/* Reads a text as lines of words, and keeps the line number for error messages. */
 
-/** A file that cannot be read; the message says which, where and what was expected. */
+/** A file that cannot be read; the message names the file, the place and what was expected. */
 export class ReadError extends Error {}
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
@@ -8,7 +8,7 @@ const ENDLESS = /^[+-]?(?:nan|inf|infinity)$/i;
 const BLANKS = /[ \t\v\f]+/;
 const LONGEST = 60;
 
-/** What a byte says as one character: files of text are read so, whatever their names and comments are written in. */
+/** Decode a text file with one character per byte, so that names and comments in any encoding are accepted. */
 export function textOf(bytes) {
   const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return new TextDecoder("latin1").decode(marked ? bytes.subarray(3) : bytes);
@@ -21,11 +21,11 @@ export class Lines {
     Object.assign(this, { name, comment, first, at: -1, found: [] });
   }
 
-  /** The words of the next line that has some; null at the end. */
+  /** The words of the next line that is not blank; null at the end. */
   next() {
     while (++this.at < this.lines.length) {
       const line = this.lines[this.at];
-      // Blanks are those of ASCII: a no-break space is a mistake.
+      // Only ASCII blanks separate words: a no-break space is an error.
       const words = (this.comment ? line.replace(this.comment, "") : line).split(BLANKS).filter(Boolean);
       if (words.length) return (this.found = words);
     }
@@ -33,13 +33,13 @@ export class Lines {
     return null;
   }
 
-  /** The words of the next line; an error at the end of the file, where `expected` would stand. */
+  /** The words of the next line that is not blank; throws at the end of the file, naming what was expected. */
   take(expected) {
     if (!this.next()) throw this.error(expected);
     return this.found;
   }
 
-  /** Numbers of the present line; those from the place `free` on need not be finite. */
+  /** The words of the current line as numbers; those from index `free` on need not be finite. */
   numbers(words, free = Infinity) {
     return words.map((word, place) => {
       const number = NUMBER.test(word) ? Number(word) : NaN;
@@ -54,7 +54,7 @@ export class Lines {
     return Number(word);
   }
 
-  /** At the present line, something else was expected. */
+  /** The error for the current line: something else was expected. */
   error(expected) {
     const place = `${this.name}, line ${this.first + (this.found ? this.at : this.#lastSaid())}: expected ${expected}`;
     if (!this.found) return new ReadError(`${place} after this line, found the end of the file`);
@@ -68,13 +68,13 @@ export class Lines {
   }
 }
 
-/** Some text in quotes, short, and without what does not print. */
+/** A text in quotes, shortened, with "?" for characters that do not print. */
 export function excerpt(text) {
   const plain = text.trim().replace(/[^ -~]/g, "?");
   return `'${plain.length > LONGEST ? `${plain.slice(0, LONGEST)}…` : plain}'`;
 }
 
-/** A mesh of arrays of numbers, or an error where it has no triangles. */
+/** A mesh from arrays of numbers; throws if it has no triangles. */
 export function meshOf(vertices, triangles, name) {
   if (!triangles.length) throw new ReadError(`${name}: expected a mesh, found no triangles`);
   return { vertices: Float64Array.from(vertices), triangles: Int32Array.from(triangles) };

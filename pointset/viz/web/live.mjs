@@ -1,4 +1,4 @@
-/* The live page: trained models asked about a shape while the hand changes it. */
+/* The live page: trained models classify a shape while the user changes it. */
 import { Camera, reachOf } from "./camera.mjs";
 import { element, made, say } from "./elements.mjs";
 import { palettesOf } from "./legend.mjs";
@@ -13,7 +13,7 @@ import { Side } from "./sides.mjs";
 import { listenToControls } from "./live_controls.mjs";
 
 const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
-/** While the hand changes the shape, of so many milliseconds one is for drawing. */
+/** While the user changes the shape, at most 1 / DRAWING of the time is spent on drawing. */
 const DRAWING = 4;
 const ORDERS = [["what it looks at", "attention"], ["by occlusion", "occlusion"], ["at random", "random"]];
 const NONE = "no second model";
@@ -36,15 +36,15 @@ class Live {
     this.open(0);
   }
 
-  /** The first answer comes with the first paint: from one model, whose weights alone are read for it. */
+  /** Compute the first answer before the first paint, with only one model, so that only its weights are decoded. */
   #first() {
     const afterPaint = (act) => requestAnimationFrame(() => setTimeout(act));
     this.#ask(this.asked.slice(0, 1));
-    // WebGL may take longer to begin than the models.
+    // Starting WebGL may take longer than the models.
     afterPaint(() => { this.#ask(this.asked); afterPaint(() => this.#draw()); });
   }
 
-  /** Begin to draw. */
+  /** Start WebGL, if that has not been tried yet. */
   #look() {
     if (this.shapeView || this.blind) return;
     try {
@@ -60,13 +60,13 @@ class Live {
     new ResizeObserver(() => this.shapeView.place()).observe(element("shape"));
   }
 
-  /** The sides that have a model. */
+  /** The sides for which a model is chosen. */
   get asked() { return this.sides.filter((side) => side.chosen !== NONE); }
 
-  /** The model of a name. */
+  /** The model with this name, decoded when it is first used. */
   model(name) { return (this.models[name] ??= new Model(this.data.models.find((one) => one.name === name))); }
 
-  /** Ask about the shape of a number, upright as the models know it. */
+  /** Open the shape with this number, in the upright pose of the training shapes. */
   open(number) {
     const shape = this.shapes.at(number, element("up").value);
     this.drawn = samplePoints(shape, MOST_POINTS, SEED);
@@ -76,7 +76,7 @@ class Live {
     this.begin();
   }
 
-  /** A file of one's own; what is wrong with it is said, and the shape before it stays. */
+  /** Open a file of the user; if it cannot be read, show why and keep the current shape. */
   async read(file) {
     try {
       const number = await this.shapes.add(file);
@@ -88,7 +88,7 @@ class Live {
     }
   }
 
-  /** The same shape from the beginning, with as many points as the slider says. */
+  /** Start again with the same shape and the number of points on the slider. */
   begin() {
     const how = this.question?.how;
     this.run++;
@@ -107,7 +107,7 @@ class Live {
     this.#changed();
   }
 
-  /** Change how the points are posed: {turn, tilt, jitter, drop, background, scale}. */
+  /** Change some of the manipulations {turn, tilt, jitter, drop, background, scale}. */
   pose(part) {
     Object.assign(this.question.how, part);
     this.#changed();
@@ -118,7 +118,7 @@ class Live {
     this.#changed();
   }
 
-  /** Remove the tenth of what is left that the first model looks at most. */
+  /** Remove the tenth of the remaining points that have the highest importance for the first model. */
   removeLookedAt() {
     const left = this.question.left(), values = this.answers[0].importance;
     const order = descending(left.map((point) => values[this.answers[0].place.get(point)]));
@@ -151,14 +151,14 @@ class Live {
     this.waiting = true;
   }
 
-  /** Ask all models, and show what they say and look at. */
+  /** Run all models, and show their answers and maps. */
   answer() {
     if (!this.#ask(this.asked)) return;
     if (this.settled || performance.now() > this.nextDrawing) this.#draw();
     this.settled = false;
   }
 
-  /** Where the processor itself draws, answers go before pictures of them; the last one is always drawn. */
+  /** Limit the share of time for drawing, so that answers stay fast without a graphics processor. */
   #pace() {
     const views = [this.shapeView, this.view].filter(Boolean), begun = performance.now();
     for (const view of views) view.renderer.finish();
@@ -166,7 +166,7 @@ class Live {
     this.nextDrawing = now + (DRAWING - 1) * (now - begun);
   }
 
-  /** Ask the models of some sides, and show what they say; false if there is nothing to ask about. */
+  /** Run the models of some sides, and show their answers; return false if no points are left. */
   #ask(sides) {
     const { question } = this, posed = question.posed(), seen = question.seen(posed), begun = performance.now();
     if (!seen.length) {
@@ -179,7 +179,7 @@ class Live {
       side.show(model, logits, share);
       return { side, model, maps, place, importance: importance(maps, seen.length) };
     });
-    // The first answers are slower than all that follow: the browser has not compiled the models yet.
+    // The first answers are not timed: they are slower, because the browser has not compiled the code yet.
     if (this.shapeView) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
     const usual = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
@@ -196,7 +196,7 @@ class Live {
     const codes = new Uint16Array(this.answers.length * total);
     this.answers.forEach(({ importance: values }, number) => {
       const shown = this.influence?.[number] ?? values;
-      // Nothing is the least colour here: rings are points that are gone.
+      // Code 0 would be drawn as a ring, which marks removed points here.
       seen.forEach((point, at) => { codes[number * total + point] = Math.max(1, codeOf(shown[at])); });
     });
     const reach = reachOf(positions, this.camera), what = this.influence ? "what each patch is worth" : null;
@@ -226,7 +226,7 @@ class Live {
     this.names = names;
   }
 
-  /** Numbered points in the frame of the shape, as the renderer wants them. */
+  /** The points with these indices, in the frame of the shape and the format of the renderer. */
   #positions(numbers) {
     const { middle, radius } = this.question.frame, found = new Int16Array(3 * numbers.length);
     numbers.forEach((from, to) => {
@@ -238,13 +238,13 @@ class Live {
     return found;
   }
 
-  /** Which model's maps are shown: 0 or 1. */
+  /** Show the maps of the first (0) or second (1) model. */
   showMaps(number) {
     this.mapped = number;
     this.#soon(true);
   }
 
-  /** Run generators a little at a time, until the shape changes; null if it did. */
+  /** Run generators step by step, with pauses for the browser; return their results, or null if the shape changed. */
   async #finish(generators, say) {
     const run = this.run, found = [];
     for (const generator of generators) {
@@ -265,7 +265,7 @@ class Live {
     return this.#finish(ways, (_, patch) => this.#say(`removing patch ${patch + 1}`));
   }
 
-  /** Colour the points by what the answer loses without their patch. */
+  /** Colour the points by how much the log-probability of the answer falls without their patch. */
   async occlude() {
     const found = await this.#occlusions();
     this.#say(found ? "coloured by what the answer loses without each patch" : "");
@@ -277,7 +277,7 @@ class Live {
     this.#draw();
   }
 
-  /** Remove points in three orders, and draw what is left of the probability. */
+  /** Remove points in three orders, and draw the probability of the answer against the share of points left. */
   async compareOrders() {
     const falls = await this.#occlusions();
     if (!falls) return;

@@ -11,7 +11,7 @@ const SLIDERS = {
   scale: (value) => [2 ** (value / 50), `× ${(2 ** (value / 50)).toFixed(2)}`],
 };
 
-/** Lets the hand change what `live` asks; `names`: of the shapes to start with. Returns {points()}. */
+/** Connect the controls to the page `live`; `names` are those of the included shapes. Returns {points()}. */
 export function listenToControls(live, names) {
   const points = () => Math.round(LEAST * (MOST / LEAST) ** (Number(element("points").value) / 100));
   const say = (id, text) => { element(`${id}-said`).textContent = text; };
@@ -27,7 +27,7 @@ export function listenToControls(live, names) {
   }
   element("shapes").append(...names.map((name, place) => made("option", { value: place }, name)));
   element("shapes").onchange = element("up").onchange = () => live.open(Number(element("shapes").value));
-  element("file").onclick = (event) => { event.target.value = ""; };  // so that a file can be chosen again
+  element("file").onclick = (event) => { event.target.value = ""; };  // so that the same file can be chosen again
   element("file").onchange = (event) => { if (event.target.files.length) live.read(event.target.files[0]); };
   listenToDrops(live);
   for (const mode of ["turn", "away", "back"])

@@ -1,8 +1,8 @@
-/* The attention of an answer as layers of maps, as `Layer` has those that Python computed. */
+/* The attention maps that a model computed in the page, as layers of the same form as those computed in Python. */
 import { Layer } from "./maps.mjs";
 
 const BITS = 16, LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
-/** Colours go from 1 / 16 of uniform attention to 16 times; the same while one asks, so that they can be compared. */
+/** Colours go from 1 / 16 of uniform attention to 16 times. The scale is fixed, so that answers can be compared. */
 const REACH = 4;
 const TICKS = [[0, "1/16"], [0.25, "1/4"], [0.5, "1"], [0.75, "4"], [1, "16"]];
 const MEANINGS = {
@@ -14,7 +14,7 @@ const MEANINGS = {
 };
 const NAMES = { reads: "inducing point", writes: "inducing point", pools: "seed", self: "point", selects: "maximum" };
 
-/** One attention {layer, kind, points_are, heads, queries, keys, weights} of a cloud of so many points. */
+/** One attention {layer, kind, points_are, heads, queries, keys, weights} for a cloud with `points` points. */
 export class LiveLayer extends Layer {
   constructor(map, points) {
     const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
@@ -31,7 +31,7 @@ export class LiveLayer extends Layer {
     Object.assign(this, { map, own });
   }
 
-  /** Of a map, the value at a point: its weight times the number of keys. */
+  /** The value of a map at a point: its weight times the number of keys. */
   value(index, point) {
     const { queries, keys, weights } = this.map, rows = this.rows.length;
     const head = Math.floor(index / rows), row = this.rows[index % rows];
@@ -47,7 +47,7 @@ export class LiveLayer extends Layer {
     return this.decoded;
   }
 
-  /** Entropy of each map over the points, over its greatest value. */
+  /** The normalised entropy of each map over the points: 1 is uniform. */
   get spread() {
     this.spreads ??= Array.from({ length: this.count }, (_, index) => {
       let total = 0, logs = 0;
@@ -62,28 +62,28 @@ export class LiveLayer extends Layer {
   }
 }
 
-/** A value, 1 for uniform attention, as a whole number; only 0 itself is 0. */
+/** The 16-bit code of a value, which is 1 for uniform attention; only the value 0 has code 0. */
 export function codeOf(value) {
   if (!(value > 0)) return 0;
   const share = (Math.log2(value) - LOW) / (HIGH - LOW);
   return Math.max(1, Math.min(65535, Math.round(65535 * share)));
 }
 
-/** How codes lie on the colour bar. */
+/** The range of codes on the colour bar. */
 export const SCALE = { low: LOW, high: HIGH, reach: REACH };
 
 const SHOWN = { pools: "what it pools", selects: "where its maximum comes from", reads: "what it reads" };
 
-/** What stands for a model's own view of its points: what it pools, else what it reads; undefined if it looks at none. */
+/** The map that colours the shape: the last that pools, else selects, else reads points; undefined if there is none. */
 function ownView(maps) {
   const last = (kind) => maps.filter((map) => map.points_are === "keys" && map.kind === kind).at(-1);
   return Object.keys(SHOWN).map(last).find(Boolean);
 }
 
-/** What the colours of the shape are, in words. */
+/** A description of the colours of the shape. */
 export function colourOf(maps) { return SHOWN[ownView(maps)?.kind] ?? "all points alike"; }
 
-/** How much a model looks at each of its points: mean 1 over them. */
+/** The attention of each point in `ownView`, mean over heads and queries, scaled to mean 1 over the points. */
 export function importance(maps, points) {
   const map = ownView(maps), found = new Float64Array(points).fill(map ? 0 : 1);
   if (map) {

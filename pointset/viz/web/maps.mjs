@@ -1,6 +1,6 @@
-/* The maps of one layer as whole numbers, written by pointset.viz.page. */
+/* The maps of one layer as integer codes, written by pointset.viz.page. */
 
-/** What base 64 stands for, an ArrayBuffer. */
+/** Decode base 64 to an ArrayBuffer. */
 export function bytes(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
   const letters = atob(text), found = new Uint8Array(letters.length);
@@ -9,8 +9,8 @@ export function bytes(text) {
 }
 
 /**
- * One code for each map and point. 0 is a weight of exactly 0; the others are equal steps of the binary logarithm of
- * weight * keys (1 is uniform attention), up to `scale.high`.
+ * One code for each map and point. Code 0 is a weight of exactly 0; the other codes are equal steps of
+ * log2(weight * keys) from `low` to `high`, where weight * keys = 1 is uniform attention.
  */
 export class Layer {
   constructor(content, points, bits) {
@@ -29,7 +29,7 @@ export class Layer {
 
   row(index) { return this.rows[index % this.rows.length]; }
 
-  /** A point that the map belongs to, where points read points; else -1. */
+  /** The index of the point whose map it is, if the queries are points; else -1. */
   mark(index) { return this.marks[index % this.rows.length]; }
 
   nameOf(index) {
@@ -39,7 +39,7 @@ export class Layer {
 
   code(index, point) { return this.codes[index * this.points + point]; }
 
-  /** Attention of a point, times its uniform value. */
+  /** The attention of a point, as a multiple of uniform attention. */
   relative(index, point) {
     return 2 ** (this.low + ((this.high - this.low) * this.code(index, point)) / this.most);
   }

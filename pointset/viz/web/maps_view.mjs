@@ -1,4 +1,4 @@
-/* All maps of a layer, turning together, one enlarged by a click: the part of a page that shows attention. */
+/* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
 import { arranged, chosenMaps } from "./arrangement.mjs";
 import { CloudCanvas } from "./canvas.mjs";
 import { Controls } from "./controls.mjs";
@@ -14,9 +14,9 @@ const PRINTED = 690;
 
 export class MapsView extends CloudCanvas {
   /**
-   * `shown`: camera, positions (Int16Array [3 n]: radii of the cloud, times 32,767), reach (how far these come to the
-   * sides and up), palettes by scheme, layers, the number of the `first`, and the `order` of maps; perhaps turned(),
-   * which is called when the view has been.
+   * `shown`: camera, positions (Int16Array [3 n]: radii of the cloud, times 32,767), reach (their extent, see
+   * `reachOf`), palettes by scheme, layers, `first` (index of the layer to open), and `order` of the maps; optionally
+   * turned(), which is called when the user has turned the view.
    */
   constructor(shown) {
     super(element("canvas"), shown.camera, shown.palettes, shown.turned ?? (() => {}));
@@ -33,7 +33,7 @@ export class MapsView extends CloudCanvas {
 
   get layer() { return this.controls.layer; }
 
-  /** The cloud, and how it is seen. */
+  /** The cloud and its view: the arguments of `placesIn`. */
   get view() { return { positions: this.positions, camera: this.camera, reach: this.reach }; }
 
   get panels() { return this.enlarged.open ? [this.large] : this.arrangement.panels; }
@@ -41,8 +41,8 @@ export class MapsView extends CloudCanvas {
   get look() { return this.arrangement && { scale: this.layer.scale, reach: this.reach, selected: this.selected }; }
 
   /**
-   * Other points, and layers of the same names and sizes. The maps stay where they are until `settled`, so that nothing
-   * jumps under the hand.
+   * Replace the points, and the layers by others with the same names and sizes. The maps are rearranged only if
+   * `settled`, so that nothing jumps while the user drags.
    */
   update(positions, layers, settled) {
     Object.assign(this, { positions, layers });
@@ -53,7 +53,7 @@ export class MapsView extends CloudCanvas {
     this.redraw();
   }
 
-  /** Other points and other layers, from the first that pools. */
+  /** Replace points and layers, and open the first layer that pools. */
   replace(positions, layers, reach) {
     this.enlarged.close();
     Object.assign(this, { positions, layers, reach });
@@ -61,7 +61,7 @@ export class MapsView extends CloudCanvas {
     this.controls.replace(layers, Math.max(0, layers.findIndex((layer) => layer.kind === "pools")));
   }
 
-  /** Where in the canvas a panel shows a point, in pixels. */
+  /** The position of a point in a panel, in pixels of the canvas. */
   placeOf(panel, point) { return placesIn(panel, this.view)(point).slice(0, 2); }
 
   enlarge(index) {
@@ -91,7 +91,7 @@ export class MapsView extends CloudCanvas {
 
   get over() { return [...element("labels").children]; }
 
-  /** Lay everything out for the present width, if there is one: in a frame that is not shown yet there is none. */
+  /** Compute the layout for the current width, unless it is 0, as in a frame that is not shown yet. */
   place(width = element("frame").clientWidth) {
     const height = element("frame").clientHeight;
     if (width < 1) return;
@@ -152,7 +152,7 @@ export class MapsView extends CloudCanvas {
     if (this.selected >= 0) { this.selected = -1; this.redraw(); }
   }
 
-  /** The first view again, in a few frames where things may move. */
+  /** Return to the first view, with an animation unless the user prefers reduced motion. */
   goHome() {
     const { camera } = this;
     const from = { azimuth: camera.azimuth, elevation: camera.elevation, zoom: camera.zoom }, begun = performance.now();
@@ -196,7 +196,7 @@ export class MapsView extends CloudCanvas {
     this.seen = seen;
   }
 
-  /** On paper: light, and as wide as a sheet. */
+  /** Prepare for printing (light colours, the width of a sheet), or return from it. */
   print(printing) {
     this.printing = printing;
     if (printing) this.enlarged.close();

@@ -1,4 +1,4 @@
-/* A trained model, from what `pointset.export.javascript` says of it. */
+/* Builds a trained model from its description by `pointset.export.javascript`. */
 import { Multihead } from "./attention.mjs";
 import { ISAB, MAB, PMA, PooledSeeds, SAB } from "./blocks.mjs";
 import { DualMLP, InteractionLayer, NormedLayers, Stem } from "./dual_mlp.mjs";
@@ -15,7 +15,7 @@ const PARTS = {
 };
 
 export class Model {
-  /** `described`: name, classes, inputs, normalize, the parts encoder, pool and head, arrays, and weights in base 64. */
+  /** `described`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
   constructor(described) {
     Object.assign(this, { name: described.name, classes: described.classes, normalize: described.normalize });
     Object.assign(this, { inputs: described.inputs, temperature: described.temperature, up: described.up });
@@ -35,25 +35,25 @@ export class Model {
   }
 
   /**
-   * The encoded rows [n, d] of points, an array [n * inputs]. If `maps` is an array, all attention is added to
-   * it: {layer, kind, points_are, heads, queries, keys, weights}, weights [heads * queries * keys].
+   * The encoded rows [n, d] of points, an array [n * inputs]. If `maps` is an array, each attention is added to it:
+   * {layer, kind, points_are, heads, queries, keys, weights}, with weights [heads * queries * keys].
    */
   encode(points, maps = null) {
     const rows = new Matrix(points.length / this.inputs, this.inputs, Float64Array.from(points));
     return this.encoder.reduce((X, module) => module.forward(X, maps), rows);
   }
 
-  /** Logits of points as `encode` takes them, at least one. */
+  /** The logits of at least one point; arguments as in `encode`. */
   logits(points, maps = null) { return this.decide(this.encode(points, maps), maps); }
 
-  /** From which of the encoded rows a maximum takes its features, as a map; null where the model takes none. */
+  /** The rows that a max pooling selects, as a map; null if the model has no max pooling. */
   selected(rows) { return this.pool.selected?.(rows) ?? null; }
 
-  /** Logits of encoded rows. */
+  /** The logits of encoded rows. */
   decide(rows, maps = null) { return this.head.forward(this.pool.forward(rows, maps), maps).data; }
 }
 
-/** The numbers of one array; those of 32 bits may begin anywhere. */
+/** The numbers of one array. Those of 32 bits may be unaligned, so they are copied. */
 function arrayOf({ start, shape, bits }, weights) {
   const count = shape.reduce((product, size) => product * size, 1);
   if (bits === 16) return fromHalf(new Uint16Array(weights, start, count));

@@ -1,4 +1,4 @@
-/* A cloud in the frame in which a model was trained: `pointset.normalize_points`. */
+/* Normalises a cloud as in the training of a model: `pointset.normalize_points` in Python. */
 
 const NORMALIZATIONS = {
   none: () => ({ centre: [0, 0, 0], size: 1 }),
@@ -16,7 +16,7 @@ const NORMALIZATIONS = {
   "center-standardize": (points) => ({ centre: middle(points), size: deviation(points, middle(points)) }),
 };
 
-/** Points [3 n] as the model wants them, a Float32Array; `how` is one of those above. */
+/** The normalised points, a Float32Array [3 n]; `how` is a key of `NORMALIZATIONS`. */
 export function normalizePoints(points, how) {
   const { centre, size } = NORMALIZATIONS[how](points), scale = size > 0 ? size : 1;
   return Float32Array.from(points, (number, i) => (number - centre[i % 3]) / scale);

@@ -1,11 +1,11 @@
-/* Normalisations of the rows of one set, as they are when nothing is trained. */
+/* Normalisations of the rows of one set, in evaluation mode. */
 import { Matrix } from "./tensors.mjs";
 
 export class NoNorm {
   forward(X) { return X; }
 }
 
-/** Each row over its features (arXiv 1607.06450). */
+/** Normalises each row over its features (arXiv 1607.06450). */
 export class LayerNorm {
   constructor({ weight, bias, eps }, { array }) {
     this.weight = array(weight);
@@ -21,7 +21,7 @@ export class LayerNorm {
   }
 }
 
-/** All rows of the set over a group of features (arXiv 2206.11925, section 4). */
+/** Normalises each group of features over all rows of the set (arXiv 2206.11925, section 4). */
 export class SetNorm {
   constructor({ weight, bias, eps, groups }, { array }) {
     this.weight = array(weight);
@@ -38,7 +38,7 @@ export class SetNorm {
   }
 }
 
-/** Each feature by the mean and the variance that it had in training (arXiv 1502.03167). */
+/** Normalises each feature with its running mean and variance from training (arXiv 1502.03167). */
 export class BatchNorm {
   constructor({ weight, bias, mean, variance, eps }, { array }) {
     const [own, shift, means, variances] = [weight, bias, mean, variance].map(array);
@@ -55,7 +55,7 @@ export class BatchNorm {
   }
 }
 
-/** One mean and one variance for the numbers of a box of X, and then a scale and a shift for each feature. */
+/** Normalise a block of X by its mean and variance, and scale and shift each feature; the result goes to Y. */
 function normalise(X, Y, { row, rows, first, last }, { weight, bias, eps }) {
   const count = (rows - row) * (last - first);
   let mean = 0, variance = 0;

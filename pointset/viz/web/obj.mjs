@@ -1,4 +1,4 @@
-/* OBJ, the format of Wavefront: vertices and polygons; what has no area is passed over. */
+/* Reads Wavefront OBJ: vertices and polygons; elements without area are ignored. */
 import { Lines, meshOf, ReadError } from "./lines.mjs";
 import { addPolygon } from "./polygons.mjs";
 
@@ -36,7 +36,7 @@ function vertex(lines, words, widths) {
   return numbers.slice(0, 3);
 }
 
-/** The corners of a face, from 0; negative numbers count back from the vertex above. */
+/** The corners of a face as indices from 0; negative numbers in the file count back from the last vertex above. */
 function face(lines, words, above) {
   if (words.length < 3) throw lines.error("at least 3 corners of a face");
   const parts = words.map((word) => word.split("/"));
@@ -51,8 +51,8 @@ function face(lines, words, above) {
 }
 
 /**
- * The text with each line that ends in a backslash joined to the next, which is left empty: lines keep their numbers. In
- * comments and names a backslash is a character of a path.
+ * Join each line that ends in a backslash with the next one, which becomes empty, so that line numbers do not change.
+ * In comments and names, a backslash is part of a path.
  */
 function continued(text, name) {
   const lines = text.split(/\r\n?|\n/);
@@ -65,7 +65,7 @@ function continued(text, name) {
       line = lines[++i];
       if (line === undefined)
         throw new ReadError(`${name}, line ${first + 1}: expected another line after its backslash, found the end of the file`);
-      // Whether 2\\3 is 23 or 2 and 3 is not known: with its backslash it is not a number, and is refused.
+      // A number that is split by a backslash is ambiguous: the backslash stays in it, so it is rejected as a number.
       joined = (/\S\\$/.test(joined) && /^\S/.test(line) ? joined : joined.slice(0, -1)) + line;
       lines[i] = "";
     }

@@ -1,4 +1,4 @@
-/* OFF, the format of ModelNet: what `pointset.data.files.off` reads, and refuses. */
+/* Reads OFF, the format of ModelNet; accepts and rejects the same files as `pointset.data.files.off`. */
 import { Lines, meshOf } from "./lines.mjs";
 import { addPolygon } from "./polygons.mjs";
 
@@ -15,7 +15,7 @@ export function parseOff(text, name) {
     const words = lines.take(`vertex ${i} of ${vertexCount}`);
     if (!sizes.includes(words.length))
       throw lines.error(`${sizes.join(" or ")} numbers for vertex ${i} of ${vertexCount}`);
-    sizes = [words.length];  // all like the first, or a lost coordinate could pass for a short colour
+    sizes = [words.length];  // as in the first line: a missing coordinate could look like a shorter colour
     vertices.push(...position(lines, words, prefixes.includes("4")));
   }
   for (let i = 0; i < faceCount; i++)

@@ -1,4 +1,4 @@
-/* The page of attention maps that have been computed. */
+/* The page of attention maps that were computed in Python. */
 import { showAnswer } from "./answer.mjs";
 import { Camera } from "./camera.mjs";
 import { element } from "./elements.mjs";

@@ -1,7 +1,7 @@
-/* What is printed: copies that need no graphics processor, whose drawing comes too late, and that no page break cuts. */
+/* The printed form of a canvas: 2D copies, because WebGL would draw too late, in lines that page breaks do not cut. */
 import { made } from "./elements.mjs";
 
-/** One line of panels after the other: slices of the canvas, and of the elements `over` it those that stand there. */
+/** Slice the canvas into its lines of panels, each with copies of the elements `over` it. */
 export function onPaper(canvas, over, panels) {
   const ratio = canvas.width / canvas.clientWidth;
   const topOf = (one) => parseFloat(one.style.top);

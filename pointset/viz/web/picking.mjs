@@ -1,11 +1,11 @@
-/* What is under the pointer. */
+/* Finds the panel and the point under the pointer. */
 import { radiusIn } from "./camera.mjs";
 
 export function panelAt(panels, x, y) {
   return panels.find((p) => x >= p.left && x < p.left + p.width && y >= p.top && y < p.top + p.height);
 }
 
-/** A function from a point's number to where a panel shows it: [x, y, nearness to the viewer]. */
+/** A function from the index of a point to its position in a panel: [x, y, nearness to the viewer]. */
 export function placesIn(panel, { positions, camera, reach }) {
   const radius = radiusIn(panel.width, panel.height, reach);
   const [x, y] = [panel.left + panel.width / 2, panel.top + panel.height / 2];
@@ -16,7 +16,7 @@ export function placesIn(panel, { positions, camera, reach }) {
   };
 }
 
-/** The point that the eye would pick at a place of a panel, or -1: near and attended ones lie before others. */
+/** The index of the point at a position of a panel, or -1; points in front and attended points are preferred. */
 export function pointAt(panel, x, y, view, attended) {
   const places = placesIn(panel, view);
   let best = -1, least = Math.max(7, panel.width / 30) ** 2;

@@ -1,4 +1,4 @@
-/* PLY, text and binary (G. Turk, "The PLY Polygon File Format", 1994): a mesh, or a cloud where it has no faces. */
+/* Reads PLY, text and binary (G. Turk, "The PLY Polygon File Format", 1994): a mesh, or a cloud if it has no faces. */
 import { excerpt, Lines, meshOf, ReadError, textOf } from "./lines.mjs";
 import { addPolygon } from "./polygons.mjs";
 
@@ -51,7 +51,7 @@ function headerOf(bytes, name) {
   for (; words; words = lines.next()) {
     const [keyword, ...rest] = words;
     if (keyword === "comment" || keyword === "obj_info") continue;
-    // Each once: of two that differ, nobody knows which is meant.
+    // Each may occur once: if there were two, it would be ambiguous which is valid.
     if (keyword === "format" && !format && FORMATS.includes(rest[0]) && rest[1] === "1.0" && rest.length === 2)
       [format] = rest;
     else if (keyword === "element" && format && rest.length === 2 && !named(elements, rest[0]))
@@ -79,7 +79,7 @@ function property(lines, words) {
   return { name, type: TYPES[type], length: length && TYPES[length] };
 }
 
-/** A number that its type can hold; what is too few of them has none. */
+/** The number, if its type can represent it; throws otherwise, or if the number is missing. */
 function fitting(number, type, lines) {
   const [, kind, bits] = /^(\D+)(\d+)$/.exec(type), least = kind === "Int" ? -(2 ** (bits - 1)) : 0;
   if (number === undefined) throw lines.error("more numbers on this line");

@@ -1,23 +1,23 @@
-/* Polygons cut into triangles, as `pointset.data.files.polygons` does: fans, or ears where a fan covers more. */
+/* Triangulates polygons as `pointset.data.files.polygons` does: a fan, or ear clipping if a fan would cover more. */
 
-const TOLERANCE = 1e-6;  // how far a corner may be moved, as a share of the size: as files of six digits round it
+const TOLERANCE = 1e-6;  // rounding of the corners relative to the size, as in files with six digits
 
 const minus = (a, b) => a.map((number, i) => number - b[i]);
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const unit = (a) => a.map((number) => number / Math.hypot(...a));
 
-/** Adds a polygon of corners, which are places among the vertices x, y, z, x, y, z, ... */
+/** Add the triangles of a polygon; `corners` are indices of vertices x, y, z, x, y, z, ... */
 export function addPolygon(triangles, corners, vertices) {
   const ears = corners.length > 3 ? earsOf(corners.map((corner) => vertices.slice(3 * corner, 3 * corner + 3))) : null;
   if (ears) triangles.push(...ears.map((place) => corners[place]));
   else for (let i = 2; i < corners.length; i++) triangles.push(corners[0], corners[i - 1], corners[i]);
 }
 
-/** The places of the corners of triangles; null where a fan will do, or where the polygon crosses itself. */
+/** The corners of the triangles, as indices of `corners`; null if a fan is right, or if the polygon crosses itself. */
 function earsOf(corners) {
   const [x, y] = flattened(corners), left = corners.map((_, i) => i), ears = [];
-  /** Twice the area of a triangle, positive where it turns as the polygon does. */
+  /** Twice the signed area of a triangle, positive if it has the orientation of the polygon. */
   const turn = (a, b, c) => (x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]);
   if (!isFolded(x.map((number, i) => Math.hypot(number, y[i])), turn)) return null;
   const isAt = (a, b) => x[a] === x[b] && y[a] === y[b];
@@ -34,7 +34,7 @@ function earsOf(corners) {
   return [...ears, ...left];
 }
 
-/** Coordinates x and y of corners from the first, along Newell's normal, around which they turn to the left. */
+/** Coordinates x and y of the corners in the plane of Newell's normal: counter-clockwise, the first at the origin. */
 function flattened(corners) {
   const points = corners.map((point) => minus(point, corners[0]));
   const sum = points.reduce((all, point, i) => minus(all, cross(points[(i + 1) % points.length], point)), [0, 0, 0]);
@@ -43,7 +43,7 @@ function flattened(corners) {
   return [across, upwards].map((direction) => points.map((point) => dot(point, direction)));
 }
 
-/** Whether a triangle of the fan turns against the polygon: it lies outside. */
+/** True if a triangle of the fan has the opposite orientation, so that it lies outside of the polygon. */
 function isFolded(lengths, turn) {
   const size = Math.max(...lengths);
   return lengths.some((_, i) => i > 1 && turn(0, i - 1, i) < -TOLERANCE * size * (lengths[i - 1] + lengths[i]));

@@ -1,14 +1,14 @@
-/* From the rows of a set to a few. */
+/* Poolings: from the rows of a set to a few rows. */
 import { STATISTICS } from "./layers.mjs";
 import { sideBySide } from "./tensors.mjs";
 
-/** Statistics of each feature, side by side. */
+/** Concatenated statistics of each feature. */
 export class StatisticPool {
   constructor({ statistics, layer }) { Object.assign(this, { statistics, layer }); }
 
   forward(Z) { return sideBySide(this.statistics.map((name) => STATISTICS[name](Z))); }
 
-  /** For each row, the share of features that the maximum takes from it: `critical_points` in Python; else null. */
+  /** For each row, the share of features for which the maximum selects it (`critical_points` in Python), or null. */
   selected(Z) {
     if (!this.statistics.includes("max")) return null;
     const weights = new Float64Array(Z.rows);
@@ -21,7 +21,7 @@ export class StatisticPool {
   }
 }
 
-/** PMA, and what follows it. */
+/** PMA and the modules after it. */
 export class AttentionPool {
   constructor({ pma, then }, { part, parts }) {
     this.pma = part(pma);
@@ -33,7 +33,7 @@ export class AttentionPool {
   }
 }
 
-/** What several poolings make of the same rows, side by side. */
+/** The concatenated outputs of several poolings of the same rows. */
 export class JoinedPool {
   constructor({ pools }, { parts }) { this.pools = parts(pools); }
 

@@ -1,8 +1,8 @@
-/* What one asks a model about a shape: other points, and what the answer then is. Numbers only, no document. */
+/* Manipulates the points of a shape, and runs a model on them. Pure computation, without access to the document. */
 import { normalizePoints } from "./normalize.mjs";
 import { randomFrom, shuffled } from "./sampling.mjs";
 
-/** A shape as it is asked about: base points, which of them are gone, and random numbers that stay the same. */
+/** A shape and its manipulations: base points, the removed ones, and random numbers that stay the same. */
 export class Question {
   /** `points`: Float64Array [3 n]. */
   constructor(points, seed = 0) {
@@ -18,7 +18,7 @@ export class Question {
     this.how = { turn: 0, tilt: 0, jitter: 0, drop: 0, background: 0, scale: 1 };
   }
 
-  /** Whether anything has been done to the points. */
+  /** True if any manipulation is in effect. */
   get isPosed() {
     const { scale, ...rest } = this.how;
     return scale !== 1 || Object.values(rest).some(Boolean) || this.gone.some(Boolean);
@@ -26,14 +26,14 @@ export class Question {
 
   isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
 
-  /** Numbers of the points that are left, those for which `without` is not set. */
+  /** Indices of the remaining points, except those for which `without` is set. */
   left(without = null) {
     const kept = [];
     for (let i = 0; i < this.count; i++) if (!this.isGone(i) && !without?.[i]) kept.push(i);
     return kept;
   }
 
-  /** All base points turned and jittered, and behind them the background points: Float64Array. */
+  /** All base points, turned and jittered, followed by the background points: Float64Array. */
   posed() {
     const { turn, tilt, jitter, background } = this.how, { middle, radius, low, high } = this.frame;
     const turned = turning(turn, tilt), extra = Math.round(background * this.count);
@@ -47,7 +47,7 @@ export class Question {
     return found;
   }
 
-  /** Numbers of what a model sees: points that are left, and the background. */
+  /** Indices of the points that the model gets: the remaining points and the background. */
   seen(posed, without = null) {
     const kept = this.left(without);
     for (let i = this.count; i < posed.length / 3; i++) kept.push(i);
@@ -55,7 +55,7 @@ export class Question {
   }
 }
 
-/** Logits of a model for some of the posed points; what it looks at and selects goes into `maps`, if given. */
+/** The logits of a model for some of the posed points; its attention and selection are added to `maps`, if given. */
 export function ask(model, posed, seen, scale, maps = null) {
   const rows = model.encode(modelInput(model, posed, seen, scale), maps), logits = model.decide(rows, maps);
   const selected = maps && model.selected(rows);
@@ -77,7 +77,7 @@ export function probabilities(logits, temperature = 1) {
   return powers.map((power) => power / total);
 }
 
-/** Farthest points as the middles of patches, and the patch of each point: Int32Array [n]. */
+/** Patches around farthest points: the index of the patch of each chosen point, Int32Array [n]. */
 export function patchesOf(points, chosen, count) {
   const patch = new Int32Array(chosen.length), near = new Float64Array(chosen.length).fill(Infinity);
   for (let number = 0, at = 0; number < Math.min(count, chosen.length); number++) {
@@ -94,8 +94,8 @@ export function patchesOf(points, chosen, count) {
 }
 
 /**
- * How much the log-probability of a class falls without each patch of points, in nats: one value for each of `seen`.
- * A generator: it yields after each answer, so that the page stays alive, and returns the values.
+ * The decrease of the log-probability of a class, in nats, without each patch of points: one value for each of `seen`.
+ * A generator: it yields after each answer, so that the page stays responsive, and returns the values.
  */
 export function* occlusion(model, posed, seen, { scale, label, patches }) {
   const logs = (chosen) => Math.log(Math.max(probabilities(ask(model, posed, chosen, scale))[label], 1e-12));
@@ -120,7 +120,7 @@ export function* removal(model, posed, seen, order, { scale, label, steps, tempe
   return found;
 }
 
-/** Places from the greatest value to the least. */
+/** The indices that sort values in descending order. */
 export function descending(values) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
 }
@@ -129,7 +129,7 @@ function normal(random) {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-/** The middle of the bounding box, its corners, and the distance of the farthest point. */
+/** The bounding box, its centre, and the distance of the farthest point from the centre. */
 function frameOf(points) {
   const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
   for (let i = 0; i < points.length; i++) {
@@ -143,7 +143,7 @@ function frameOf(points) {
   return { low, high, middle, radius: radius || 1 };
 }
 
-/** A turn about the upward axis, then a tilt about x, in degrees: three rows. */
+/** The rows of the rotation matrix of a turn about the upward axis, then a tilt about x, in degrees. */
 function turning(turn, tilt) {
   const [a, b] = [turn, tilt].map((degrees) => (degrees * Math.PI) / 180);
   const [sa, ca, sb, cb] = [Math.sin(a), Math.cos(a), Math.sin(b), Math.cos(b)];

@@ -1,4 +1,4 @@
-/* Shapes from files: meshes {vertices, triangles}, and clouds, whose triangles are null. */
+/* Reads shapes from files: meshes {vertices, triangles}, and clouds, whose triangles are null. */
 import { ReadError, textOf } from "./lines.mjs";
 import { parseObj } from "./obj.mjs";
 import { parseOff } from "./off.mjs";
@@ -14,12 +14,12 @@ const READERS = {
   xyz: (bytes, name) => parseXyz(textOf(bytes), name),
   txt: (bytes, name) => parseXyz(textOf(bytes), name),
 };
-/** The endings of files that are read. */
+/** The suffixes of supported files. */
 export const ENDINGS = Object.keys(READERS).map((ending) => `.${ending}`);
 
 /**
- * The shape in the bytes of a file: vertices, a Float64Array [3 V], and triangles, an Int32Array [3 F] or null.
- * Throws a ReadError that names the file, the line where there are lines, and what was expected.
+ * Read a shape from the bytes of a file: vertices, a Float64Array [3 V], and triangles, an Int32Array [3 F] or null.
+ * Throws a ReadError that names the file, the line or byte, and what was expected.
  */
 export function readShape(bytes, name) {
   const ending = /\.(\w+)$/.exec(name)?.[1].toLowerCase(), read = READERS[ending];
@@ -28,10 +28,10 @@ export function readShape(bytes, name) {
   return read(bytes, name);
 }
 
-/** Vertices with y up as vertices with z up. */
+/** Convert vertices from y up to z up. */
 export function uprighted(vertices) {
   return vertices.map((_, i) => (i % 3 === 0 ? vertices[i] : i % 3 === 1 ? -vertices[i + 1] : vertices[i - 1]));
 }
 
-/** Which axis usually points up in a file of this name, where that is known. */
+/** The usual upward axis of files with this suffix, or null if there is none. */
 export function usualUp(name) { return /\.obj$/i.test(name) ? "y" : null; }

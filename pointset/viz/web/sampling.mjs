@@ -1,6 +1,6 @@
-/* From a shape to points: by area on a mesh, or some of a cloud; the same for the same seed. */
+/* Samples points of a shape: by area on a mesh, or a random subset of a cloud. The same seed gives the same points. */
 
-/** Random numbers in [0, 1) from a seed: mulberry32, of T. Ettinger. */
+/** A generator of random numbers in [0, 1): mulberry32 by T. Ettinger. */
 export function randomFrom(seed) {
   let state = seed >>> 0;
   return () => {
@@ -11,12 +11,12 @@ export function randomFrom(seed) {
   };
 }
 
-/** Points of a shape, a Float64Array [3 n]: n of a mesh, at most n of a cloud. The first k of n are those of n = k. */
+/** Points of a shape, a Float64Array [3 n]: n of a mesh, at most n of a cloud. The first k do not depend on n >= k. */
 export function samplePoints(shape, n, seed) {
   return shape.triangles ? ofMesh(shape, n, randomFrom(seed)) : ofCloud(shape.vertices, n, randomFrom(seed));
 }
 
-/** A triangle by its area, then uniformly within it (Osada et al., ACM Transactions on Graphics 21(4), 2002). */
+/** Triangles with probability proportional to area, points uniform in each (Osada et al., ACM TOG 21(4), 2002). */
 function ofMesh({ vertices, triangles }, n, random) {
   const count = triangles.length / 3, running = new Float64Array(count), points = new Float64Array(3 * n);
   let total = 0;
@@ -39,7 +39,7 @@ function ofCloud(vertices, n, random) {
   return points;
 }
 
-/** The numbers from 0 below n in random order. */
+/** The integers from 0 to n - 1 in random order. */
 export function shuffled(n, random) {
   const order = Int32Array.from({ length: n }, (_, i) => i);
   for (let i = n - 1; i > 0; i--) {
@@ -56,7 +56,7 @@ function area(vertices, triangles, i) {
   return Math.hypot(y * w - z * v, z * u - x * w, x * v - y * u);
 }
 
-/** The place of the first running sum above a number. */
+/** The index of the first running sum above a number. */
 function firstAbove(running, number) {
   let [low, high] = [0, running.length - 1];
   while (low < high) {

@@ -1,4 +1,4 @@
-/* One round dot per point, coloured by its code. */
+/* WebGL shaders: each point is a round dot, coloured by its code. */
 export const VERTEX = `#version 300 es
 in vec3 position;
 in float code;
@@ -19,17 +19,17 @@ void main() {
   float t = clamp((mix(low, high, code) + reach) / (2.0 * reach), 0.0, 1.0);
   ring = gl_VertexID == selected ? 1.0 : 0.0;
   hollow = code == 0.0 ? 1.0 : 0.0;
-  // What gets more than uniform attention lies before everything else: a wall in front must not hide it.
+  // Points with more than uniform attention are drawn in front of all others, so that nothing hides them.
   float front = ring > 0.0 ? -1.0 : (t > 0.5 ? -0.9 : 0.0);
   float depth = front + 0.43 * (1.0 - local.z);
-  // What gets nothing lies behind everything else.
+  // Points with weight 0 are drawn behind all others.
   if (hollow > 0.0 && ring == 0.0) depth = 0.87 + 0.06 * (1.0 - local.z);
   gl_Position = vec4(local.xy * radius * nearness * zoom, depth, 1.0);
   float least = hollow > 0.0 ? 4.0 : 1.5;
   gl_PointSize = max(diameter * nearness * sqrt(zoom) * (0.75 + 0.6 * t), least) + ring * (4.0 + 0.8 * diameter);
   pixel = 2.0 / gl_PointSize;
   color = texture(palette, vec2((t * 255.0 + 0.5) / 256.0, 0.5)).rgb;
-  // Far points fade into the paper, but only those whose colour is close to it anyway.
+  // Distant points fade into the background, but only if their colour is already close to it.
   float pale = clamp((0.45 - abs(dot(color - paper, LUMA))) / 0.2, 0.0, 1.0);
   color = mix(color, paper, clamp(0.25 - 0.35 * local.z, 0.0, 0.35) * max(0.0, 1.0 - 2.0 * t) * pale);
 }`;

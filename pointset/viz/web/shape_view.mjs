@@ -1,4 +1,4 @@
-/* The shape itself, once for each model, with a brush: all points, those that are gone as rings. */
+/* The shape, once for each model, with a brush. Removed points are drawn as rings. */
 import { CloudCanvas } from "./canvas.mjs";
 import { placesIn } from "./picking.mjs";
 
@@ -7,8 +7,8 @@ const STEPS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP
 
 export class ShapeView extends CloudCanvas {
   /**
-   * `cursor`: an element over the canvas, which shows where the brush of the keyboard is. `on`: {turned(), brush(points),
-   * rest()}; `brush` is called with the numbers of the points under the brush.
+   * `cursor`: an element over the canvas that shows the position of the keyboard's brush. `on`: {turned(),
+   * brush(points), rest()}; `brush` is called with the indices of the points under the brush.
    */
   constructor(canvas, camera, palettes, cursor, on) {
     super(canvas, camera, palettes, on.turned);
@@ -17,14 +17,14 @@ export class ShapeView extends CloudCanvas {
     canvas.addEventListener("blur", () => { cursor.hidden = true; });
   }
 
-  /** Turn by hand, or brush "away" or "back". */
+  /** Choose what dragging does: "turn", brush "away", or bring "back". */
   choose(mode) {
     this.mode = mode;
     this.canvas.classList.toggle("brushing", mode !== "turn");
     this.cursor.hidden = true;
   }
 
-  /** Int16Array [3 n], and codes of `count` pictures of them, Uint16Array [count * n]; `reach` as in `MapsView`. */
+  /** Show positions, Int16Array [3 n], in `count` pictures with codes, Uint16Array [count * n]. */
   show(positions, codes, count, reach, scale) {
     Object.assign(this, { positions, count, look: { scale, reach, selected: -1 } });
     this.renderer.points = positions;
@@ -50,7 +50,7 @@ export class ShapeView extends CloudCanvas {
     this.on.rest();
   }
 
-  /** While brushing, arrow keys move a brush of the keyboard's own, and Space brushes where it is. */
+  /** While brushing, arrow keys move the keyboard's brush, and Space brushes at its position. */
   key(event) {
     const step = STEPS[event.key], { clientWidth: width, clientHeight: height } = this.canvas;
     if (this.mode === "turn" || event.ctrlKey || event.altKey || event.metaKey || !(step || event.key === " ")) {
@@ -74,7 +74,7 @@ export class ShapeView extends CloudCanvas {
     this.#brush(event.clientX - box.left, event.clientY - box.top);
   }
 
-  /** Tell which points lie under the brush at a place of the canvas. */
+  /** Report the points under the brush at a position of the canvas. */
   #brush(x, y) {
     const panel = this.panels.find((one) => x >= one.left && x < one.left + one.width) ?? this.panels[0];
     const places = placesIn(panel, { positions: this.positions, camera: this.camera, reach: this.look.reach }), under = [];

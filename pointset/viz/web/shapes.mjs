@@ -1,14 +1,14 @@
-/* The shapes that one can ask about: those that the page came with, and files of one's own. No document. */
+/* The shapes of the live page: those included in it, and files of the user. No access to the document. */
 import { bytes } from "./maps.mjs";
 import { readShape, uprighted, usualUp } from "./readers.mjs";
 
 export class Shapes {
-  /** `given`: [{name, points, size}], as pointset.viz.live writes them. */
+  /** `given`: the included shapes, [{name, points, size}], written by pointset.viz.live. */
   constructor(given) { Object.assign(this, { given, own: [] }); }
 
   /**
-   * A shape by its number {name, vertices, triangles, told}, upright as the models know them; `up` is the axis that is up
-   * in a file, "y" or "z", or "auto" for what its kind of file usually has; `told` says which one was taken.
+   * The shape with this number, {name, vertices, triangles, told}, with z up as in training. `up` is the upward axis of
+   * a file, "y" or "z", or "auto" for the usual axis of its format; `told` is a note that names the axis used.
    */
   at(number, up) {
     if (number >= this.given.length) return upright(this.own[number - this.given.length], up);
@@ -16,7 +16,7 @@ export class Shapes {
     return { name, vertices: Float64Array.from(whole, (one) => (one / 32767) * size), triangles: null, told: "" };
   }
 
-  /** Read a file; the number of its shape. Throws a ReadError. */
+  /** Read a file, and return the number of its shape. Throws a ReadError. */
   async add(file) {
     this.own.push({ ...readShape(new Uint8Array(await file.arrayBuffer()), file.name), name: file.name });
     return this.given.length + this.own.length - 1;

@@ -1,4 +1,4 @@
-/* What one model says of the shape: its likeliest classes, and how that changes as points go. */
+/* The answer of one model: its most probable classes, and how they change as points are removed. */
 import { showAnswer } from "./answer.mjs";
 import { drawChart } from "./charts.mjs";
 import { made, say } from "./elements.mjs";
@@ -7,7 +7,7 @@ import { probabilities } from "./questions.mjs";
 const SHOWN = 5;
 
 export class Side {
-  /** A place for a model among `names`; `chosen(side)` is called when another is chosen. */
+  /** Create the side number `place` with a choice among `names`; `chosen(side)` is called when the choice changes. */
   constructor(box, names, place, chosen) {
     this.list = made("ol", { class: "answer", "aria-label": "the likeliest classes" });
     this.trail = made("div", { class: "chart" });
@@ -23,8 +23,8 @@ export class Side {
   get chosen() { return this.select.value; }
 
   /**
-   * Another shape, or another model: forget what was said before. `logits` are of the whole shape as it is; null where
-   * that is what will be asked first.
+   * Reset for another shape or model. `logits` are those of the unchanged shape; null if the first call of `show` will
+   * have them.
    */
   begin(logits) {
     this.line = [];
@@ -32,7 +32,7 @@ export class Side {
     this.curves.replaceChildren();
   }
 
-  /** `share`: of the points that are left. */
+  /** Show an answer; `share` is the share of points left. */
   show(model, logits, share) {
     const shares = probabilities(logits, model.temperature);
     const order = shares.map((_, i) => i).sort((a, b) => shares[b] - shares[a]).slice(0, SHOWN);
@@ -49,7 +49,7 @@ export class Side {
     say(this.about, label);
   }
 
-  /** Curves by the order in which points were removed. */
+  /** Draw the curves for the orders in which points were removed. */
   compare(lines, name) {
     drawChart(this.curves, lines, `probability of ${name} as points are removed in three orders`);
     const key = lines.map(({ name: order, style }) => made("span", { class: style }, order));

@@ -1,6 +1,6 @@
 /*
- * Products of matrices by WebAssembly, which multiplies four numbers of 32 bits at once where JavaScript has one: the
- * program is assembled here, since a browser takes it as bytes alone (WebAssembly core specification 2.0, chapter 5).
+ * Matrix products with WebAssembly SIMD, which multiplies four 32-bit numbers at a time. The binary program is
+ * assembled here (WebAssembly core specification 2.0, chapter 5), so the page needs no separate file.
  */
 const ROWS = 4, COLUMNS = 8, NUMBER = 4, VECTOR = 4 * NUMBER, PAGE = 65536;
 
@@ -10,7 +10,7 @@ const get = (local) => [0x20, local], set = (local) => [0x21, local], tee = (loc
 const constant = (number) => [0x41, ...signed(number)];
 const simd = (code, ...rest) => [0xfd, ...unsigned(code), ...rest];
 const load = (offset) => simd(0x00, 2, ...unsigned(offset)), store = (offset) => simd(0x0b, 2, ...unsigned(offset));
-/** One number in all four places of a vector. */
+/** Load one number into all four lanes of a vector. */
 const spread = (offset) => simd(0x09, 2, ...unsigned(offset));
 const ZERO = simd(0x0c, ...Array(16).fill(0)), ADD = simd(0xe4), TIMES = simd(0xe6);
 
@@ -23,13 +23,14 @@ function signed(number) {
 const section = (code, ...content) => [code, ...unsigned(content.flat().length), ...content.flat()];
 const text = (word) => [word.length, ...new TextEncoder().encode(word)];
 
-/** Do `body` as often as a local says, which is 0 in the end. */
+/** Repeat `body` as often as the value of a local, which counts down to 0. */
 const repeat = (local, ...body) => [0x03, NOTHING, ...body.flat(), ...get(local), ...constant(1), I32_SUB, ...tee(local), 0x0d, 0, END];
 const advance = (local, bytes) => [...get(local), ...constant(bytes), I32_ADD, ...set(local)];
 
 /**
- * C = A B: A in panels of ROWS rows, [panels][k][ROWS]; B in panels of COLUMNS columns, [panels][k][COLUMNS]; C in
- * tiles, [panels of A][panels of B][ROWS][COLUMNS]. A tile stays in eight vectors until it is done.
+ * The program for C = A B. A is stored in panels of ROWS rows, [panels][k][ROWS]; B in panels of COLUMNS columns,
+ * [panels][k][COLUMNS]; C in tiles, [panels of A][panels of B][ROWS][COLUMNS]. A tile stays in eight vector registers
+ * until it is complete.
  */
 function assembled() {
   const [a, b, c, rows, columns, k, fromA, fromB, column, step, left, right, one] = Array(13).keys();
@@ -50,7 +51,7 @@ function assembled() {
       tile.flatMap((sum, i) => [...get(c), ...get(sum), ...store(VECTOR * i)]),
       advance(c, NUMBER * ROWS * COLUMNS)),
     [...get(fromA), ...set(a)]);
-  const code = [2, 4, I32, 3 + tile.length, V128, ...body, END]; // two kinds of locals: from fromA, and from left
+  const code = [2, 4, I32, 3 + tile.length, V128, ...body, END]; // locals: i32 from fromA on, v128 from left on
   return new Uint8Array([
     0, 0x61, 0x73, 0x6d, 1, 0, 0, 0,
     ...section(1, [1, 0x60, 6, ...Array(6).fill(I32), 0]),
@@ -65,16 +66,16 @@ function begun() {
   try {
     return new WebAssembly.Instance(new WebAssembly.Module(assembled())).exports;
   } catch {
-    return null; // an old browser, or one that forbids it
+    return null; // not supported, or forbidden by the browser
   }
 }
 
 const program = begun();
 
-/** Whether this browser has it. */
+/** True if this browser supports WebAssembly SIMD. */
 export const hasSimd = program !== null;
 
-/** A B^T [n, m] plus a bias on each row, or null, written into C, as `product` has it; to 32 bits. */
+/** Write A B^T [n, m], plus a bias on each row unless it is null, into C, like `product`, with 32-bit precision. */
 export function simdProduct(A, B, bias, C) {
   const k = A.columns, rows = Math.ceil(A.rows / ROWS), columns = Math.ceil(B.rows / COLUMNS);
   const fromB = rows * ROWS * k, fromC = fromB + columns * COLUMNS * k, end = fromC + rows * ROWS * columns * COLUMNS;
@@ -91,7 +92,7 @@ export function simdProduct(A, B, bias, C) {
   }
 }
 
-/** Rows of a matrix in panels of so many, [panels][columns][size]; what the last one lacks is left as it is. */
+/** Copy a matrix in panels of `size` rows, [panels][columns][size]; missing rows of the last panel are not written. */
 function pack(X, size, numbers, start) {
   const k = X.columns;
   for (let i = 0; i < X.rows; i++) {

@@ -1,4 +1,4 @@
-/* From scores to weights: each row of a matrix becomes weights of at least 0 that sum to 1, in place. */
+/* Functions from scores to weights, in place: each row of a matrix becomes non-negative and sums to 1. */
 
 export function softmax({ rows, columns, data, start, stride }) {
   for (let i = 0; i < rows; i++) {
@@ -10,7 +10,7 @@ export function softmax({ rows, columns, data, start, stride }) {
   }
 }
 
-/** The nearest point of the simplex, max(z - tau, 0) (arXiv 1602.02068); tau by Newton's method from below. */
+/** The nearest point of the simplex, max(z - tau, 0) (arXiv 1602.02068); finds tau by Newton's method from below. */
 export function sparsemax({ rows, columns, data, start, stride }) {
   for (let i = 0; i < rows; i++) {
     const first = start + i * stride, end = first + columns;
@@ -27,5 +27,5 @@ export function sparsemax({ rows, columns, data, start, stride }) {
   }
 }
 
-/** By the names that models know them by. */
+/** The functions by their names in model descriptions. */
 export const WEIGHTS = { softmax, sparsemax };

@@ -1,4 +1,4 @@
-/* STL, binary and text: a file is binary if its size is that of the triangles it announces, whatever it begins with. */
+/* Reads STL: binary if the file size agrees with the number of triangles in the header, else text. */
 import { Lines, meshOf, ReadError, textOf } from "./lines.mjs";
 
 const HEADER = 84, RECORD = 50;

@@ -1,24 +1,27 @@
-/* Rows of numbers, and their products on one core. */
+/* Matrices, and their products on one core. */
 import { hasSimd, simdProduct } from "./simd.mjs";
 
-/** Multiply-adds of a product that are worth being copied to WebAssembly. */
+/** Number of multiply-adds from which a product is faster in WebAssembly, although its matrices must be copied. */
 const WORTH = 2 ** 15;
 
-/** Numbers [rows, columns] in a Float64Array (one of 32 bits would be converted at each product), or a part of one: row i begins at `start + i * stride`. */
+/**
+ * A matrix [rows, columns] in a Float64Array, or in a part of one: row i begins at `start + i * stride`. (Numbers of a
+ * Float32Array would be converted in each product.)
+ */
 export class Matrix {
   constructor(rows, columns, data = new Float64Array(rows * columns), start = 0, stride = columns) {
     Object.assign(this, { rows, columns, data, start, stride });
   }
 
-  /** `count` columns from `first`, and the same numbers. */
+  /** A view of `count` columns from `first`. */
   columnsFrom(first, count) { return new Matrix(this.rows, count, this.data, this.start + first, this.stride); }
 
-  /** `count` rows from `first`, and the same numbers. */
+  /** A view of `count` rows from `first`. */
   rowsFrom(first, count) {
     return new Matrix(count, this.columns, this.data, this.start + first * this.stride, this.stride);
   }
 
-  /** The numbers of all rows as one row; they must lie end to end. */
+  /** A view of all rows as one row; the rows must be contiguous. */
   flat() { return new Matrix(1, this.rows * this.columns, this.data, this.start); }
 
   transposed() {
@@ -30,7 +33,7 @@ export class Matrix {
   }
 }
 
-/** f(x) of each number, as a matrix of its own. */
+/** A new matrix with f(x) of each number. */
 export function mapped(X, f) {
   const Y = new Matrix(X.rows, X.columns), out = Y.data;
   for (let i = 0, to = 0; i < X.rows; i++)
@@ -38,7 +41,7 @@ export function mapped(X, f) {
   return Y;
 }
 
-/** X + Y; Y may have one row, which is added to each of X. */
+/** X + Y; if Y has one row, it is added to each row of X. */
 export function sum(X, Y) {
   const Z = new Matrix(X.rows, X.columns), out = Z.data, step = Y.rows === 1 ? 0 : Y.stride;
   for (let i = 0, to = 0; i < X.rows; i++) {
@@ -48,7 +51,7 @@ export function sum(X, Y) {
   return Z;
 }
 
-/** Matrices with the same rows, side by side. */
+/** Concatenate the columns of matrices with the same number of rows. */
 export function sideBySide(parts) {
   const width = parts.reduce((total, part) => total + part.columns, 0), joined = new Matrix(parts[0].rows, width);
   let first = 0;
@@ -60,7 +63,7 @@ export function sideBySide(parts) {
   return joined;
 }
 
-/** A B^T [n, m] of A [n, k] and B [m, k], plus a bias [m] on each row, written into C. */
+/** A B^T [n, m] for A [n, k] and B [m, k], plus a bias [m] on each row, written into C. */
 export function product(A, B, bias = null, C = new Matrix(A.rows, B.rows)) {
   if (hasSimd && Math.min(A.rows, B.rows) >= 4 && A.rows * B.rows * A.columns >= WORTH) {
     simdProduct(A, B, bias, C);
@@ -84,7 +87,7 @@ function fewRows(A, B, C) {
     }
 }
 
-/** Four rows times four rows at a time, so that each number read serves four products; the last blocks overlap. */
+/** Products of 4 x 4 blocks, so that each number read is used in four products; the last blocks overlap. */
 function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, { data: c, start: cStart, stride: cStride }) {
   for (let row = 0; row < n; row += 4) {
     const i = row + 4 > n ? n - 4 : row;
@@ -111,9 +114,9 @@ function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, { data: c, star
   }
 }
 
-/** Finite numbers of 16 bits (IEEE 754 binary16). */
+/** Convert finite 16-bit floating-point numbers (IEEE 754 binary16) to a Float64Array. */
 export function fromHalf(halves) {
-  // Sign, exponent and fraction in the places that 32 bits have for them: what differs is what an exponent counts from.
+  // Move sign, exponent and fraction to their positions in 32 bits; the factor corrects for the other exponent bias.
   const bits = new Int32Array(halves.length), out = new Float64Array(halves.length);
   for (let i = 0; i < bits.length; i++) bits[i] = ((halves[i] & 0x8000) << 16) | ((halves[i] & 0x7fff) << 13);
   const scaled = new Float32Array(bits.buffer);

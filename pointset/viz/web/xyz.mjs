@@ -1,4 +1,4 @@
-/* Points as lines of numbers without a header: .xyz and .txt; the first three of each line are its place. */
+/* Reads .xyz and .txt: one point per line, without a header; the first three numbers are its coordinates. */
 import { Lines, ReadError } from "./lines.mjs";
 
 const SEPARATORS = [/^[^,;]*$/, /^[^;]*$/, /^[^,]*$/];
