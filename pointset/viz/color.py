@@ -51,7 +51,7 @@ class Scale(ABC):
 
 @dataclass(frozen=True)
 class ColorScale(Scale):
-    """A logarithmic scale for attention from `1 / reach` to `reach`, with 1 (uniform) in the middle; values are clipped.
+    """A logarithmic scale for attention from `1 / reach` to `reach`, with 1 (uniform) in the middle; it clips values.
 
     Example:
         >>> scale = pointset.viz.ColorScale(10.0)
