@@ -34,8 +34,8 @@ def test_one_number_alone_can_be_drawn():
 @pytest.mark.parametrize(
     ("truth", "said", "message"),
     [
-        (TRUTH, {}, "got 3 and 0"),
-        ([], {"one": []}, "got 0 and 1"),
+        (TRUTH, {}, "got 3 sets and 0 models"),
+        ([], {"one": []}, "got 0 sets and 1 models"),
         (TRUTH, {"one": [1.0, 2.0]}, "'one' has 2 numbers for 3 sets"),
     ],
 )
