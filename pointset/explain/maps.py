@@ -246,7 +246,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
     if not found:
         raise PointsetError(f"no attention map has {asked}: choose from {there}")
     if len(found) > 1:
-        raise PointsetError(f"{len(found)} attention maps match {asked or 'no choice'}: give a layer, one of {there}")
+        raise PointsetError(f"{len(found)} attention maps have {asked or 'been found'}: give a layer, one of {there}")
     return found[0]
 
 

@@ -262,7 +262,8 @@ def test_the_page_is_one_small_file_with_a_policy(page_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "options", "said"), [(0, {}, "1 to 3 models, got 0"), (4, {}, "got 4"), (1, {"inputs": 6}, "needs 6 numbers")]
+    ("count", "options", "said"),
+    [(0, {}, "1 to 3 models, got 0"), (4, {}, "got 4"), (1, {"inputs": 6}, "needs 6 numbers")],
 )
 def test_other_pages_are_refused(count: int, options: dict[str, int], said: str) -> None:
     models = [describe_plainly(pointset.create_model("rff-max", dim=8, **options))] * count
