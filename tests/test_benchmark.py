@@ -20,7 +20,7 @@ TINY = {"dim": 16, "heads": 2, "points": 70, "batch_size": 2, "rounds": 1}
 
 @pytest.mark.parametrize("attend", [split_along_batch, fused])
 @pytest.mark.parametrize("name", ["isab5-pma", "sab-pma"])
-def test_rivals_with_our_weights_are_our_function(name, attend):
+def test_other_implementations_with_our_weights_give_our_results(name, attend):
     ours = create_model(name, classes=3, dim=12, heads=3).double().eval()
     points = torch.randn(2, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
     theirs = rewritten(ours, attend).eval()
@@ -29,7 +29,7 @@ def test_rivals_with_our_weights_are_our_function(name, attend):
 
 @pytest.mark.parametrize("name", ["rff-max", "rffp-max", "none-dumlp5"])
 @pytest.mark.parametrize("train", [False, True])
-def test_plain_layers_with_our_weights_are_our_function(name, train):
+def test_plain_layers_with_our_weights_give_our_results(name, train):
     ours = create_model(name, classes=3, dim=12, dropout=0.0).double().train(train)
     points = torch.randn(4, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
     theirs = plain(copy.deepcopy(ours)).train(train)
@@ -63,7 +63,7 @@ def with_norm() -> nn.Module:
     return model
 
 
-def test_everybody_takes_a_turn_in_every_round(monkeypatch):
+def test_every_implementation_is_timed_in_every_round(monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     turns = []

@@ -27,7 +27,7 @@ def lint_imports(checkout: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_rooms_import_downwards_and_in_no_circle() -> None:
+def test_packages_import_only_lower_ones_without_circles() -> None:
     found = lint_imports(CHECKOUT)
     assert found.returncode == 0, found.stdout
 
@@ -55,16 +55,16 @@ def test_a_wrong_import_is_named(file: str, line: str, named: str, tmp_path: Pat
     assert named in found.stdout
 
 
-def test_few_files_stand_at_the_door() -> None:
+def test_the_package_has_few_files_at_its_top() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= 5
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(PACKAGE).as_posix())
-def test_a_room_says_what_lives_there(room: Path) -> None:
+def test_each_package_docstring_says_what_belongs_there(room: Path) -> None:
     assert said_of(room)
 
 
-def test_rooms_name_the_rooms_that_they_import_and_that_import_them() -> None:
+def test_each_package_docstring_names_imports_and_importers() -> None:
     graph = grimp.build_graph("pointset", exclude_type_checking_imports=True, cache_dir=None)
     names = [room.name for room in ROOMS if room.parent == PACKAGE]
     pairs = {

@@ -66,7 +66,7 @@ def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_there_are_five() -> None:
+def test_there_are_five_notebooks() -> None:
     assert [path.name[:2] for path in NOTEBOOKS] == sorted(SHORTER)
 
 

@@ -69,7 +69,7 @@ def test_a_damaged_file_is_refused_or_read_right(tmp_path):
     assert all("maps.npz does not hold attention maps" in one for one in words)
 
 
-def test_a_lost_mask_is_missed(tmp_path):
+def test_a_file_without_its_mask_is_an_error(tmp_path):
     path = save_maps(pointset.attention_maps(MODEL, POINTS, MASK), tmp_path / "maps.npz")
     with np.load(path) as file:
         np.savez(path, **{name: file[name] for name in file.files if name != "mask0"})
@@ -106,6 +106,6 @@ def test_the_table_has_a_line_per_weight():
     assert table.groupby(["layer", "head", "query"]).weight.sum().to_numpy() == pytest.approx(1.0)
 
 
-def test_of_a_batch_padding_is_left_out():
+def test_the_table_of_a_batch_omits_padding():
     table = to_pandas(pointset.attention_maps(MODEL, POINTS, MASK)[0])
     assert table.groupby("cloud")["key"].max().tolist() == [6, 3]

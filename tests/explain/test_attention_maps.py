@@ -181,7 +181,7 @@ def test_a_batch_measures_each_cloud_by_its_real_keys():
     assert found[0].entropy().tolist() == [[1.0]]
 
 
-def test_heads_are_made_one_only_when_asked():
+def test_heads_are_combined_only_on_request():
     weights = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
     found = AttentionMap("layer", "reads", weights, "keys")
     assert found.heads("mean").weights.tolist() == [[[0.5, 0.5]]]

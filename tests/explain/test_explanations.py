@@ -71,7 +71,7 @@ def own_masks(points: torch.Tensor, neighbours: int) -> torch.Tensor:
     return torch.cat(seen[1:])
 
 
-def test_the_point_itself_always_goes():
+def test_occlusion_always_removes_the_point_itself():
     millimetres = cloud(64) * 1e-3 + torch.tensor([5_000.0, -3_000.0, 800.0])
     for points in (millimetres, cloud(64)[torch.arange(64) % 4], torch.zeros(64, 3)):
         there = own_masks(points, 4)
@@ -79,7 +79,7 @@ def test_the_point_itself_always_goes():
         assert (there.sum(dim=1) == 60).all()
 
 
-def test_the_nearest_points_go_wherever_the_cloud_lies():
+def test_occlusion_removes_the_nearest_points_also_far_from_the_origin():
     numbers = torch.arange(40.0)
     grid = (numbers * (numbers + 1) / 2)[:, None] * torch.tensor([0.25, 0, 0])  # gaps 0.25, 0.5, 0.75, ...
     assert torch.equal(own_masks(grid + 10_000.0, 2), own_masks(grid, 2))
@@ -110,7 +110,7 @@ def test_wrong_clouds_and_classes_are_named(arguments, words):
 
 
 @pytest.mark.parametrize("neighbours", [0, N])
-def test_something_must_go_and_something_must_stay(neighbours):
+def test_occlusion_must_remove_at_least_one_point_and_leave_one(neighbours):
     with pytest.raises(PointsetError, match=f"neighbours .* 17 points, got {neighbours}"):
         occlusion_influence(model_of("rff-max"), cloud(), neighbours=neighbours)
 

@@ -15,7 +15,7 @@ def looked(name: str):
     return pooled_from(pointset.create_model(name, classes=3, dim=8, seed=0).eval(), CLOUD)
 
 
-def test_attention_is_its_mean_over_heads_and_seeds_with_1_for_uniform():
+def test_pooled_attention_is_the_mean_over_heads_and_seeds_times_points():
     model = pointset.create_model("isab4-pma", classes=3, dim=8, seed=0).eval()
     pools = pointset.attention_maps(model, CLOUD)[-1]
     found = pooled_from(model, CLOUD)
@@ -24,7 +24,7 @@ def test_attention_is_its_mean_over_heads_and_seeds_with_1_for_uniform():
     assert found.values.mean() == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_max_pool_is_its_features_and_a_mean_has_nothing_to_show():
+def test_a_max_pool_counts_features_and_a_mean_gives_none():
     model = pointset.create_model("rff-max", classes=3, dim=8, seed=0).eval()
     found = pooled_from(model, CLOUD)
     assert (found.kind, found.values.tolist()) == ("features", critical_points(model, CLOUD).tolist())

@@ -47,7 +47,7 @@ class Looks(nn.Module):
         return self.isab(points, mask).mean(dim=1)
 
 
-def test_inducing_points_that_look_in_different_directions_are_special(sets):
+def test_inducing_points_that_read_different_regions_are_specialised(sets):
     found = specialisation(Looks(200.0), sets, per_class=4)
     assert found.layer == "isab.reads"
     assert found.shapes == 8
@@ -58,7 +58,7 @@ def test_inducing_points_that_look_in_different_directions_are_special(sets):
     assert found.measures["steadiness"].min() > 0.3
 
 
-def test_inducing_points_that_look_everywhere_are_not(sets):
+def test_inducing_points_that_read_everything_are_not_specialised(sets):
     found = specialisation(Looks(0.0), sets)
     torch.testing.assert_close(found.entropy, torch.ones(1, 4))
     torch.testing.assert_close(found.overlap, torch.ones(1, 4))
@@ -85,7 +85,7 @@ def ragged() -> PointSets:
     return PointSets(pool, DataOptions(points=29, normalize="none"))
 
 
-def test_padding_of_ragged_sets_counts_nowhere(ragged):
+def test_padding_of_ragged_sets_does_not_affect_the_measures(ragged):
     """Against one run per shape without padding; regions by numpy's histogram."""
     model = pointset.create_model("isab4-pma", classes=2, dim=8, heads=2)
     clouds = [ragged[row][0] for row in range(6)]

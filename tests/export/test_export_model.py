@@ -69,7 +69,7 @@ def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int
         ("dumlp4-dumlp8", {"norm": "layer", "head_norm": "layer"}, ".pt2", True),
     ],
 )
-def test_logits_are_the_models_for_sizes_that_nothing_was_recorded_with(name, options, suffix, mask, tmp_path):
+def test_exported_logits_equal_the_models_for_other_sizes_than_the_example(name, options, suffix, mask, tmp_path):
     model, path = model_of(name, **options), tmp_path / f"model{suffix}"
     agreement = export_model(model, path, mask=mask)
     assert agreement.holds
@@ -99,7 +99,7 @@ RECORDED = [
 ]
 
 
-def test_every_part_of_the_zoo_is_recorded_here():
+def test_every_exportable_part_of_the_zoo_is_tested():
     assert {name.partition("-")[0] for name in EVERY_PART} == {*ENCODERS, *WHOLE}
 
 
@@ -112,7 +112,7 @@ def test_what_is_not_entered_for_export_is_refused_by_name(part, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "options"), RECORDED, ids=str)
-def test_no_size_freezes_into_a_program(name, options):
+def test_no_size_becomes_a_constant_of_the_exported_program(name, options):
     """Torch solves what the recorded steps ask of the sizes: nothing but that there is a point and a set."""
     model = moved(model_of(name, **options))
     takes_mask = "aggr" not in name  # the shape checks of the tests cannot follow rows that a mask takes out
@@ -137,7 +137,7 @@ def moved(model: nn.Module) -> nn.Module:
     return model
 
 
-def test_the_example_has_none_of_the_sizes_that_are_checked():
+def test_the_example_input_differs_from_the_sizes_that_are_checked():
     assert EXAMPLE not in CHECKED
     assert EXAMPLE[1] not in {points for _, points in CHECKED}
     assert len({points for _, points in CHECKED}) == 3
@@ -230,7 +230,7 @@ def test_an_input_of_more_numbers_and_a_module_of_ones_own(tmp_path):
     assert "classes" not in said
 
 
-def test_agreement_is_measured_in_roundings_of_the_model():
+def test_agreement_is_relative_to_the_rounding_error_of_the_model():
     assert Agreement(ROUNDINGS * 1e-6, 1e-6, CHECKED).holds
     assert not Agreement(1.01 * ROUNDINGS * 1e-6, 1e-6, CHECKED).holds
     assert not Agreement(float("nan"), 1e-6, CHECKED).holds
@@ -266,7 +266,7 @@ def test_a_module_that_looks_at_sizes_or_data_is_refused(module, suffix, tmp_pat
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_size_that_is_only_computed_with_is_not_a_branch(tmp_path):
+def test_a_module_may_compute_with_a_size(tmp_path):
     class Divides(nn.Module):
         def forward(self, points):
             return points.sum(dim=1) / points.shape[1]
@@ -274,7 +274,7 @@ def test_a_size_that_is_only_computed_with_is_not_a_branch(tmp_path):
     assert export_model(Divides(), tmp_path / "m.pt2").holds
 
 
-def test_what_torch_does_not_translate_is_named(tmp_path):
+def test_an_operator_without_onnx_translation_is_named(tmp_path):
     class Bessel(nn.Module):
         def forward(self, points):
             return torch.special.bessel_j0(points).sum(dim=1)
@@ -318,7 +318,7 @@ def test_a_file_that_disagrees_is_not_written(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_model_that_answers_nan_agrees_with_nothing(tmp_path):
+def test_a_model_with_nan_logits_is_not_exported(tmp_path):
     model = model_of("rff-max")
     model.head[2].weight.data[0, 0] = torch.nan
     with pytest.raises(PointsetError, match="differ from those of rff-max by nan"):
@@ -334,13 +334,13 @@ def test_a_model_that_answers_nan_agrees_with_nothing(tmp_path):
         ("no/such/model.pt2", "folder .*no/such does not exist"),
     ],
 )
-def test_a_wrong_place_is_named(path, words, tmp_path):
+def test_a_wrong_path_is_named(path, words, tmp_path):
     with pytest.raises(PointsetError, match=words):
         export_model(model_of("rff-max"), tmp_path / path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_onnx_needs_is_named_where_it_is_missing(tmp_path, monkeypatch):
+def test_missing_packages_for_onnx_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("pointset.export.files.find_spec", lambda name: None if name != "onnx" else object())
     with pytest.raises(
         PointsetError, match=r"writing ONNX needs onnxscript, onnxruntime: pip install onnxscript onnxruntime"
@@ -349,7 +349,7 @@ def test_what_onnx_needs_is_named_where_it_is_missing(tmp_path, monkeypatch):
     export_model(model_of("rff-max"), tmp_path / "m.pt2")  # this needs none of it
 
 
-def test_the_model_keeps_its_mode_its_modules_and_its_numbers(tmp_path):
+def test_exporting_does_not_change_the_model(tmp_path):
     model = model_of("pointnet").train()
     kinds = [type(module) for module in model.modules()]
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -360,7 +360,7 @@ def test_the_model_keeps_its_mode_its_modules_and_its_numbers(tmp_path):
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_latency_is_of_both_at_every_size(plain, files):
+def test_latency_is_measured_for_both_at_every_size(plain, files):
     threads = torch.get_num_threads()
     found = compare_latency(plain, files[".onnx"], mask=True, sizes=(5, 400), repeats=2, threads=1)
     assert [one.points for one in found] == [5, 400]

@@ -134,7 +134,7 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
         ("pointnet", {}, ["pointnet"]),
     ],
 )
-def test_what_cannot_be_computed_is_named(name: str, options: dict[str, Any], said: list[str]) -> None:
+def test_a_module_without_javascript_counterpart_is_named(name: str, options: dict[str, Any], said: list[str]) -> None:
     with pytest.raises(PointsetError) as raised:
         describe_plainly(pointset.create_model(name, classes=4, dim=8, **options))
     for word in said:
@@ -152,7 +152,7 @@ def test_a_module_of_the_users_own_is_refused() -> None:
         describe_plainly(model)
 
 
-def test_numbers_have_16_bits_where_these_hold_them() -> None:
+def test_weights_have_16_bits_unless_one_is_too_large() -> None:
     assert rounded(torch.tensor([1.0001, -65504.0])).dtype == "<f2"
     assert rounded(torch.tensor([1.0, 70000.0])).tolist() == [1.0, 70000.0]
     with pytest.raises(PointsetError, match="finite"):

@@ -56,7 +56,7 @@ def learned(function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("size", SIZES)
-def test_logits_and_gradients_are_the_plain_ones(size, tile, dtype, monkeypatch):
+def test_tiled_logits_and_gradients_equal_the_plain_ones(size, tile, dtype, monkeypatch):
     monkeypatch.setattr(additive, "tile_size", lambda: TILES[tile])
     inputs = tensors(*SIZES[size], dtype=dtype)
     expected, found = learned(plain, inputs), learned(tiled, inputs)
@@ -68,13 +68,13 @@ def test_logits_and_gradients_are_the_plain_ones(size, tile, dtype, monkeypatch)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["more keys", "more queries", "shared queries"])
-def test_derivatives_are_the_slopes(size):
+def test_derivatives_pass_gradcheck(size):
     inputs = tensors(*SIZES[size])
     assert torch.autograd.gradcheck(tiled, inputs)
     assert torch.autograd.gradgradcheck(tiled, inputs, fast_mode=True)
 
 
-def test_where_the_relu_is_just_closed_nothing_passes():
+def test_the_relu_has_gradient_zero_at_zero():
     """At p = -r the derivative of torch's ReLU is 0, and so is ours."""
     inputs = tuple(torch.ones_like(part).requires_grad_() for part in tensors(1, 2, 2, 3))
     with torch.no_grad():
@@ -86,7 +86,7 @@ def test_where_the_relu_is_just_closed_nothing_passes():
 
 
 @pytest.mark.parametrize("side", [0, 2])
-def test_a_number_that_is_none_stays_none(side):
+def test_nan_in_the_input_stays_nan_in_the_logits(side):
     inputs = tensors(2, 2, 3, 5)
     with torch.no_grad():
         inputs[side][1, 2, 0] = torch.nan
@@ -153,7 +153,7 @@ def answers(module: Multihead, given: str, X: Tensor, Y: Tensor, mask: Tensor | 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("weights", ["softmax", "sparsemax", "csoftmax"])
 @pytest.mark.parametrize(("queries", "n"), [(1, 2), (3, 2), (3, 40)])
-def test_attention_is_the_plain_one(queries, n, weights, masked, given):
+def test_tiled_attention_equals_the_plain_attention(queries, n, weights, masked, given):
     fast = attention(weights=weights, form="paper", temperature=0.5, trained_temperature=True)
     X, Y = normal(queries, n, D_QUERY), normal(3, 20, D_KEY, seed=1)
     mask = normal(3, 20, seed=2) > 0 if masked else None
@@ -170,7 +170,7 @@ def test_attention_is_the_plain_one(queries, n, weights, masked, given):
 
 
 @pytest.mark.parametrize("form", ["reference", "paper"])
-def test_a_block_is_the_plain_one_with_padded_and_packed_sets(form):
+def test_a_tiled_block_equals_the_plain_one_with_padded_and_packed_sets(form):
     torch.manual_seed(0)
     block = MAB(DIM, D_KEY, DIM, AttentionOptions(heads=HEADS, score="additive", form=form)).double()
     X, Y = normal(3, 12, DIM), normal(3, 6, D_KEY, seed=1)
@@ -189,13 +189,13 @@ def test_weights_are_recorded():
     torch.testing.assert_close(record[0].sum(-1), torch.ones(2, HEADS, 3, dtype=torch.float64))
 
 
-def test_dropped_weights_are_not_absorbed():
+def test_values_are_not_absorbed_when_weights_are_dropped():
     module, Q, Y = attention(attention_dropout=0.5).train(), normal(1, 2, DIM), normal(2, 20, D_KEY)
     assert plan(module.case(Q, Y, None, None)) is Way.ADDITIVE
     assert plan(module.eval().case(Q, Y, None, None)) is Way.ADDITIVE_ABSORBED
 
 
-def test_what_tiles_cannot_follow_goes_the_plain_way():
+def test_unsupported_cases_are_not_tiled():
     Q, Y = normal(1, 2, DIM), normal(2, 20, D_KEY)
     module = attention()
     assert module.case(Q, Y, None, None).additive
@@ -206,7 +206,7 @@ def test_what_tiles_cannot_follow_goes_the_plain_way():
         assert not module.case(Q, Y, None, None).additive
 
 
-def test_transforms_and_programs_see_the_plain_way():
+def test_transforms_and_exporters_get_the_plain_operations():
     module, X, Y = attention(), normal(1, 2, D_QUERY), normal(4, 20, D_KEY, seed=1)
     expected = module(X, Y)
     mapped = torch.vmap(lambda y: module(X, y[None])[0])(Y)

@@ -81,7 +81,7 @@ def test_values_by_hand(name, expected):
 
 
 @pytest.mark.parametrize(("name", "own"), [("max", MaxPool()), ("mean", MeanPool()), ("sum", SumPool())])
-def test_ours_and_torch_geometrics_agree(name, own):
+def test_our_statistics_agree_with_those_of_torch_geometric(name, own):
     torch.testing.assert_close(pool_of(name)(*sets()), own(*sets()))
     torch.testing.assert_close(pool_of(name)(sets()[0][:1]), own(sets()[0][:1]))
 
@@ -218,14 +218,14 @@ def test_every_spelling_of_the_resolver_is_built_alike(spelling):
         ("aggregation", "base class"),
     ],
 )
-def test_what_cannot_pool_a_set_is_refused_with_the_reason(name, words):
+def test_aggregations_that_do_not_pool_sets_are_an_error_with_the_reason(name, words):
     with pytest.raises(PointsetError, match=words):
         check_aggregation(name)
     with pytest.raises(PointsetError, match=words):
         AggregationPool(name, 4)
 
 
-def test_what_is_refused_for_its_order_depends_on_it():
+def test_aggregations_refused_for_order_do_depend_on_the_order():
     from torch_geometric.nn.resolver import aggregation_resolver
 
     Z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))

@@ -54,7 +54,7 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("way", ["absorbed", "explicit", "fused", "folded", "absorbed_in_tiles"])
-def test_every_way_is_the_formula(attention, way, masked, batch):
+def test_every_way_equals_the_formula(attention, way, masked, batch):
     X, Y, mask = inputs({"absorbed_in_tiles": 1, "folded": B}.get(way, batch))
     keep = mask if masked else None
     if way == "folded":
@@ -155,7 +155,7 @@ def test_the_table_has_every_way():
     assert {way for _, way in PLANNED.values()} == set(Way)
 
 
-def test_a_case_says_what_the_rows_are():
+def test_the_case_describes_the_rows():
     """Of shared queries and masked keys in three sets; a record, packed sets and autocast are seen."""
     attention = Multihead(5, 6, 8, AttentionOptions(heads=2, form="paper"))
     Q, Y, mask = torch.zeros(1, 4, 8), torch.zeros(3, 7, 6), torch.ones(3, 7, dtype=torch.bool)
@@ -207,7 +207,7 @@ def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_empty_set_answers_zero_with_finite_gradients(way, monkeypatch):
+def test_attention_to_an_empty_set_is_zero_with_finite_gradients(way, monkeypatch):
     monkeypatch.setattr("pointset.nn.attention.plan", lambda case: way)
     attention = Multihead(DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS))
     X, Y, mask = inputs(1)

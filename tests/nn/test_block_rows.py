@@ -21,7 +21,7 @@ MASK = r"mask must be bool \[2, 7\].* got "
         (4, X.double(), r"[XZ] is float64 \[2, 7, 4\] and the block computes in float32"),
     ],
 )
-def test_rows_that_a_block_cannot_take_are_told_with_their_shape(make, width, rows, words):
+def test_the_error_for_wrong_rows_has_their_shape(make, width, rows, words):
     with pytest.raises(InputError, match=words):
         make(width, 12)(rows)
 
@@ -36,7 +36,7 @@ def test_rows_that_a_block_cannot_take_are_told_with_their_shape(make, width, ro
         ([[1.0]], None, r"X must be \[B, n, 4\], got list"),
     ],
 )
-def test_masks_of_other_rows_are_told(rows, layout, words):
+def test_a_mask_that_does_not_fit_the_rows_is_an_error(rows, layout, words):
     """Asked of the check itself: in tests the annotations of the blocks speak first."""
     with pytest.raises(InputError, match=words):
         check_rows(rows, layout, torch.zeros(5, 4))
@@ -51,7 +51,7 @@ def test_masks_of_other_rows_are_told(rows, layout, words):
         (torch.zeros(4, 5, 8), X, r"the same number of sets.* float32 \[4, 5, 8\] and float32 \[2, 7, 4\]"),
     ],
 )
-def test_queries_and_keys_that_do_not_fit_are_told_apart(make, queries, keys, words):
+def test_the_error_for_wrong_rows_says_whether_they_are_queries_or_keys(make, queries, keys, words):
     with pytest.raises(InputError, match=words):
         make(8, 4, 12)(queries, keys)
 

@@ -66,7 +66,7 @@ def _seeded():
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("form", TRANSCRIBED)
 @pytest.mark.parametrize("keys", [M, 200], ids=["few keys", "many keys"])
-def test_mab_is_its_formula(form, scale, keys):
+def test_mab_equals_its_formula(form, scale, keys):
     mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, scale=scale)).double()
     X, Y = rows(B, N, DIM), rows(B, keys, DIM, seed=1)
     expected = torch.stack([TRANSCRIBED[form](mab, x, y, SCALES[scale]) for x, y in zip(X, Y, strict=True)])
@@ -74,7 +74,7 @@ def test_mab_is_its_formula(form, scale, keys):
 
 
 @pytest.mark.parametrize("form", TRANSCRIBED)
-def test_sab_isab_pma_are_their_formulas(form):
+def test_sab_isab_and_pma_equal_their_formulas(form):
     mab, scale = TRANSCRIBED[form], SCALES["model"]
     X = rows(1, N, DIM)
     sab = SAB(DIM, DIM, AttentionOptions(heads=HEADS, form=form)).double()
@@ -90,7 +90,7 @@ def test_sab_isab_pma_are_their_formulas(form):
 
 
 @pytest.mark.parametrize("form", TRANSCRIBED)
-def test_a_norm_before_the_branches_leaves_the_sums_alone(form):
+def test_with_prenorm_the_sums_are_not_normalised(form):
     """H = X + Multihead(N(X), N(Y)), O = H + rFF(N(H)); of the released form Q = N(X) W^Q in place of X."""
     mab = MAB(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, norm="layer", prenorm=True)).double()
     x, y = rows(N, DIM), rows(M, DIM, seed=1)
@@ -116,7 +116,7 @@ def test_norms_over_sets_see_neither_padded_queries_nor_padded_keys(form, prenor
     torch.testing.assert_close(mab(x, y, mask, query_mask)[:, : N - 1], expected)
 
 
-def test_widths_and_numbers_that_are_not_given():
+def test_default_widths_and_numbers_of_rows():
     assert [layer.out_features for layer in rff(3, 8)[::2]] == [8, 8]
     assert [layer.out_features for layer in rff(3, 8, hidden=5)[::2]] == [5, 8]
     assert ISAB(3, 8).inducing_points.shape == (1, 16, 8)
@@ -125,7 +125,7 @@ def test_widths_and_numbers_that_are_not_given():
 
 
 @pytest.mark.parametrize("source", ["pooled", "max", "statistics"])
-def test_seeds_of_statistics_leave_padding_out(source):
+def test_seeds_of_statistics_ignore_padding(source):
     pma = PMA(DIM, 4, AttentionOptions(heads=HEADS), source).double()
     Z, mask = rows(1, N, DIM), torch.arange(N)[None] < N - 2
     torch.testing.assert_close(pma(Z, mask), pma(Z[:, : N - 2]))
@@ -218,7 +218,7 @@ def test_the_published_decoder_is_its_formula(form, seeds):
 )
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB])
-def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenorm):
+def test_encoders_are_equivariant_and_ignore_padding(block, form, norm, prenorm):
     module = block(DIM, DIM, options=AttentionOptions(heads=HEADS, form=form, norm=norm, prenorm=prenorm)).double()
     found = check_symmetry(module, dim=DIM)
     assert found.kind == "equivariant"
@@ -228,7 +228,7 @@ def test_encoders_are_equivariant_and_blind_to_padding(block, form, norm, prenor
 @pytest.mark.parametrize("norm", ["none", "layer", "set", "group", "instance", "batch"])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("block", [SAB, ISAB, PMA])
-def test_what_stands_in_padding_never_leaks_not_even_nan(block, form, norm):
+def test_values_in_padding_have_no_effect_not_even_nan(block, form, norm):
     widths = (DIM,) if block is PMA else (DIM, DIM)
     module = block(*widths, options=AttentionOptions(heads=HEADS, form=form, norm=norm))
     X = torch.randn(2, 9, DIM)

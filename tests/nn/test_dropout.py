@@ -10,7 +10,7 @@ from pointset.nn.dropout import Dropout, random_words
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["tile by tile", "whole, as in mixed precision"])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.83])
-def test_it_drops_the_share_and_keeps_the_mean(rate, mixed):
+def test_dropout_drops_its_rate_and_keeps_the_mean(rate, mixed):
     torch.manual_seed(0)
     with torch.autocast("cpu", enabled=mixed):
         kept = Dropout(rate)(torch.ones(7, 101, 503))
@@ -32,7 +32,7 @@ def test_neighbours_are_independent():
     assert ((counts - expected) ** 2 / expected).sum() < 45  # chi squared at 15 degrees: 45 has p < 0.0001
 
 
-def test_gradients_pass_where_numbers_pass():
+def test_dropped_numbers_have_no_gradient():
     X = torch.ones(5, 11, requires_grad=True)
     kept = Dropout(0.5)(X)
     kept.sum().backward()
@@ -51,7 +51,7 @@ def test_gradients_have_the_scale_of_the_numbers(again):
         torch.testing.assert_close(second, 6 * factor**3 * X.detach())
 
 
-def test_evaluation_leaves_everything_and_seeds_repeat():
+def test_evaluation_mode_drops_nothing_and_a_seed_repeats_the_draws():
     layer, X = Dropout(0.3), torch.randn(3, 5)
     assert layer.eval()(X) is X
     layer.train()

@@ -125,14 +125,14 @@ def test_gradients_are_exact(module):
     )
 
 
-def test_the_published_network_to_the_last_number():
+def test_the_published_network_has_its_number_of_parameters_and_operations():
     """3 -> 32 -> 128 -> 32 twice, no bias before a batch norm, 1024 -> 256 -> 40."""
     model = pointset.create_model("none-dumlp32", classes=40, dim=128, head_dim=256, head_norm="batch")
     assert sum(one.numel() for one in model.parameters()) == 290_280
     assert multiply_adds(model, 100) == 2_032_384
 
 
-def test_other_poolings_behind_no_encoder_get_rows_of_width_dim():
+def test_without_an_encoder_other_poolings_get_rows_of_width_dim():
     raw, embedded = (pointset.create_model(name, dim=16, inputs=5) for name in ("none-dumlp2", "none-max"))
     assert not list(raw.encoder.parameters())
     assert raw.pool.logits.weight.shape == (4, 5)
@@ -147,7 +147,7 @@ def test_a_model_of_several_poolings_embeds_its_points_once(name):
 
 
 @pytest.mark.parametrize("name", ["none-dumlp1", "dumlp1-dumlp1"])
-def test_the_narrowest_model_is_one(name):
+def test_a_model_of_width_one_works(name):
     model = pointset.create_model(name, classes=2, dim=1, heads=1, layers=1)
     assert model(torch.randn(3, 4, 3)).isfinite().all()
 
@@ -165,7 +165,7 @@ def test_mixed_precision_sums_in_float32():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", ["dumlp16-max", "rff-dumlp32", "rff-aggr.softmax"])
-def test_a_whole_model_of_another_type_gives_logits_of_it(name, dtype):
+def test_a_model_converted_to_another_type_returns_logits_of_that_type(name, dtype):
     """`model.half()`: sums are in float32, and what follows them has weights of the model's type."""
     points = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
     expected = pointset.create_model(name, classes=4, dim=16).eval()(points)

@@ -13,7 +13,7 @@ X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.
 MASK = torch.tensor([[True, True, False], [True, True, True]])
 
 
-def test_max_and_mean_stand_side_by_side():
+def test_max_and_mean_are_concatenated():
     pool, expected = JoinedPool([MaxPool(), MeanPool()]), torch.tensor([[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]])[:, None]
     torch.testing.assert_close(pool(X, MASK), expected)
     torch.testing.assert_close(pool(X[1:]), expected[1:])
@@ -69,7 +69,7 @@ def test_a_join_can_do_what_all_of_its_poolings_can(name, head, packed, maps, st
 
 
 @pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
-def test_what_joins_something_unknown_is_not_a_pooling(name):
+def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
     assert registry.find("pooling", name) is None
 
 

@@ -10,7 +10,7 @@ from pointset.nn.norms import LayerNorm
 from pointset.nn.rowwise import Masked
 
 
-def test_a_layer_begins_where_weights_are_that_are_not_a_norm():
+def test_a_layer_begins_at_each_module_with_weights_other_than_a_norm():
     first, norm, second, third = Masked(nn.Linear(3, 5)), LayerNorm(5), Masked(nn.Linear(5, 7)), nn.Bilinear(2, 2, 2)
     act, scale = Masked(nn.ReLU()), Masked(nn.Hardtanh())
     layers = split_layers([scale, first, norm, act, second, act, norm, third])
@@ -18,7 +18,7 @@ def test_a_layer_begins_where_weights_are_that_are_not_a_norm():
 
 
 @pytest.mark.parametrize("modules", [[], [Masked(nn.ReLU())], [Masked(nn.Linear(2, 2))]], ids=len)
-def test_what_has_one_weight_at_most_is_one_layer(modules):
+def test_modules_with_at_most_one_weighted_module_are_one_layer(modules):
     assert split_layers(modules) == [modules]
 
 
@@ -29,7 +29,7 @@ def test_a_norm_is_a_part_of_the_layer_before_it():
 
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("side_by_side", [False, True])
-def test_connections_are_their_formula(every, side_by_side):
+def test_connected_layers_equal_their_formula(every, side_by_side):
     """Z_l = f_l(Z_{l-1} + X W_l), and join([Z_1, Z_2, Z_3])."""
     f = [Masked(nn.Linear(2, 5), nn.Tanh()), Masked(nn.Linear(5, 7), nn.Tanh()), Masked(nn.Linear(7, 11))]
     W = [nn.Linear(2, 5, bias=False), nn.Linear(2, 7, bias=False)]

@@ -40,7 +40,7 @@ def order(request):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_a_forward_pass_makes_the_products_of_its_formula(name, order):
+def test_a_forward_pass_has_the_number_of_products_in_its_formula(name, order):
     block, once, each = FORMULAS[name]
     X = rows()
     with torch.no_grad():
@@ -48,7 +48,7 @@ def test_a_forward_pass_makes_the_products_of_its_formula(name, order):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_a_training_step_makes_three_times_as_many(name, order):
+def test_a_training_step_has_three_times_the_products_of_a_forward_pass(name, order):
     """Each product has two in the backward pass; the tiled order makes up for queries that it does not keep."""
     block, once, each = FORMULAS[name]
     X = rows().requires_grad_()
@@ -57,7 +57,7 @@ def test_a_training_step_makes_three_times_as_many(name, order):
     assert 2.95 * (once + LONG * each) <= made <= 3 * (once + LONG * each) + made_up
 
 
-def test_reading_a_set_costs_no_projection_of_it():
+def test_reading_a_set_does_not_project_its_rows():
     """Absorbed attention: what a block does more for each row grows with 2 h m d + 2 m d + 2 d^2, not with 4 d^2."""
     block = ISAB(D, D, 1, AttentionOptions(heads=1))
     with torch.no_grad():

@@ -75,7 +75,7 @@ def test_attention_is_its_formula(name, form, queries, shared, keys):
         torch.testing.assert_close(one, other)
 
 
-def test_only_ways_that_hold_for_any_function_are_taken():
+def test_only_ways_that_are_valid_for_any_function_are_chosen():
     for weights, ways in (
         (torch.sigmoid, {Way.EXPLICIT, Way.FOLDED}),
         ("softmax", {Way.ABSORBED_IN_TILES, Way.WRITTEN}),
@@ -129,7 +129,7 @@ def test_heads_may_differ():
     torch.testing.assert_close(found[:, 0].sum(dim=-1), torch.ones(B, 4, dtype=torch.float64))
 
 
-def test_every_block_has_a_module_of_its_own():
+def test_every_block_has_its_own_copy_of_a_module():
     shared = Sharpened()
     isab = ISAB(DIM, DIM, 3, AttentionOptions(heads=HEADS, weights=shared)).double()
     isab(rows(B, 5, DIM)).sum().backward()
@@ -146,7 +146,7 @@ def test_what_is_not_one_weight_for_each_logit_is_refused(function):
         Weights(AttentionOptions(heads=HEADS, weights=function))(rows(B, HEADS, 4, 6))
 
 
-def test_looking_does_not_change_the_result_and_maps_are_the_weights():
+def test_recording_maps_does_not_change_the_result():
     model = pointset.create_model("isab3-pma2", classes=4, dim=DIM, heads=HEADS, weights=torch.sigmoid).eval().double()
     X = rows(1, 9, 3)
     before = model(X)

@@ -109,7 +109,7 @@ def test_every_option_gives_what_padding_gives(name, options):
 
 
 @pytest.mark.parametrize("form", ["reference", "paper"])
-def test_the_plain_order_gives_what_padding_gives(form):
+def test_the_plain_operations_give_what_padding_gives(form):
     """As on a GPU or under autocast, where nothing goes tile by tile."""
     check_same("isab3-pma", form=form, plain=True)
 
@@ -237,7 +237,7 @@ def largest(model: nn.Module, call) -> int:
         ("isab4-aggr.softmax", {}),
     ],
 )
-def test_nothing_is_padded(name, options):
+def test_packed_sets_are_not_padded(name, options):
     lengths = (3,) * 10 + (500,) + (2,) * 9
     sets, model = clouds(lengths), create_model(name, classes=CLASSES, dim=16, **options).double()
     most = sum(lengths) * 16
@@ -257,7 +257,7 @@ def test_nothing_is_padded(name, options):
         ((4,) * 900 + (5,) * 100, False),  # 1000 more rows, to save one run
     ],
 )
-def test_sets_are_padded_where_that_costs_less(lengths, pads, monkeypatch):
+def test_sets_are_padded_if_that_is_cheaper(lengths, pads, monkeypatch):
     monkeypatch.setattr(packing, "RUN", 128)
     sets = Packed(lengths)
     assert sets.is_better_padded == pads
@@ -281,7 +281,7 @@ def test_padding_by_hand():
 
 
 @given(st.lists(st.integers(0, 9), max_size=12).map(tuple))
-def test_sets_of_one_size_are_brought_together_and_found_again(lengths):
+def test_sorting_sets_by_size_can_be_undone(lengths):
     rows = numbering(lengths)[:, None].double()
     moved, sets, places = sort_sets(rows, Packed(lengths))
     assert list(sets.lengths) == sorted(lengths)
@@ -293,7 +293,7 @@ def test_sets_of_one_size_are_brought_together_and_found_again(lengths):
 
 
 @given(st.lists(st.integers(0, 9), max_size=12).map(tuple), st.integers(0, 3))
-def test_a_numbering_and_lengths_say_the_same(lengths, extra):
+def test_set_indices_and_lengths_are_equivalent(lengths, extra):
     batch = numbering(lengths)
     sets = lengths_of(batch, batch, len(lengths) + extra)
     assert sets.lengths == lengths + (0,) * extra

@@ -62,14 +62,14 @@ def test_logits_are_the_formula(name, layers, trained):
 
 
 @pytest.mark.parametrize("name", ["dot", "bilinear"])
-def test_a_linear_score_is_a_product_of_either_side(name):
+def test_a_linear_score_may_transform_queries_or_keys(name):
     score = made(name, trained_temperature=True)
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(Q @ score.keys(K).mT, score(Q, K))
     torch.testing.assert_close(score.queries(Q) @ K.mT, score(Q, K))
 
 
-def test_bilinear_begins_as_the_dot_product():
+def test_the_bilinear_score_is_initially_the_dot_product():
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     options = [AttentionOptions(heads=HEADS, score=name) for name in ("bilinear", "dot")]
     bilinear, dot = (make_score(HEADS * WIDTH, one).double() for one in options)
@@ -77,7 +77,7 @@ def test_bilinear_begins_as_the_dot_product():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_additive_logits_in_pieces_are_those_of_a_whole(layers, monkeypatch):
+def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypatch):
     score = made("additive", score_layers=layers)
     inputs = [rows(1, HEADS, N, WIDTH).requires_grad_(), rows(B, HEADS, M, WIDTH, seed=2).requires_grad_()]
     asked = [*inputs, *score.parameters()]
@@ -105,7 +105,7 @@ def test_a_hidden_layer_is_never_held_whole(monkeypatch):
     assert sizes == [3 * B * HEADS * M * WIDTH, 2 * B * HEADS * M * WIDTH]
 
 
-def test_a_trained_temperature_stays_positive_and_begins_at_the_given_one():
+def test_a_trained_temperature_stays_positive_and_starts_at_the_given_value():
     score = make_score(12, AttentionOptions(heads=HEADS, scale=1.0, temperature=4.0, trained_temperature=True)).double()
     Q, K = rows(B, HEADS, N, WIDTH), rows(B, HEADS, M, WIDTH, seed=2)
     torch.testing.assert_close(score(Q, K), Q @ K.mT / 4)

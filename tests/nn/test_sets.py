@@ -103,7 +103,7 @@ def test_equivariant_layers_take_every_norm(norm):
     torch.testing.assert_close(layer(X.double()), expected)
 
 
-def test_deviation_and_smallest_value_leave_padding_out():
+def test_deviation_and_minimum_ignore_padding():
     spoiled = X.masked_fill(~MASK.unsqueeze(-1), float("nan")).double()
     for index, mask in enumerate(MASK):
         real = X[index][mask].double()
@@ -139,7 +139,7 @@ def test_batch_norm_of_two_rows_is_one_and_minus_one():
     torch.testing.assert_close(found, torch.tensor([[[1.0], [-1.0]]], dtype=torch.double), atol=1e-6, rtol=0)
 
 
-def test_batch_norm_leaves_zeros_in_padding_when_it_has_learned():
+def test_batch_norm_in_evaluation_keeps_padding_zero():
     norm = BatchNorm(2)
     norm(X, MASK)
     assert (norm.eval()(X, MASK)[~MASK] == 0).all()

@@ -73,7 +73,7 @@ def test_softmax_is_that_of_torch_over_the_real_keys():
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None)
 @given(drawn=cases)
-def test_they_are_what_bisection_finds(name, drawn):
+def test_weights_equal_those_found_by_bisection(name, drawn):
     z, u, mask = drawn
     found = weights_of(name, u)(z, mask)
     torch.testing.assert_close(found, reference(name, z, u, mask), atol=1e-9, rtol=1e-7)
@@ -83,7 +83,7 @@ def test_they_are_what_bisection_finds(name, drawn):
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None)
 @given(drawn=cases)
-def test_they_lie_on_the_simplex_and_nothing_there_is_better(name, drawn):
+def test_weights_lie_on_the_simplex_and_are_optimal(name, drawn):
     """A convex problem is solved where no feasible q goes downhill, and the best q is found greedily."""
     z, u, mask = drawn
     bounds = u if name in BOUNDED else torch.ones_like(u)
@@ -125,7 +125,7 @@ def test_a_constant_added_to_the_scores_changes_nothing(name, keys):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_keys_have_no_order(name):
+def test_weights_are_equivariant_to_permutations_of_the_keys(name):
     z, u, mask = case(2, 13)
     order = torch.randperm(13, generator=torch.Generator().manual_seed(0))
     found = weights_of(name, u[..., order])(z[..., order], mask[..., order])
@@ -134,7 +134,7 @@ def test_keys_have_no_order(name):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keys", [9, 70])
-def test_cold_weights_are_the_largest_scores(name, keys):
+def test_at_low_temperature_the_largest_scores_get_all_they_may(name, keys):
     """At temperature 0 the best key takes all, or, below bounds, the best keys take all that they may."""
     z, u, _ = case(3, keys, masked=False)
     z = torch.linspace(-1, 1, keys, dtype=z.dtype)[torch.randperm(keys, generator=torch.Generator().manual_seed(0))]
@@ -149,7 +149,7 @@ def test_cold_weights_are_the_largest_scores(name, keys):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keys", [9, 70])
-def test_hot_weights_are_uniform(name, keys):
+def test_at_high_temperature_weights_are_uniform(name, keys):
     z, _, mask = case(4, keys)
     uniform = (mask / mask.sum(dim=-1, keepdim=True)).expand(z.shape).double()
     torch.testing.assert_close(weights_of(name, 1.5 * uniform)(z / 1e9, mask), uniform)
@@ -180,7 +180,7 @@ def test_the_support_shrinks_from_softmax_over_entmax_to_sparsemax():
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keys", [5, 70])
-def test_padded_keys_get_nothing_whatever_stands_there(name, keys):
+def test_padded_keys_get_weight_zero_whatever_their_scores(name, keys):
     z, u, mask = case(8, keys)
     real = mask.expand(z.shape)
     spoilt = z.masked_fill(~mask, math.nan)
@@ -203,7 +203,7 @@ def test_a_row_without_a_real_key_is_all_0(name, keys):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_keys_and_no_rows(name):
+def test_empty_tensors_are_allowed(name):
     assert weights_of(name, 1.0)(torch.zeros(2, 3, 0)).shape == (2, 3, 0)
     assert weights_of(name, 1.0)(torch.zeros(2, 3, 0), torch.ones(2, 1, 0, dtype=torch.bool)).shape == (2, 3, 0)
     assert weights_of(name, 1.0)(torch.zeros(0, 3, 5)).shape == (0, 3, 5)
@@ -221,7 +221,7 @@ def test_one_key_takes_all(name):
 @pytest.mark.parametrize(
     ("dtype", "atol"), [(torch.float32, 2e-6), (torch.bfloat16, 4e-3), (torch.float16, 5e-4)], ids=str
 )
-def test_types_are_kept_and_lose_no_more_than_their_rounding(name, keys, dtype, atol):
+def test_data_types_are_kept_with_errors_of_rounding_only(name, keys, dtype, atol):
     for scale in (0.01, 3.0):
         z, u, mask = case(10, keys, scale=scale, room=3, dtype=dtype)
         found = weights_of(name, u)(z, mask)

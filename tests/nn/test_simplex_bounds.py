@@ -129,7 +129,7 @@ def test_bounds_that_sum_to_1_are_the_weights(name, keys, dtype):
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
-def test_what_is_left_is_shared_by_scores_far_below(name):
+def test_ratios_of_tiny_exponentials_are_accurate(name):
     """Next to a held key at 0, exponentials of scores around -300 vanish in single precision; their ratios do not."""
     z, u = torch.tensor([0, -300.0, -300.0, -301.0]), torch.tensor([0.25, 1, 0.3, 1])
     expected = reference(name, z, u, None).float()
@@ -196,7 +196,7 @@ def test_unchecked_rows_without_room_get_their_bounds(name):
     torch.testing.assert_close(found, upper.expand(4, 3))
 
 
-def test_seeds_that_share_a_fertility_never_look_twice():
+def test_seeds_that_share_a_fertility_exhaust_it_exactly():
     """What one row took is gone from the bounds of the next, to the last bit that is left."""
     z = torch.randn(5, 4, 12, generator=torch.Generator().manual_seed(0))
     room = torch.full((5, 12), 1 / 3)

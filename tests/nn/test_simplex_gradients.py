@@ -72,7 +72,7 @@ def test_gradients_of_held_weights_by_hand():
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 @pytest.mark.parametrize("watched", [False, True], ids=["eager", "torch.func"])
-def test_bounds_that_leave_no_choice_have_the_gradient_of_their_shares(name, watched):
+def test_bounds_that_sum_to_1_have_the_gradient_of_normalised_bounds(name, watched):
     """Of u / sum(u): adding a constant to what a row is asked for changes nothing, here as elsewhere."""
     z = torch.randn(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     u = torch.tensor([0.1, 0.4, 0.2, 0.3, 0.0], dtype=torch.float64).expand(3, 5)
@@ -127,7 +127,7 @@ def test_no_gradient_is_nan_and_padding_gets_none(name, keys):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("keys", [6, 70])
-def test_the_roads_of_torch_func_lead_to_the_same_place(name, keys):
+def test_grad_jvp_vjp_and_vmap_of_torch_func_agree(name, keys):
     z, u, mask = (part[0, :, 0] for part in smooth_case(4, keys))
     direction = torch.randn(z.shape, generator=torch.Generator().manual_seed(5), dtype=z.dtype)
 
@@ -155,7 +155,7 @@ def test_second_derivatives_of_torch_func(name):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_half_precision_has_gradients_of_its_own_type(name):
+def test_half_precision_gets_gradients_in_half_precision(name):
     z, u, mask = case(7, 9, dtype=torch.bfloat16, room=3)
     whole = z.float().requires_grad_()
     half = z.clone().requires_grad_()
@@ -167,7 +167,7 @@ def test_half_precision_has_gradients_of_its_own_type(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
-def test_compiled_without_a_break(name, unchecked):
+def test_weights_compile_without_a_graph_break(name, unchecked):
     z, u, mask = case(8, 7)
     compiled = torch.compile(lambda z, u: weigh(name, z, u, mask), fullgraph=True, backend="aot_eager")
     results = []

@@ -70,7 +70,7 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
         torch.testing.assert_close(pool(X[None])[0, 0], torch.tensor(expected, dtype=torch.float64))
 
 
-def test_what_pswe_trains_and_where_it_begins():
+def test_the_parameters_of_pswe_and_their_initial_values():
     learned, fixed = WassersteinPool(5, DIM), FixedWassersteinPool(5, DIM)
     assert {name for name, _ in learned.named_parameters()} == {"scales", "reference", "slices"}
     assert {name for name, _ in fixed.named_parameters()} == {"scales"}

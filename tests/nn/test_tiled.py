@@ -44,7 +44,7 @@ def gradients(function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 @given(st.lists(st.integers(0, 40), max_size=9), st.integers(1, 100))
-def test_tiles_hold_every_row_once_in_order_and_no_more_than_fits(lengths, width):
+def test_tiles_contain_each_row_once_in_order_within_the_size_limit(lengths, width):
     for cut in (whole_sets, parts_of_sets):
         rows = []
         for sets, piece in cut(lengths, width):
@@ -57,7 +57,7 @@ def test_tiles_hold_every_row_once_in_order_and_no_more_than_fits(lengths, width
         assert rows == list(range(sum(lengths)))
 
 
-def test_long_sets_are_cut_only_where_rows_are_on_their_own(small_tiles):
+def test_long_sets_are_split_only_for_rowwise_work(small_tiles):
     assert [tuple(rows.stop - rows.start for _, rows in cut([20, 3], 8)) for cut in (whole_sets, parts_of_sets)] == [
         (20, 3),
         (8, 8, 4, 3),
@@ -128,7 +128,7 @@ def learned(model: nn.Module, points: Tensor, mask: Tensor | None) -> list[Tenso
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("form", ["reference", "paper"])
 @pytest.mark.parametrize("name", ["isab16-pma", "isab3-pma4", "isab16-max", "sab-pma", "rff-pma"])
-def test_models_are_the_same_tiled_or_not(name, form, masked, dtype, small_tiles):
+def test_models_give_the_same_results_with_and_without_tiles(name, form, masked, dtype, small_tiles):
     model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
     points = normal(3, 83, 3).to(dtype)
     mask = normal(3, 83, seed=1) > 0 if masked else None
@@ -139,7 +139,7 @@ def test_models_are_the_same_tiled_or_not(name, form, masked, dtype, small_tiles
         torch.testing.assert_close(one, other, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-def test_the_tiled_order_is_taken(monkeypatch):
+def test_the_tiled_way_is_chosen(monkeypatch):
     """Or the test above would compare the plain order with itself."""
     model, taken = create_model("isab3-pma", classes=5, dim=32), []
 
@@ -154,7 +154,7 @@ def test_the_tiled_order_is_taken(monkeypatch):
     assert len(taken) == 5
 
 
-def test_transforms_and_autocast_see_the_plain_order():
+def test_transforms_and_autocast_get_the_plain_operations():
     model = create_model("isab4-pma", classes=5, dim=16, dropout=0.0).double()
     points = normal(2, 70, 3)
 
@@ -210,7 +210,7 @@ def test_hooks_are_called():
     assert {writes.multihead.query, writes.feed_forward[0]} <= set(seen)
 
 
-def test_dropout_draws_the_same_tiled_or_not(monkeypatch):
+def test_dropout_draws_the_same_numbers_with_and_without_tiles(monkeypatch):
     X, weights = normal(7, 33, 5).requires_grad_(), normal(7, 33, 5, seed=1)
     monkeypatch.setattr(dropout, "TILE", 64)
 

@@ -32,7 +32,7 @@ def mask() -> Tensor:
     ("name", "coverage"),
     [(name, "none") for name in NAMES] + [(name, axis) for name in sorted(BOUNDED) for axis in ("seeds", "heads")],
 )
-def test_rows_are_weights_over_the_real_keys(name, coverage, mask):
+def test_weights_of_each_row_sum_to_one_over_the_real_keys(name, coverage, mask):
     found = made(name, bound=1.5, coverage=coverage)(logits_of(B, HEADS, N, M), mask)
     torch.testing.assert_close(found.sum(dim=-1), torch.ones(B, HEADS, N, dtype=torch.float64))
     assert (found >= 0).all()
@@ -60,7 +60,7 @@ def test_every_head_has_its_own_function():
     assert (found[:, 1] == 0).any()
 
 
-def test_heads_with_functions_of_their_own_share_among_their_seeds(mask):
+def test_seeds_of_each_head_share_a_bound_if_heads_have_different_functions(mask):
     names = ("csoftmax", "csparsemax")
     logits = logits_of(B, 2, N, M)
     found = made(names, 2, bound=1.5, coverage="seeds")(logits, mask)
@@ -69,7 +69,7 @@ def test_heads_with_functions_of_their_own_share_among_their_seeds(mask):
         torch.testing.assert_close(found[:, head : head + 1], alone)
 
 
-def test_sharing_heads_have_functions_of_their_own():
+def test_heads_that_share_a_bound_may_have_different_functions():
     """u_1 = bound h / m for the first head, what it leaves for the second."""
     logits = logits_of(1, 2, 1, M)
     found = made(("csoftmax", "csparsemax"), 2, bound=1.2, coverage="heads")(logits)[0, :, 0]
@@ -83,7 +83,7 @@ def test_a_set_of_one_row_gets_all_the_weight():
         assert torch.equal(made("csparsemax", 1, bound=1.0)(torch.zeros(1, 1, 2, 1), row_mask), torch.ones(1, 1, 2, 1))
 
 
-def test_they_show_their_names_and_their_bound():
+def test_the_repr_has_the_names_and_the_bound():
     assert repr(made("softmax")).startswith("Weights(\n  softmax\n")
     shown = repr(made(("softmax", "csoftmax"), 2, bound=2.5, coverage="none"))
     assert "csoftmax, softmax, bound=2.5, coverage=none" in shown
@@ -98,7 +98,7 @@ def test_the_bound_is_a_multiple_of_uniform_attention(name, mask):
 
 @pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
 @pytest.mark.parametrize(("coverage", "axis", "sharers"), [("seeds", 2, N), ("heads", 1, HEADS)])
-def test_sharers_together_stay_below_the_fertility(name, coverage, axis, sharers, mask):
+def test_the_weights_of_a_key_sum_to_at_most_its_fertility(name, coverage, axis, sharers, mask):
     logits = logits_of(B, HEADS, N, M)
     alone, covered = (made(name, bound=1.5, coverage=one)(logits, mask).sum(dim=axis) for one in ("none", coverage))
     sizes = mask.sum(dim=1).double()[:, None, None]
@@ -128,7 +128,7 @@ def test_a_bound_of_one_makes_all_seeds_together_uniform():
 @pytest.mark.parametrize("coverage", ["seeds", "heads"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("keys", [230, 279, 335])
-def test_half_precision_shares_out_the_last_bit(name, coverage, dtype, keys):
+def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtype, keys):
     """A bound of 1 leaves the last sharer exactly 1, if nothing is rounded on the way: not even the number of keys."""
     shape = (1, 1, 4, keys) if coverage == "seeds" else (1, 4, 1, keys)
     logits = torch.randn(shape, generator=torch.Generator().manual_seed(keys)).to(dtype)
@@ -152,7 +152,7 @@ def test_half_precision_exceeds_the_fertility_by_no_more_than_its_rounding(name,
     assert fertility * 0.999 < found.max() <= fertility * (1 + torch.finfo(torch.bfloat16).eps / 2 + 1e-5)
 
 
-def test_bounds_of_half_precision_count_all_keys():
+def test_the_number_of_keys_is_exact_in_half_precision():
     """257 keys are 256 in bfloat16: the bound is a multiple of 1 / 257."""
     logits = torch.randn(1, 1, 5, 257, generator=torch.Generator().manual_seed(0)).bfloat16()
     assert made("csparsemax", 1, bound=1.0)._keys(logits, None).item() == 257
@@ -190,7 +190,7 @@ def test_dropped_weights_are_zero_and_the_others_larger():
 @pytest.mark.parametrize("score", ["dot", "bilinear", "additive"])
 @pytest.mark.parametrize("output", [False, True])
 @pytest.mark.parametrize(("n", "m"), [(2, 50), (50, 2), (9, 11)], ids=["absorbed", "folded", "explicit"])
-def test_every_order_of_products_attends_alike(weights, score, output, n, m):
+def test_every_order_of_products_gives_the_same_attention(weights, score, output, n, m):
     """Whatever is cheapest against projected keys and explicit weights: values and gradients."""
     torch.manual_seed(0)
     form = "paper" if output else "reference"

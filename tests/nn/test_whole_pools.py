@@ -40,7 +40,7 @@ def padded(sizes: tuple[int, ...], longest: int) -> tuple[Tensor, Tensor]:
     return rows_of(len(sizes), longest).masked_fill(~mask[..., None], torch.nan), mask
 
 
-def test_some_are_found():
+def test_at_least_three_poolings_are_tested():
     assert len(LISTED) >= 3
 
 

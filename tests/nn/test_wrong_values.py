@@ -59,7 +59,7 @@ def test_all_public_callables_are_tried():
 
 
 @pytest.mark.parametrize(("name", "argument"), [(name, one) for name, right in RIGHT.items() for one in right])
-def test_a_wrong_argument_is_told_by_its_name(name, argument):
+def test_a_message_names_the_wrong_argument(name, argument):
     for value in wrong(argument):
         with pytest.raises(PointsetError, match=rf"\b{argument}\b.* must be .*, got ") as told:
             getattr(nn, name)(**{**RIGHT[name], argument: value})
@@ -67,7 +67,7 @@ def test_a_wrong_argument_is_told_by_its_name(name, argument):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_wrong_input_is_told_by_its_name(name):
+def test_a_message_names_the_wrong_input(name):
     module = getattr(nn, name)(**RIGHT[name])
     known = {"X": X, "Y": X, "Z": X, "mask": MASK, "query_mask": MASK, "logits": HEADS.mT @ HEADS}
     if name == "Weights":
@@ -80,7 +80,7 @@ def test_a_wrong_input_is_told_by_its_name(name):
                 module(**{**right, argument: value})
 
 
-def test_what_may_be_left_out_or_is_unusual_works():
+def test_optional_and_unusual_arguments_work():
     assert nn.rff(8, 4, None)(X).shape == (2, 5, 4)
     assert nn.SetNorm(8, eps=0)(torch.randn(2, 5, 8)).isfinite().all()
     assert Packed([2, np.int64(3)]) == Packed(np.array([2, 3])) == Packed((2, 3))
@@ -100,7 +100,7 @@ def test_what_may_be_left_out_or_is_unusual_works():
         (lambda: nn.MeanPool()(X, MASK[:, :4]), r"mask must be bool \[2, 5\].*, got bool \[2, 4\]"),
     ],
 )
-def test_values_that_do_not_go_together(make, words):
+def test_arguments_that_contradict_each_other_are_an_error(make, words):
     with pytest.raises(PointsetError, match=words):
         make()
 
@@ -115,10 +115,10 @@ def test_values_that_do_not_go_together(make, words):
         (HEADS.repeat(2, 1, 1, 1), HEADS, HEADS, r"float32 \[4, 4, 5, 3\], "),
     ],
 )
-def test_queries_keys_and_values_that_do_not_go_together(Q, K, V, got):
+def test_queries_keys_and_values_of_different_shapes_are_an_error(Q, K, V, got):
     with pytest.raises(InputError, match=r"Q, K and V must be \[B, h, n, c\], .*, got .*" + got):
         nn.attend(Q, K, V, DotScore(4, 3), nn.Weights())
 
 
-def test_queries_of_one_batch_serve_all_keys():
+def test_queries_of_batch_size_one_are_shared_by_all_keys():
     assert nn.attend(HEADS[:1, :, :2], HEADS, HEADS[..., :1], DotScore(4, 3), nn.Weights())[0].shape == (2, 4, 2, 1)

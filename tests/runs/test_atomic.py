@@ -44,7 +44,7 @@ def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_remo
         (f"{'x' * 300}/page.html", "File name too long"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_named_with_what_is_in_the_way(place, why, tmp_path):
+def test_the_error_for_an_unwritable_path_names_the_cause(place, why, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "folder").mkdir()
@@ -63,7 +63,7 @@ def test_a_place_that_cannot_be_written_is_named_with_what_is_in_the_way(place, 
         (f"{'x' * 300}/page.html", "x does not exist"),
     ],
 )
-def test_a_place_for_no_file_is_told_before_the_work(place, why, tmp_path):
+def test_a_path_that_cannot_be_written_is_an_error_before_the_work_starts(place, why, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     check_place(tmp_path / "page.html")
@@ -73,7 +73,7 @@ def test_a_place_for_no_file_is_told_before_the_work(place, why, tmp_path):
     assert str(caught.value).endswith(why.format(tmp_path))
 
 
-def test_an_error_that_has_no_words_of_the_system_is_told_in_its_own(tmp_path):
+def test_an_error_without_a_system_message_keeps_its_own(tmp_path):
     def fail(_: Path) -> None:
         raise OSError("9 requested and 7 written")
 
@@ -108,6 +108,6 @@ def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_t
     assert flushed == [(file, False), (file, True), (folder, True)]
 
 
-def test_where_asking_would_end_a_process_every_one_is_taken_to_live(monkeypatch):
+def test_on_windows_every_process_is_assumed_to_run(monkeypatch):
     monkeypatch.setattr(atomic, "os", SimpleNamespace(name="nt"))
     assert atomic._lives(1)

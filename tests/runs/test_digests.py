@@ -104,7 +104,7 @@ def test_a_whole_file_that_is_not_json_is_named(content, tmp_path):
 
 
 @pytest.mark.parametrize(("error", "words"), [(ValueError("three\nwords"), "three words"), (KeyError(), "KeyError")])
-def test_what_a_parser_raises_is_told_in_its_words_or_by_its_kind(error, words, tmp_path):
+def test_the_error_of_a_parser_is_quoted_or_named_by_type(error, words, tmp_path):
     def parser(_):
         raise error
 
@@ -213,7 +213,7 @@ def test_a_full_disk_is_detected_even_if_a_library_does_not_report_it(error, tmp
         write_atomically(tmp_path / "a.pt", write)
 
 
-def test_only_what_dead_processes_left_is_swept(tmp_path):
+def test_only_temporary_files_of_dead_processes_are_removed(tmp_path):
     ended = subprocess.Popen(["true"])
     ended.wait()
     mine, living = tmp_path / f".a.json.{os.getpid()}.tmp", tmp_path / f".a.json.{os.getppid()}.tmp"

@@ -38,7 +38,7 @@ def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, m
         assert Parallel()(delayed(abs)(number) for number in (-3, 2)) == [3, 2], "joblib's own pool is as it was"
 
 
-def test_what_a_killed_worker_had_not_begun_goes_on_side_by_side(classifiers, tmp_path, monkeypatch):
+def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_path, monkeypatch):
     """Only what had been begun is run apart; the pool is asked again for the rest, and may break again."""
     runs = make_runs(classifiers(seeds=(0, 1, 2)), tmp_path)
     asked, apart = [], []
@@ -78,7 +78,7 @@ def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 
 
-def test_a_process_apart_that_cannot_start_says_why(classifiers, tmp_path, monkeypatch):
+def test_a_separate_process_that_cannot_start_reports_why(classifiers, tmp_path, monkeypatch):
     (run,) = make_runs(classifiers("rff-max"), tmp_path)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert run_apart(run).reason == "its process ended with code 1: no message"
@@ -90,14 +90,14 @@ def test_a_process_apart_that_cannot_start_says_why(classifiers, tmp_path, monke
 
 
 @pytest.mark.slow
-def test_a_failure_apart_is_told_as_it_would_be_here(classifiers, tmp_path):
+def test_a_failure_in_a_separate_process_is_reported_like_a_local_one(classifiers, tmp_path):
     (run,) = make_runs(classifiers("rff-max"), tmp_path)
     lost = replace(run, task=replace(run.task, data="no-such-data"))
     assert run_apart(lost) == run_one(lost)
     assert "no-such-data" in run.failure.read_text()
 
 
-def test_a_disk_that_takes_no_reason_stops_no_other_run(classifiers, tmp_path, monkeypatch):
+def test_a_failure_reason_that_cannot_be_written_stops_no_other_run(classifiers, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -109,7 +109,7 @@ def test_a_disk_that_takes_no_reason_stops_no_other_run(classifiers, tmp_path, m
     assert not run.failure.exists()
 
 
-def test_a_process_apart_leaves_the_cores_to_the_others(classifiers, tmp_path, monkeypatch):
+def test_a_separate_process_gets_the_threads_of_its_run(classifiers, tmp_path, monkeypatch):
     asked = {}
 
     def ended(*_, env, **__):

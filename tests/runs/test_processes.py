@@ -21,7 +21,7 @@ held: list[bytes] = []
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
-def test_a_worker_that_has_grown_is_replaced_without_a_word():
+def test_a_worker_that_has_grown_is_replaced_without_a_warning():
     """Warnings are errors here: in joblib's own thread one would leave everybody waiting."""
     with recycled_quietly(), parallel_config("loky", n_jobs=2):
         assert sorted(Parallel()(delayed(grow)(number) for number in range(6))) == list(range(6))

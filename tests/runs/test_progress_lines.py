@@ -22,13 +22,13 @@ def test_a_line_says_what_is_done_and_left(lines, words):
     assert lines.line(60.0) == words
 
 
-def test_the_rest_takes_as_long_as_what_was_done_since_the_start():
+def test_the_remaining_time_extrapolates_progress_since_the_start():
     lines = Lines("training", "step", 6000, 1000)
     lines.update(2000)
     assert lines.line(60.0).endswith("3,000 left, about 0:01:30 to go")
 
 
-def test_a_share_of_the_work_is_finer_than_its_units():
+def test_the_remaining_time_uses_the_share_of_unfinished_units():
     lines = Lines("comparing", "run", 1, standing=lambda: Standing(0.2, 0.1, ["one: epoch 2", "two: begins"]))
     told = "comparing: 0 of 1 run done, 1 left, 20% of the work, about 0:08:00 to go; one: epoch 2; two: begins"
     assert lines.line(60.0) == told
@@ -43,11 +43,11 @@ def test_a_share_of_the_work_is_finer_than_its_units():
         (Standing(1.0, 0.1), ""),
     ],
 )
-def test_what_is_left_takes_no_less_than_its_longest_unit(standing, left):
+def test_the_remaining_time_is_at_least_that_of_the_longest_unit(standing, left):
     assert standing.left(60.0) == left
 
 
-def test_a_line_comes_when_its_time_has_come(monkeypatch, capsys):
+def test_a_line_is_written_every_half_minute(monkeypatch, capsys):
     monkeypatch.setattr(progress, "EVERY", 0.0)
     assert list(followed("ab\n", "reading\x1b[31m", "file", 3)) == ["a", "b", "\n"]
     said = capsys.readouterr().err.splitlines()
@@ -60,7 +60,7 @@ def test_a_line_comes_when_its_time_has_come(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_work_in_long_units_tells_without_an_update(monkeypatch, capsys):
+def test_work_in_long_units_reports_progress_without_updates(monkeypatch, capsys):
     monkeypatch.setattr(progress, "EVERY", 0.01)
     with progress_bar("comparing", "run", 2, standing=_damaged):
         time.sleep(0.2)

@@ -147,7 +147,7 @@ def test_while_workers_start(command: str, started: Any, clouds_folder: Path, me
 
 
 @pytest.mark.slow
-def test_where_nobody_reads_what_it_says(started: Any, clouds_folder: Path, tmp_path: Path) -> None:
+def test_terminated_with_closed_output_it_leaves_no_workers(started: Any, clouds_folder: Path, tmp_path: Path) -> None:
     """The reader of its messages has gone, and its workers must not work on."""
     process = started(
         "compare", "--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS
@@ -185,7 +185,7 @@ def test_while_libraries_are_imported(answer: str, importing: Any) -> None:
     end(process, 130, "pointset: interrupted\n")
 
 
-def test_twice(importing: Any) -> None:
+def test_interrupting_twice(importing: Any) -> None:
     """The second Ctrl-C ends a command that has not listened to the first."""
     process = importing("swallow", "swallow", "swallow")
     process.send_signal(signal.SIGINT)

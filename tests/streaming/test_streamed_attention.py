@@ -19,7 +19,7 @@ MAPPED += [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), MAPPED, ids=str)
-def test_streamed_attention_says_what_the_rows_say(name: str, options: dict) -> None:
+def test_streamed_statistics_equal_those_of_the_whole_maps(name: str, options: dict) -> None:
     model = model_of(name, **options)
     rows = [one for one in pointset.attention_maps(model, CLOUD) if one.kind in ("reads", "pools")]
     found = pointset.stream_attention(model, lambda: iter(CLOUD.split(100)), top=4, bins=12)
@@ -79,6 +79,6 @@ def test_watching_takes_one_pass_more_where_the_pooling_attends() -> None:
         ("isab5-max", CLOUD, {"bins": 2}, "give at least top=1 and bins=3"),
     ],
 )
-def test_what_cannot_be_watched_is_one_clear_sentence(name: str, chunks, options: dict, words: str) -> None:
+def test_attention_that_cannot_be_streamed_is_a_clear_error(name: str, chunks, options: dict, words: str) -> None:
     with pytest.raises(PointsetError, match=words):
         pointset.stream_attention(model_of(name), chunks, **options)

@@ -53,7 +53,7 @@ def streams(name: str) -> bool:
     return abilities(model_of(name))["streams"]
 
 
-def test_what_streams() -> None:
+def test_the_list_of_models_that_can_be_streamed() -> None:
     assert all(streams(f"{encoder}-max") for encoder in ("isab5", "rff", "rffp"))
     listed = [part.listed for part in registry.parts("pooling")]
     assert {"max", "max+mean", "mean", "pma", "sum"} <= {pooling for pooling in listed if streams(f"rff-{pooling}")}
@@ -62,7 +62,7 @@ def test_what_streams() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
-def test_the_same_logits_as_in_memory_or_one_sentence(name: str, options: dict) -> None:
+def test_streamed_logits_equal_those_in_memory_or_there_is_a_clear_error(name: str, options: dict) -> None:
     if not streams(name):
         with pytest.raises(StreamingError, match=r"whole cloud"):
             model_of(name, **options).stream(CLOUD)
@@ -80,7 +80,7 @@ def test_the_same_logits_as_in_memory_or_one_sentence(name: str, options: dict) 
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.integers(0, 200), max_size=8), st.sampled_from(["tensor", "float64", "float32", "reversed", ">f8"]))
-def test_where_the_cloud_is_cut_changes_no_bit(sizes: list[int], kind: str) -> None:
+def test_logits_do_not_depend_on_the_pieces_of_the_cloud(sizes: list[int], kind: str) -> None:
     model, cloud = MODEL, CLOUD.float()
     sizes = [size for size, total in zip(sizes, itertools.accumulate(sizes), strict=True) if total <= POINTS]
     pieces: list = cut(cloud, *sizes)
@@ -116,7 +116,7 @@ def test_one_pass_per_layer_and_one_for_the_pooling(name: str, options: dict, ex
 
 
 @pytest.mark.parametrize("name", ["rff-max", "isab5-pma3", "pointnet"])
-def test_an_empty_cloud_gets_what_the_model_makes_of_one(name: str) -> None:
+def test_an_empty_cloud_has_the_logits_of_an_empty_set(name: str) -> None:
     model = model_of(name)
     for chunks in ([], [CLOUD[:0]], CLOUD[:0]):
         assert torch.equal(model.stream(chunks), model(CLOUD[None, :0]))
@@ -127,7 +127,7 @@ def test_one_point_is_a_cloud() -> None:
     torch.testing.assert_close(model.stream(CLOUD[:1]), model(CLOUD[None, :1]))
 
 
-def test_nothing_is_left_behind() -> None:
+def test_streaming_leaves_the_model_unchanged() -> None:
     """Mode, gradients and logits: as if nobody had looked."""
     model = model_of("isab5-pma", dropout=0.9).train()
     logits = model.stream(CLOUD)
@@ -192,7 +192,7 @@ def test_logits_far_apart_neither_overflow_nor_vanish(order: str) -> None:
     torch.testing.assert_close(model.stream(cloud), expected)
 
 
-def test_many_blocks_add_up_exactly_in_float32() -> None:
+def test_sums_over_many_blocks_are_accurate() -> None:
     """A sum kept in float32 would stand still: 2^24 + 1 is 2^24."""
     running = RunningSum()
     running.add(torch.full((1, 1, 2), 2.0**24))
@@ -234,7 +234,7 @@ def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
         ("rff-pma", {"score": "additive"}, "pool.pma.mab uses softmax weights of an AdditiveScore"),
     ],
 )
-def test_what_needs_the_whole_cloud_refuses_before_the_first_point(name: str, options: dict, words: str) -> None:
+def test_models_that_cannot_stream_raise_before_the_first_point_is_read(name: str, options: dict, words: str) -> None:
     model, source = model_of(name, **options), Source()
     with pytest.raises(PointsetError, match=words):
         model.stream(source)
@@ -268,13 +268,13 @@ def test_wrong_chunks_are_one_clear_sentence(chunks, words: str) -> None:
         MODEL.stream(chunks)
 
 
-def test_a_function_that_gives_its_pieces_once_is_found_out() -> None:
+def test_chunks_that_can_be_read_only_once_are_an_error() -> None:
     pieces = iter(CLOUD.float().split(100))
     with pytest.raises(PointsetError, match=r"1037 points in the first pass and 0 in a later.*fresh iterator"):
         MODEL.stream(lambda: pieces)
 
 
-def test_a_layer_of_ones_own_is_refused_until_it_is_taught() -> None:
+def test_a_user_defined_layer_streams_only_after_registration() -> None:
     class Doubled(nn.Module):
         def forward(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
             return 2 * X

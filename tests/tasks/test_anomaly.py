@@ -168,13 +168,13 @@ def test_a_damaged_list_is_named_with_its_line(old, new, words, celeba, tmp_path
         read_attributes(tmp_path / "list_attr_celeba.txt")
 
 
-def test_a_list_that_is_no_text_is_one_sentence(tmp_path):
+def test_an_attribute_list_that_is_not_text_is_a_clear_error(tmp_path):
     (tmp_path / "list_attr_celeba.txt").write_bytes(b"1\nBald\n\xff.jpg 1\n")
     with pytest.raises(PointsetError, match=r"cannot be read .*: download the original file again"):
         read_attributes(tmp_path / "list_attr_celeba.txt")
 
 
-def test_what_is_missing_is_told_with_a_way_to_get_it(celeba, tmp_path, monkeypatch):
+def test_the_error_for_missing_data_says_how_to_get_it(celeba, tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
     with pytest.raises(PointsetError, match=r"there is no folder .*celeba: get list_attr_celeba\.txt and img_align"):
         create_task("anomaly", data="celeba")

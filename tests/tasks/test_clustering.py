@@ -123,7 +123,7 @@ def test_elements_have_the_component_that_their_label_says():
     assert (batch.X - own).std().item() == pytest.approx(0.3, abs=0.02)
 
 
-def test_test_sets_are_always_the_same_and_others_than_the_watched_ones():
+def test_test_sets_are_fixed_and_differ_from_the_watched_sets():
     first, second, watched = TASK.test_sets(), TASK.test_sets(), TASK.watched_sets()
     assert len(first) == 100
     assert all(len(batch.X) == 10 for batch in first)
@@ -148,7 +148,7 @@ def output_of(mixture: Mixture) -> torch.Tensor:
     return torch.cat([mixture.log_proportions.unsqueeze(2) + 1.5, mixture.means, raw], dim=2).flatten(1)
 
 
-def test_a_model_that_knew_the_truth_would_be_at_the_oracle():
+def test_the_true_mixture_reaches_the_likelihood_of_the_oracle():
     batches = [TASK.draw(count, torch.Generator().manual_seed(count)) for count in (2, 5)]
     found = TASK.score([output_of(truth_of(batch)) for batch in batches], batches)
     oracle = oracle_metrics(batches)

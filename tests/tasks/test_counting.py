@@ -63,7 +63,7 @@ def test_all_classes_and_images_are_drawn():
     assert len(seen) == len(digits("train").labels)
 
 
-def test_where_there_are_few_classes_no_more_are_counted():
+def test_counts_do_not_exceed_the_number_of_classes():
     few = Images(torch.rand(9, 4), torch.tensor([0, 1, 2] * 3), channels=1, side=2)
     batch = SetMaker(few)(500, epoch_generator(1, 0))
     assert set(batch.target["count"].tolist()) == {1, 2, 3}
@@ -100,7 +100,7 @@ def test_a_head_is_known_by_its_outputs():
         assert head_of(output) is head
 
 
-def test_ordered_heads_say_one_to_ten():
+def test_ordered_heads_predict_counts_from_one_to_ten():
     """Far below all thresholds the count is 1, far above 10."""
     assert HEADS["thresholds"].predict(torch.tensor([[-9.0] * 9, [9.0] * 9])).tolist() == [1, 10]
     assert HEADS["thresholds"].mode(torch.tensor([[-9.0] * 9, [9.0] * 9])).tolist() == [1, 10]
@@ -147,7 +147,7 @@ def test_rows_and_options():
         TASK.model("SAB + PMA, Gauss", SMALL, seed=0)
 
 
-def test_what_is_missing_is_told_with_a_way_to_get_it(tmp_path, monkeypatch):
+def test_the_error_for_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
     for data in ("omniglot", str(tmp_path / "nowhere")):
         with pytest.raises(PointsetError, match=r"there is no folder .*: give a folder that has alphabet/character"):

@@ -85,7 +85,7 @@ def test_no_step_lowers_the_likelihood(seed):
     assert not len(gains.T) or gains.min() > -1e-9
 
 
-def test_it_stops_when_nothing_is_gained_and_says_so():
+def test_em_stops_when_it_converges_and_reports_it():
     X, start = case()
     found = fit_by_em(X, start, steps=500, tolerance=1e-6)
     assert found.converged
@@ -95,7 +95,7 @@ def test_it_stops_when_nothing_is_gained_and_says_so():
     assert len(again.trace) == 2
 
 
-def test_no_step_is_the_start():
+def test_zero_steps_of_em_return_the_start():
     X, start = case()
     found = fit_by_em(X, start, steps=0)
     assert found.mixture is start
@@ -151,7 +151,7 @@ def test_a_component_on_one_element_keeps_a_scale():
     assert em_step(X, start, least_scale=0.1).scales[0, 0].tolist() == pytest.approx([0.1] * 2)
 
 
-def test_from_the_truth_it_gains_what_fitted_numbers_gain():
+def test_em_from_the_truth_gains_as_much_as_fitting_its_parameters():
     """Twice the gain over all data is chi-squared with 19 degrees of freedom, for 4 * 5 - 1 fitted numbers (Wilks)."""
     generator = torch.Generator().manual_seed(0)
     # Far apart and of one size, so that the theorem's conditions hold.

@@ -17,7 +17,7 @@ def drawn(batches: int, count: int = 50) -> list[SetBatch]:
     return [TASK.draw(count, epoch_generator(7, step)) for step in range(batches)]
 
 
-def test_sizes_are_uniform_and_numbers_too():
+def test_sizes_and_numbers_are_uniform():
     batches = drawn(2000, 5)
     sizes = torch.tensor([batch.X.shape[1] for batch in batches])
     counts = torch.bincount(sizes, minlength=11)

@@ -24,7 +24,7 @@ def test_targets_are_one_up_to_the_class():
     assert threshold_targets(torch.tensor([0, 2, 3]), 4).tolist() == [[0, 0, 0], [1, 1, 0], [1, 1, 1]]
 
 
-def test_threshold_loss_is_cross_entropy_of_each_question():
+def test_threshold_loss_is_the_sum_of_binary_cross_entropies():
     logits = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     above = (LABELS[:, None] > torch.arange(3)).double().numpy()
     shares = expit(logits.numpy())
@@ -32,7 +32,7 @@ def test_threshold_loss_is_cross_entropy_of_each_question():
     assert float(threshold_loss(logits, LABELS)) == pytest.approx(expected)
 
 
-def test_losses_stay_finite_far_out():
+def test_losses_are_finite_for_large_logits():
     logits = torch.tensor([[1e4, -1e4, 1e4]], requires_grad=True)
     threshold_loss(logits, torch.tensor([0])).backward()
     assert torch.isfinite(logits.grad).all()
@@ -52,7 +52,7 @@ def test_prediction_is_the_median_class():
     assert set(threshold_prediction(logits).tolist()) > {0, 4}
 
 
-def test_ordered_thresholds_never_contradict_themselves():
+def test_probabilities_of_ordered_thresholds_decrease():
     """Whatever the parameters: no logit rises with k, so that no class has a negative probability."""
     torch.manual_seed(0)
     head = OrderedThresholds(6, 5)
@@ -102,7 +102,7 @@ def test_soft_labels_fall_with_the_distance_and_sum_to_one():
         assert (row[label:].diff() < 0).all()
 
 
-def test_cold_soft_labels_are_hard_and_hot_ones_uniform():
+def test_soft_labels_are_one_hot_at_low_and_uniform_at_high_temperature():
     logits = torch.randn(5, 4)
     assert float(soft_label_loss(logits, LABELS, 1e-3)) == pytest.approx(float(cross_entropy(logits, LABELS)))
     assert soft_labels(LABELS, 4, 1e6).flatten().tolist() == pytest.approx([0.25] * 20, abs=1e-5)

@@ -124,7 +124,7 @@ def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp
     assert resumed.runs[0].metrics == done.runs[2].metrics
 
 
-def test_rows_see_the_same_sets_and_seeds_see_others(tmp_path, monkeypatch):
+def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeypatch):
     seen: dict[Training, list[float]] = {}
     step = Training._backward
 
@@ -160,7 +160,7 @@ def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
         ({"steps": 0}, "steps must be .* got 0"),
     ],
 )
-def test_a_recipe_has_steps_and_what_fresh_sets_leave_of_it(changes, words):
+def test_the_recipe_of_a_set_problem_has_only_the_fields_it_uses(changes, words):
     with pytest.raises(PointsetError, match=words):
         Experiment(task=MaxRegression(), recipe=task_recipe(**changes))
 

@@ -21,7 +21,7 @@ def test_dragging_one_map_turns_all(opened: Callable[..., Seen]) -> None:
     assert seen.complaints == []
 
 
-def test_a_slow_machine_thins_the_clouds_only_while_the_hand_turns(opened: Callable[..., Seen]) -> None:
+def test_a_slow_machine_draws_fewer_points_only_while_turning(opened: Callable[..., Seen]) -> None:
     seen = opened()
     before = seen.panels()
     seen.tab.evaluate("pointset.slow = true")
@@ -162,7 +162,7 @@ def test_a_click_enlarges_a_map_and_escape_closes_it(opened: Callable[..., Seen]
     assert seen.complaints == []
 
 
-def test_all_can_be_done_by_keyboard(opened: Callable[..., Seen]) -> None:
+def test_all_actions_work_by_keyboard(opened: Callable[..., Seen]) -> None:
     seen = opened()
     reached = []
     for _ in range(8):

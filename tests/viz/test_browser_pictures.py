@@ -118,7 +118,7 @@ def test_a_frame_that_is_laid_out_late(browser: Any, attention: Callable, cloud:
     tab.close()
 
 
-def test_dark_paper_and_things_that_do_not_move(opened: Callable[..., Seen]) -> None:
+def test_dark_scheme_and_reduced_motion(opened: Callable[..., Seen]) -> None:
     seen = opened(color_scheme="dark", reduced_motion="reduce")
     assert seen.panels()[0][0, 0].max() < 40
     home = "pointset.camera.turn(50, 0); pointset.goHome(); pointset.camera.azimuth"
@@ -130,7 +130,7 @@ def test_dark_paper_and_things_that_do_not_move(opened: Callable[..., Seen]) -> 
     assert seen.complaints == []
 
 
-def test_paper_gets_a_light_picture_of_its_own(opened: Callable[..., Seen]) -> None:
+def test_printing_uses_a_light_copy_of_the_picture(opened: Callable[..., Seen]) -> None:
     """What a graphics processor draws while the page is laid out for paper is not on it."""
     seen = opened(color_scheme="dark")
     before = seen.panels()

@@ -47,7 +47,7 @@ def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ() -> None:
     assert scale.emphasis(np.array([-0.5])) == scale.emphasis(np.array([0.5])) > 0.5 > scale.emphasis(np.array([0.0]))
 
 
-def test_one_count_is_told_from_none() -> None:
+def test_a_count_of_one_differs_visibly_from_zero() -> None:
     scale = CountScale(50)
     none, one = colors_of(scale, np.array([0.0, 1.0]))
     assert abs((none - one) @ LUMA) > 0.15

@@ -47,9 +47,7 @@ def test_ply_keeps_points_and_colours(attention: Callable, cloud: NDArray[np.flo
     np.testing.assert_allclose(back.colors[:, :3] / 255, rgb, atol=0.003)
 
 
-def test_glb_stands_upright_with_linear_colours(
-    attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
-) -> None:
+def test_glb_has_y_up_and_linear_colours(attention: Callable, cloud: NDArray[np.float64], tmp_path: Path) -> None:
     reads = attention()
     back = read(export_cloud(reads, cloud, tmp_path / "a.glb", 0, 1))
     np.testing.assert_allclose(back.vertices, np.c_[cloud[:, 0], cloud[:, 2], -cloud[:, 1]], atol=1e-6)
@@ -105,7 +103,7 @@ def test_attention_goes_back_to_the_surface(tmp_path: Path) -> None:
         assert back.area == pytest.approx(28.0, rel=1e-4)
 
 
-def test_points_of_another_place_are_refused(tmp_path: Path) -> None:
+def test_points_that_are_not_on_the_mesh_are_an_error(tmp_path: Path) -> None:
     points = np.asarray(sample_points(BOX, 200, seed=0), dtype=np.float64)
     reads = SimpleNamespace(layer="l", kind="reads", weights=np.full((1, 1, 200), 1 / 200), points_are="keys")
     with pytest.raises(PointsetError, match=r"\d+ of 200 points lie off the mesh .* before normalisation"):
@@ -119,7 +117,7 @@ def test_points_of_another_place_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("export", [export_cloud, lambda a, c, p, *r: export_surface(a, c, BOX, p, *r)])
-def test_what_cannot_be_exported(
+def test_wrong_arguments_of_the_exports_are_errors(
     export: Callable, attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
 ) -> None:
     with pytest.raises(PointsetError, match=r"a\.obj.* must end in \.ply or \.glb"):

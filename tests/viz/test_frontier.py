@@ -18,7 +18,7 @@ def names(dots: list[Dot], **options) -> list[str]:
     return [one.name for one in frontier(dots, **options)]
 
 
-def test_the_frontier_is_what_no_other_beats():
+def test_the_frontier_has_the_dots_that_no_other_dominates():
     dots = [dot("dear and poor", 3, 1), dot("dear and good", 4, 9), dot("cheap", 1, 2), dot("same cost, worse", 1, 1)]
     assert names(dots) == ["cheap", "dear and good"]
     assert names([*dots, dot("as good for less", 2, 9)]) == ["cheap", "as good for less"]

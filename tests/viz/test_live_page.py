@@ -100,7 +100,7 @@ def test_answers_in_chromium_are_those_of_python(asked: Asked, name: str) -> Non
 
 
 @pytest.mark.slow
-def test_the_first_answer_takes_one_model_and_waits_for_nothing(browser: Any, page_file: Path) -> None:
+def test_the_first_answer_needs_one_model_and_no_drawing(browser: Any, page_file: Path) -> None:
     tab = browser.new_page()
     tab.add_init_script("window.requestAnimationFrame = () => 0")
     tab.goto(page_file.as_uri())
@@ -113,7 +113,7 @@ OFF = "OFF\n4 4 0\n0 0 0\n4 0 0\n0 2 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 
 
 
 @pytest.mark.slow
-def test_a_file_of_ones_own_is_asked_about(asked: Asked, tmp_path: Path) -> None:
+def test_a_file_of_the_user_is_classified(asked: Asked, tmp_path: Path) -> None:
     name = "<img src=x onerror=alert(1)>.off"
     (tmp_path / name).write_text(OFF)
     (tmp_path / "bad.off").write_text(OFF.replace("0 2 0", "0 2"))
@@ -145,7 +145,7 @@ def test_a_file_of_ones_own_is_asked_about(asked: Asked, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_points_go_and_come_back(asked: Asked) -> None:
+def test_points_can_be_removed_and_restored(asked: Asked) -> None:
     tab = asked.tab
     asked.answered()
     assert tab.inner_text("#left") == "60 of 60 points"
@@ -188,7 +188,7 @@ def test_points_go_and_come_back(asked: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_a_key_on_the_shape_acts_once_and_what_is_not_seen_is_not_drawn(asked: Asked) -> None:
+def test_a_key_on_the_shape_acts_once_and_hidden_canvases_are_not_drawn(asked: Asked) -> None:
     tab = asked.tab
     tab.focus("#shape")
     tab.keyboard.press("+")
@@ -206,7 +206,7 @@ def test_a_key_on_the_shape_acts_once_and_what_is_not_seen_is_not_drawn(asked: A
 
 
 @pytest.mark.slow
-def test_while_one_drags_answers_go_before_pictures_and_the_last_is_drawn(asked: Asked) -> None:
+def test_while_the_user_drags_answers_precede_drawing_and_the_last_is_drawn(asked: Asked) -> None:
     """As on a machine where drawing takes long."""
     dragged = """() => new Promise((done) => {
         let answers = 0, drawn = 0;

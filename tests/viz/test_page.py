@@ -71,7 +71,7 @@ def test_quantising_keeps_order_and_bounds(bits: int) -> None:
     assert 2**high == pytest.approx(values[-1])
 
 
-def test_only_an_exact_zero_is_nothing() -> None:
+def test_only_an_exact_zero_has_code_zero() -> None:
     codes, low, high = quantise(np.array([0.0, 1e-30, 1.0]), 8)
     assert codes.tolist() == [0, 1, 255]
     assert low + (high - low) / 255 == pytest.approx(-20)
@@ -124,7 +124,7 @@ def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(
     assert base64.b64decode(outputs[1]["image/png"]).startswith(b"\x89PNG")
 
 
-def test_the_page_opens_with_the_layer_asked_for_or_with_what_says_most(
+def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(
     attention: Callable, cloud: NDArray[np.float64]
 ) -> None:
     def first(maps: list[Any], **asked: Any) -> int:
@@ -147,7 +147,7 @@ def test_the_page_opens_with_the_layer_asked_for_or_with_what_says_most(
         make_page([pooled], cloud)
 
 
-def test_what_was_asked_for_one_by_one_keeps_its_order(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_individually_chosen_maps_keep_their_order(attention: Callable, cloud: NDArray[np.float64]) -> None:
     orders = [content(make_page(attention(), cloud, **asked).html)["order"] for asked in ({}, {"queries": [2, 0]})]
     assert orders == ["sharpest", "model"]
 
@@ -157,7 +157,7 @@ def test_python_and_the_page_agree_what_is_uniform() -> None:
     assert f"at least {UNIFORM} counts" in (WEB / "page.html").read_text()
 
 
-def test_on_dark_paper_much_is_light_and_little_can_just_be_seen() -> None:
+def test_on_a_dark_background_large_values_are_light_and_small_ones_visible() -> None:
     for name in ("magma_r", "magma", "viridis"):
         luma = ramp(name, "dark") @ (0.2126, 0.7152, 0.0722)
         assert 0.15 < luma[0] < 0.35

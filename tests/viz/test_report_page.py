@@ -24,7 +24,7 @@ def opened(request: pytest.FixtureRequest, browser: Any, reported: Any) -> Any:
     tab.close()
 
 
-def test_it_complains_of_nothing_and_asks_for_nothing(opened: Any) -> None:
+def test_the_report_page_has_no_console_errors_and_no_requests(opened: Any) -> None:
     tab, _, seen = opened
     assert tab.title() == "Two <b>models</b>"
     assert seen == []
@@ -78,7 +78,7 @@ def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(opened: Any) -> Non
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_stand_out_in_both_schemes(browser: Any, reported: Any, scheme: str) -> None:
+def test_text_has_enough_contrast_in_both_schemes(browser: Any, reported: Any, scheme: str) -> None:
     tab = browser.new_page(color_scheme=scheme)
     tab.goto((reported.folder / "report.html").as_uri())
     contrasts = tab.evaluate(
@@ -95,7 +95,7 @@ def test_words_stand_out_in_both_schemes(browser: Any, reported: Any, scheme: st
     assert min(contrasts) > 4.5, "as WCAG 2.2 asks for small text"
 
 
-def test_paper_cuts_no_column_and_is_never_dark(browser: Any, reported: Any) -> None:
+def test_the_printed_page_is_light_and_cuts_no_column(browser: Any, reported: Any) -> None:
     tab = browser.new_page(viewport={"width": 688, "height": 1000}, color_scheme="dark")  # A4 less its margins
     tab.emulate_media(media="print")
     tab.goto((reported.folder / "report.html").as_uri())

@@ -96,7 +96,7 @@ def test_wrong_clouds_are_named(points: Any, words: str) -> None:
         as_cloud(points)
 
 
-def test_what_a_map_does_not_have(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_heads_and_rows_that_a_map_does_not_have_are_an_error(attention: Callable, cloud: NDArray[np.float64]) -> None:
     reads = attention("reads")
     rows = point_rows(reads, cloud)
     for wrong, words in (

@@ -111,7 +111,7 @@ def dots(axes: Any) -> tuple[Any, Any]:
     return collection.get_offsets(), collection.get_facecolors()
 
 
-def test_a_wall_does_not_hide_what_is_attended_to() -> None:
+def test_attended_points_are_drawn_over_points_in_front() -> None:
     side = np.linspace(-1, 1, 41)
     wall = np.array([[1.0, y, z] for y in side for z in side])
     cloud = np.vstack([[[-1.0, 0, 0]], wall])  # the first point lies behind a point of the wall
@@ -126,7 +126,7 @@ def test_a_wall_does_not_hide_what_is_attended_to() -> None:
     assert image[image.shape[0] - 1 - round(y), round(x)].max() < 60  # the dark end of the scale, not the wall
 
 
-def test_among_equals_the_near_point_is_drawn_last() -> None:
+def test_of_points_with_equal_weight_the_nearest_is_drawn_last() -> None:
     cloud = np.array([[0.0, 0, 0], [1, 0, 0], [-1, 0, 0], [0.5, 0, 0]])
     uniform = SimpleNamespace(layer="l", kind="pools", weights=np.full((1, 1, 4), 0.25), points_are="keys")
     camera = Camera(azimuth=0, elevation=0)
@@ -135,7 +135,7 @@ def test_among_equals_the_near_point_is_drawn_last() -> None:
     assert (np.diff(sizes) > 0).all()  # nearer is larger, and the order is from far to near
 
 
-def test_a_point_that_reads_is_ringed(attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_a_point_that_is_the_query_has_a_ring(attention: Callable, cloud: NDArray[np.float64]) -> None:
     places, _ = Camera().project(cloud)
     for axes, point in zip(clouds_of(draw_maps(attention("self"), cloud, queries=[7, 99])), [7, 99] * 2, strict=True):
         dots_drawn, ring = axes.collections

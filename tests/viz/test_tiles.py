@@ -14,7 +14,7 @@ def test_a_tile_has_a_panel_for_each_cloud(cloud):
     assert len(draw_tile([cloud, cloud[:50]], up="y").axes) == 2
 
 
-def test_what_was_looked_at_is_in_the_colours_of_the_scale(cloud):
+def test_a_tile_of_values_has_the_colours_of_the_scale(cloud):
     values = np.zeros(len(cloud))
     values[:3] = 7
     scale = count_scale([values, np.zeros(5)])
