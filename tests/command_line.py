@@ -1,4 +1,4 @@
-"""The command line in this process, as a user meets it: what it prints, and one line for a mistake."""
+"""Runs the command line in this process: its output, and the single line for a mistake."""
 
 import pytest
 

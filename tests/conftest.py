@@ -1,4 +1,4 @@
-"""Shared by every test: run-time shape checks on the annotations, and where the real data lies."""
+"""Shared by all tests: run-time checks of shape annotations, and the location of the real data."""
 
 import json
 import os

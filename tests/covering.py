@@ -1,4 +1,4 @@
-"""Names of models in which every part of the zoo stands: pairs of all parts would be tests without end."""
+"""Names of models that together contain every part of the zoo; all pairs would be too many."""
 
 from pointset.nn import registry
 from pointset.zoo.names import list_models

@@ -1,4 +1,4 @@
-"""Files as a bad disk or a cut connection leaves them."""
+"""Damages files as a bad disk or a cut connection would."""
 
 import numpy as np
 

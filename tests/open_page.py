@@ -1,4 +1,4 @@
-"""A page of maps that is open in a browser: what it shows, complains of and asks for."""
+"""A page of maps open in a browser, with its contents, console messages and requests."""
 
 import io
 import time

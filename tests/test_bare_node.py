@@ -1,4 +1,4 @@
-"""Most nodes of clusters have no mesh libraries and no network: from HDF5 to the report goes without."""
+"""A machine without mesh libraries and network, like most cluster nodes: everything from HDF5 to the report works."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The benchmark: rivals that are what they claim to be, times that take turns, figures that add up."""
+"""The benchmark: other implementations compute the same function, are timed in turns, and tables are right."""
 
 import copy
 import json

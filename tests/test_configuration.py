@@ -1,4 +1,4 @@
-"""The base of the configurations: types and ranges, however an object is made."""
+"""The base class of configurations: types and ranges are checked however an object is created."""
 
 from dataclasses import dataclass
 from typing import Literal

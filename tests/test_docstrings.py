@@ -1,4 +1,4 @@
-"""The docstrings of public names: what each of them has to say, and their examples, which run."""
+"""The docstrings of public names: required sections, and examples that run."""
 
 import ast
 import doctest

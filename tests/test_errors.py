@@ -1,4 +1,4 @@
-"""What a message repeats of what somebody else wrote: short, on one line, and nothing that a terminal obeys."""
+"""Foreign text in messages is shortened, on one line, and without terminal control characters."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Mutated files of every kind are read right or refused, and the fuzzer sees what it is there for."""
+"""The fuzzer of the readers: mutated files are read correctly or rejected, and the fuzzer detects wrong readers."""
 
 import dataclasses
 import logging

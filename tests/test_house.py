@@ -1,4 +1,4 @@
-"""The rooms of the package: which may import which (`tool.importlinter` in pyproject.toml), and what each says."""
+"""The packages: which may import which (`tool.importlinter` in pyproject.toml), and their docstrings."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""What public functions are given by mistake is told in one sentence, with its type and shape."""
+"""Messages of public functions for wrong inputs: one sentence with the type and the shape."""
 
 from collections.abc import Callable
 from pathlib import Path

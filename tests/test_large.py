@@ -1,4 +1,4 @@
-"""The benchmark of many shapes: meshes that are what they claim to be, and a row for each size."""
+"""The benchmark of many shapes: valid meshes, and a row of the table for each size."""
 
 import json
 import sys

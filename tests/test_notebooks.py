@@ -1,4 +1,4 @@
-"""The notebooks run from clean kernels, and were committed with what they show."""
+"""The notebooks run in fresh kernels, and give the committed outputs."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works away from the checkout; what importing the package loads."""
+"""The wheel: its content, its use away from the checkout, and what importing the package loads."""
 
 import ast
 import importlib

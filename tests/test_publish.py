@@ -1,4 +1,4 @@
-"""From a finished run to a trained model that comes with the package."""
+"""Publishing a finished run as a trained model of the package."""
 
 import json
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The page of results: it stands as the saved results make it, and keeping a comparison is one command."""
+"""The page of results: it agrees with the saved results, and keeping a comparison is one command."""
 
 import json
 import shutil

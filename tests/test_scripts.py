@@ -1,4 +1,4 @@
-"""The commands of the README, in a copy of the checkout whose interpreter only writes down what it is asked for."""
+"""The commands of the README, in a copy of the checkout with an interpreter that only records its arguments."""
 
 import os
 import shutil

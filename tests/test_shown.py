@@ -1,4 +1,4 @@
-"""What a session or a notebook shows of datasets, models, maps and comparisons."""
+"""How datasets, models, maps and comparisons are shown in a session or a notebook."""
 
 import dataclasses
 

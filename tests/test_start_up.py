@@ -1,4 +1,4 @@
-"""What a process need not import until it has something to show: each costs every start, and every worker, seconds."""
+"""Imports that a process must avoid until it needs them, because each delays every command and worker by seconds."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Seconds of training until the held-out shapes are right often enough."""
+"""The seconds of training until the accuracy on held-out shapes reaches a threshold."""
 
 import json
 

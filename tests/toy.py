@@ -1,4 +1,4 @@
-"""A trained model as those that come with the package, but tiny: its run, and its card."""
+"""A tiny trained model like those in the package, with its run and its card."""
 
 from pathlib import Path
 from typing import Any

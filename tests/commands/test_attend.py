@@ -1,4 +1,4 @@
-"""From a mesh file to a picture in one command: every format, the prediction, and every mistake in one line."""
+"""`pointset attend`: from a mesh file to a picture in every format, the prediction, and one line for a mistake."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, one clear line for a mistake, JSON where a program reads."""
+"""The command line: exit codes, one clear line for a mistake, and JSON for programs."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`pointset classify`: the answer of the model in memory, for every kind of file, and every mistake in one line."""
+"""`pointset classify`: the model's answer for every kind of file, and one line for a mistake."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""`pointset compare` as a user meets it: a file or flags, what is left, where it stands, what failed."""
+"""`pointset compare` with a file or with flags: plans, progress, tables and failures."""
 
 import json
 import re

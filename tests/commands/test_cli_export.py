@@ -1,4 +1,4 @@
-"""`pointset export` as its user meets it."""
+"""`pointset export`: files, timings, and one line for a mistake."""
 
 import json
 from pathlib import Path

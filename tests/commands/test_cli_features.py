@@ -1,4 +1,4 @@
-"""A model of coordinates and normals, from `train --features normals` to every command that takes a trained model."""
+"""A model of coordinates and normals, from `train --features normals` to every command with a trained model."""
 
 import json
 from pathlib import Path

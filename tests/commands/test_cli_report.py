@@ -1,4 +1,4 @@
-"""`pointset compare --report`: a report of what is finished, from the folders alone."""
+"""`pointset compare --report`: a report of the finished runs, made from the folders alone."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`pointset task` and `pointset compare FILE` on a set problem, as a user meets them."""
+"""`pointset task`, and `pointset compare FILE` for a set problem."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trained models on the command line: the usual one without --model, the list of them, and old spellings."""
+"""Trained models on the command line: the default without --model, their list, and old spellings."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Names of classes and files are other people's: no terminal obeys them."""
+"""Names of classes and files are untrusted: their control characters never reach the terminal."""
 
 import io
 import json

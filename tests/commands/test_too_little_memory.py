@@ -1,4 +1,4 @@
-"""A command that gets too little memory says so in a sentence: it is the user who can ask for less."""
+"""A command without enough memory ends with one sentence."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What tests of reports share."""
+"""Shared by the tests of reports."""
 
 import pytest
 

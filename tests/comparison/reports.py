@@ -1,4 +1,4 @@
-"""What the tests of a report know of the fixture `reported`."""
+"""Facts about the fixture `reported`, shared by the tests of a report."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One table from many runs: the same results for any number of workers, across a restart, and nothing dropped."""
+"""Comparisons: the same results for any number of workers and after a restart, and no run missing."""
 
 import csv
 import json

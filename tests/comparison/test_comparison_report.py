@@ -1,4 +1,4 @@
-"""The pages of a report: every section, figure and number, and nothing from elsewhere."""
+"""The pages of a report: every section, figure and number, and no external resources."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""An experiment read from a file: what it says is what is run, and what it cannot mean is refused with its words."""
+"""Experiments from files: all entries are used, and wrong ones are errors that name them."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is kept of the costs of models."""
+"""The costs of models in a comparison."""
 
 import pointset
 from pointset.comparison.experiment import Entry, Experiment

@@ -1,4 +1,4 @@
-"""Where an experiment stands, and what is left of it; looking changes nothing."""
+"""The state of an experiment and its remaining work; reading it changes nothing."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a report is made of: evidence from the folders of runs, tables, verdicts, sections."""
+"""The content of a report: evidence from the folders of runs, tables, verdicts, sections."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""A run that fails is named and leaves the rest alone; another model, size or seed joins what is finished."""
+"""A run that fails is named and does not affect others; further models, sizes and seeds can be added."""
 
 import json
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Intervals cover, tests keep their level, and known values come out."""
+"""Intervals have their coverage, tests keep their level, and known values are reproduced."""
 
 import math
 

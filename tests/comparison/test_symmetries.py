@@ -1,4 +1,4 @@
-"""What a comparison says of user-defined parts that are no functions of sets."""
+"""Warnings of a comparison about user-defined parts that are not functions of sets."""
 
 import warnings
 from dataclasses import replace

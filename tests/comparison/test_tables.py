@@ -1,4 +1,4 @@
-"""From runs and pairs to rows and words, on runs and pairs made by hand."""
+"""From runs and pairs, made by hand, to rows and verdicts."""
 
 import dataclasses
 import math

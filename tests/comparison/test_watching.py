@@ -1,4 +1,4 @@
-"""What is seen of a comparison while it runs: shares, the runs under way, and the table of the complete seeds."""
+"""The display of a comparison in progress: shares, current runs, and the table of complete seeds."""
 
 import json
 from dataclasses import asdict

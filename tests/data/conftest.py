@@ -1,4 +1,4 @@
-"""A home and a folder of meshes of its own for each test of the data layer that asks for them."""
+"""Fixtures of the data layer: an own home and folder of meshes for each test."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Small pools, and a folder of one."""
+"""Small pools of points, and a folder with one."""
 
 from pathlib import Path
 

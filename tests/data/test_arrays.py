@@ -1,4 +1,4 @@
-"""Clouds in memory as point sets: what `load_dataset` makes of files."""
+"""Clouds in memory as point sets, equal to those that `load_dataset` reads from files."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which axis points up: what is taken for it where nobody says it, and that single files are turned to a model's."""
+"""The upward axis: the default for each kind of file, and turning single files to the axis of a model."""
 
 import warnings
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Batches: nothing lost, nothing twice, the same epoch again to the last bit; padding."""
+"""Batches: each shape once, bitwise repeatable epochs, padding."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Views of a pool of points: seeds, splits, and what wrong requests are told."""
+"""Views of a pool of points: seeds, splits, and errors for wrong requests."""
 
 import dataclasses
 import json

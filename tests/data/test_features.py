@@ -1,4 +1,4 @@
-"""More numbers of a point than its coordinates: from files and arrays through drawing and changing to models."""
+"""Point features besides coordinates: from files and arrays, through sampling and augmentation, to models."""
 
 from pathlib import Path
 from typing import Any

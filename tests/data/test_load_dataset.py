@@ -1,4 +1,4 @@
-"""From a name or a folder to sets."""
+"""Loading sets by the name of a card or from a folder."""
 
 import dataclasses
 import time

@@ -1,4 +1,4 @@
-"""PointCutMix: which points come from where, how many, what the labels then say, and what a recipe may name."""
+"""PointCutMix: which points are mixed, how many, the mixed labels, and names in recipes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a user is told when Open3D cannot be imported."""
+"""The error if Open3D cannot be imported."""
 
 import importlib
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Drawing while training: uniform, the same with any number of threads, from a file that worker processes share."""
+"""Random subsets in training: uniform, the same with any number of threads, from a file shared by worker processes."""
 
 import itertools
 import os

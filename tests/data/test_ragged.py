@@ -1,4 +1,4 @@
-"""Clouds of several sizes: drawn, padded, masked, trained on; the pool on disk that they are read into."""
+"""Clouds of several sizes: drawn, padded, masked, trained on; and their pool on disk."""
 
 import json
 from pathlib import Path

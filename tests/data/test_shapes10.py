@@ -1,4 +1,4 @@
-"""The embedded dataset: the same bytes for the same seed, no two shapes alike, and shapes that are what they claim."""
+"""The embedded dataset: the same bytes for the same seed, no two equal shapes, plausible proportions."""
 
 import hashlib
 import json

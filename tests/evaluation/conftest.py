@@ -1,4 +1,4 @@
-"""What tests of this room share."""
+"""Shared by the tests of evaluation."""
 
 from collections.abc import Iterator
 

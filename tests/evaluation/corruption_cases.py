@@ -1,4 +1,4 @@
-"""Clouds and seeds that corruptions are tried on."""
+"""Clouds and seeds for the tests of corruptions."""
 
 import torch
 from torch import Generator, Tensor

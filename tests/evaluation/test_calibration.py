@@ -1,4 +1,4 @@
-"""How far probabilities can be believed: by hand, against scikit-learn and torchmetrics, and what must not matter."""
+"""Calibration: by hand, against scikit-learn and torchmetrics, and invariances."""
 
 import math
 

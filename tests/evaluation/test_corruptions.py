@@ -1,4 +1,4 @@
-"""Corruptions: what holds for all of them."""
+"""Properties of all corruptions."""
 
 import json
 from collections.abc import Callable

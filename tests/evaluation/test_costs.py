@@ -1,4 +1,4 @@
-"""What models cost: multiply-adds against counts by hand, memory against tensors of known size, times."""
+"""Costs of models: multiply-adds against counts by hand, memory against tensors of known size, times."""
 
 import itertools
 import time

@@ -1,4 +1,4 @@
-"""Densities against scipy's, draws against what they were asked for, and what must not change a likelihood."""
+"""Mixtures: densities against scipy's, draws against their parameters, and invariances of the likelihood."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Noise against its published definitions: bounds, distributions, and what it leaves alone."""
+"""Noise corruptions against their published definitions: bounds, distributions, and unchanged points."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Figures from predictions, by hand and against the plain definitions."""
+"""Metrics of predictions, by hand and against their definitions."""
 
 import numpy as np
 import pytest

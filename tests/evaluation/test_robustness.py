@@ -1,4 +1,4 @@
-"""Errors under corruptions and with fewer points: the same clouds for every model, in the frame that is meant."""
+"""Errors under corruptions and with fewer points: the same clouds for all models, in the right frame."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Shapes unlike those of the training: both scores by hand, what the last layer gets, and a model among strangers."""
+"""Detection of shapes unlike the training shapes: both scores by hand, and a trained model."""
 
 import numpy as np
 import pytest

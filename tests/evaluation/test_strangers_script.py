@@ -1,4 +1,4 @@
-"""scripts/experiments/strangers.py: a model that lacks a class, and what comes onto a card."""
+"""scripts/experiments/strangers.py: models that lack a class, and scores on cards."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The check must catch what it is there to catch."""
+"""The symmetry check detects modules that depend on order or padding."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Calibrating a run on what it held out: the accuracy stays, the test set is not touched, and a run without is told."""
+"""Calibrating a run on its held-out shapes: the accuracy stays the same, and the test set is not used."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Training and evaluation on sets of several sizes: what padding gives, without padding."""
+"""Training and evaluation on sets of several sizes: the results of padding, without padding."""
 
 import numpy as np
 import pytest

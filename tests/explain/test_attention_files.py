@@ -1,4 +1,4 @@
-"""Maps in files and tables: bit for bit, without pickle, damage named."""
+"""Maps in files and tables: exact round trips, no pickle, damaged files are named."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Maps as data: which attentions there are, what their rows mean, and that looking changes nothing."""
+"""Attention maps as data: which attentions a model has, what rows mean, and that recording changes nothing."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Rollout, occlusion and critical points: what they are by hand, and that they agree where they must."""
+"""Rollout, occlusion and critical points: values by hand, and relations between them."""
 
 import math
 
@@ -25,7 +25,7 @@ def model_of(name: str, **options) -> nn.Module:
 
 
 class Decides(nn.Module):
-    """A classifier that looks at the height of one point only: the highest."""
+    """A classifier that depends only on the height of the highest point."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ def test_occlusion_takes_the_nearest_points_along_and_watches_the_predicted_clas
 
 
 def own_masks(points: torch.Tensor, neighbours: int) -> torch.Tensor:
-    """[n, n]: which points are there when point i is taken away."""
+    """Masks [n, n]: the points that remain when point i is removed."""
     seen = []
 
     class Watches(Decides):

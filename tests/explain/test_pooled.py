@@ -1,4 +1,4 @@
-"""One number for each point, whatever the pooling."""
+"""The influence of each point on the pooled vector, for every kind of pooling."""
 
 import pytest
 import torch

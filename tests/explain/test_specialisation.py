@@ -1,4 +1,4 @@
-"""Specialisation: extremes that must come out as such, on models made for it."""
+"""Measures of specialisation, on models constructed to have extreme values."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SHAPES, POINTS = 12, 60
 
 @pytest.fixture(scope="module")
 def sets() -> PointSets:
-    """Boxes full of points, in two classes: flat ones and tall ones."""
+    """Points in boxes, of two classes: flat and tall."""
     points = torch.rand(SHAPES, POINTS, 3, generator=torch.Generator().manual_seed(0)) - 0.5
     labels = torch.arange(SHAPES) % 2
     points = points * torch.where(labels == 0, 0.2, 1.0)[:, None, None].expand(-1, -1, 3)
@@ -30,7 +30,7 @@ def sets() -> PointSets:
 
 
 class Looks(nn.Module):
-    """One ISAB of one head whose inducing point i attends along direction i, as sharply as told."""
+    """One ISAB with one head whose inducing point i attends along direction i, with the given sharpness."""
 
     def __init__(self, sharpness: float, alike: bool = False) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def test_equal_inducing_points_have_no_own_place(sets):
 
 @pytest.fixture(scope="module")
 def ragged() -> PointSets:
-    """Shapes of two classes, of 5 to 29 points, all of them far from the zeros that pad them."""
+    """Shapes of two classes with 5 to 29 points, all far from the zeros of the padding."""
     generator = torch.Generator().manual_seed(2)
     sizes = [17, 5, 29, 11, 8, 23]
     points = torch.rand(sum(sizes), 3, generator=generator) + torch.tensor([1.0, 2.0, 3.0])
@@ -86,7 +86,7 @@ def ragged() -> PointSets:
 
 
 def test_padding_of_ragged_sets_does_not_affect_the_measures(ragged):
-    """Against one run per shape without padding; regions by numpy's histogram."""
+    """Compared with one pass per shape without padding, and regions computed by numpy's histogram."""
     model = pointset.create_model("isab4-pma", classes=2, dim=8, heads=2)
     clouds = [ragged[row][0] for row in range(6)]
     maps = [pointset.attention_maps(model, cloud)[0] for cloud in clouds]
@@ -137,7 +137,7 @@ def test_the_control_is_the_same_model_with_fresh_weights(sets):
 
 
 def test_seeds_are_measured_like_inducing_points(sets):
-    """Three seeds that are one and the same, and three that share what they give a point."""
+    """Three equal seeds, and three that share a bound on the weights of each point."""
     sharp = {"pool_weights": "csparsemax", "bound": 1.0, "temperature": 1e-3}
     alike, shared = (
         pointset.create_model("rff-pma3", classes=2, dim=8, **sharp, coverage=coverage)

@@ -1,4 +1,4 @@
-"""Exported files: the model's logits for every size, all that a stranger needs, and nothing left of a bad one."""
+"""Exported files: the model's logits for every size, complete metadata, and no file after a failure."""
 
 import itertools
 import json
@@ -46,7 +46,7 @@ SIZES = ((1, 1), (2, 1), (4, 2), (1, 37), (2, 64), (3, 65), (2, 2500))
 
 
 def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int], float]:
-    """How far a file is from its model, by (sets, points)."""
+    """Differences between a file and its model, by (sets, points)."""
     run, found = format_of(path).open(path, threads=1), {}
     for sets, points in SIZES:
         X, real = sets_of(sets, points)
@@ -113,7 +113,7 @@ def test_what_is_not_entered_for_export_is_refused_by_name(part, tmp_path):
 
 @pytest.mark.parametrize(("name", "options"), RECORDED, ids=str)
 def test_no_size_becomes_a_constant_of_the_exported_program(name, options):
-    """Torch solves what the recorded steps ask of the sizes: nothing but that there is a point and a set."""
+    """The only constraints on sizes in the exported program are at least one set and one point."""
     model = moved(model_of(name, **options))
     takes_mask = "aggr" not in name  # the shape checks of the tests cannot follow rows that a mask takes out
     program = record(portable(model), 3, mask=takes_mask)
@@ -129,7 +129,7 @@ def test_no_size_becomes_a_constant_of_the_exported_program(name, options):
 
 
 def moved(model: nn.Module) -> nn.Module:
-    """The model with batch statistics and biases that are not those of the beginning."""
+    """The model with batch statistics and biases that differ from their initial values."""
     generator = torch.Generator().manual_seed(3)
     for name, tensor in model.state_dict().items():
         if name.endswith(("running_mean", "running_var", "bias")):
@@ -237,7 +237,7 @@ def test_agreement_is_relative_to_the_rounding_error_of_the_model():
 
 
 class Counts(nn.Module):
-    """Takes a size for a constant."""
+    """Treats a size as a constant."""
 
     def forward(self, points):
         return points.sum(dim=1) / int(points.shape[1])
@@ -251,7 +251,7 @@ class Branches(nn.Module):
 
 
 class Looks(nn.Module):
-    """Computes differently by what stands in a set."""
+    """Computes differently depending on the content of a set."""
 
     def forward(self, points):
         return points.sum(dim=1) if points.sum() > 0 else points.amax(dim=1)
@@ -299,7 +299,7 @@ def test_a_file_that_fails_on_some_sets_is_not_written(tmp_path, monkeypatch):
 
 
 def test_a_file_that_disagrees_is_not_written(tmp_path, monkeypatch):
-    """The mask forgotten, which only shows where it hides something; an older file stays."""
+    """The file ignores the mask, which has an effect only if the mask hides points; an older file stays."""
     path = tmp_path / "m.pt2"
     path.write_bytes(b"older")
 

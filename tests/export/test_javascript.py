@@ -1,4 +1,4 @@
-"""Models in JavaScript: their logits and maps are Python's, or they are refused by the name of the part."""
+"""Models in JavaScript: logits and maps equal Python's, or the unsupported part is named."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +54,7 @@ ANSWERS = """given.map(({ described, clouds }) => {
 
 
 def model_of(name: str, options: dict[str, Any]) -> nn.Module:
-    """A model whose every number matters, its weights rounded as the page's are."""
+    """A model in which every parameter has an effect, with weights rounded as in the page."""
     given = {"dim": 8, "heads": 2, "layers": 2, **options}
     model = pointset.create_model(name, classes=4, seed=1, **given).eval()
     generator = torch.Generator().manual_seed(0)
@@ -68,7 +68,7 @@ def model_of(name: str, options: dict[str, Any]) -> nn.Module:
 
 @pytest.fixture(scope="module")
 def answers(in_node: Callable[..., Any]) -> list[Any]:
-    """Of each case: the model, its clouds, and what JavaScript makes of them."""
+    """For each case, the model, its clouds, and the results of JavaScript."""
     generator = torch.Generator().manual_seed(3)
     models = [model_of(name, options) for name, options in CASES]
     clouds = [[torch.randn(n, model.inputs, generator=generator) for n in SIZES] for model in models]

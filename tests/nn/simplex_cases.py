@@ -1,4 +1,4 @@
-"""What the tests of weights share: scores, masks and bounds to try, and weights found by bisection in NumPy."""
+"""Shared by the tests of weights: scores, masks and bounds, and reference weights found by bisection in NumPy."""
 
 from collections.abc import Callable
 from functools import partial
@@ -38,13 +38,13 @@ def case(
 
 
 def weights_of(name: str, upper: Tensor | float) -> Callable[..., Tensor]:
-    """The function of a name as f(z, mask=mask), with `upper` where it takes bounds."""
+    """The named function as f(z, mask=mask), with `upper` bound if it has bounds."""
     function = WEIGHTS[name]
     return partial(lambda z, mask=None: function(z, upper, mask)) if name in BOUNDED else function
 
 
 def reference(name: str, z: Tensor, u: Tensor, mask: Tensor | None) -> Tensor:
-    """The weights by halving the interval in which the threshold of each row lies; rows have a real key."""
+    """The weights by bisection of the threshold of each row; each row must have a real key."""
     scores, bounds = z.double().numpy(), u.double().numpy()
     top, bottom = scores.max(axis=-1, keepdims=True), scores.min(axis=-1, keepdims=True)
     if mask is not None:

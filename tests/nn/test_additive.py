@@ -1,4 +1,4 @@
-"""The additive score in tiles against its plain order: same logits, same gradients, and no hidden layer kept."""
+"""The tiled additive score: same logits and gradients as the plain operations, and no hidden layer kept in memory."""
 
 import copy
 
@@ -35,7 +35,7 @@ def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Te
 
 
 def tensors(queries: int, sets: int, n: int, m: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
-    """Rows and map of the queries, the same of the keys, bias, and output layer."""
+    """Rows and map of the queries, rows and map of the keys, bias, and output weights."""
     sizes = (queries, n, D_QUERY), (DIM, D_QUERY), (sets, m, D_KEY), (DIM, D_KEY), (DIM,), (HEADS, WIDTH)
     return tuple(normal(*size, seed=seed, dtype=dtype).requires_grad_() for seed, size in enumerate(sizes))
 
@@ -134,7 +134,7 @@ def attention(**options) -> Multihead:
 
 
 def plainly(module: nn.Module) -> nn.Module:
-    """The same in the plain order, in which hooks are called."""
+    """The module with a hook, so that it uses the plain operations."""
     module = copy.deepcopy(module)
     for part in module.modules():
         part.register_forward_hook(lambda *_: None)

@@ -1,4 +1,4 @@
-"""One attention, computed in several ways, against a transcription of the formula and against torch's own module."""
+"""Every way to compute attention, against a transcription of the formula and against torch's own module."""
 
 import math
 
@@ -156,7 +156,7 @@ def test_the_table_has_every_way():
 
 
 def test_the_case_describes_the_rows():
-    """Of shared queries and masked keys in three sets; a record, packed sets and autocast are seen."""
+    """For shared queries and masked keys in three sets, with recording, packed sets and autocast."""
     attention = Multihead(5, 6, 8, AttentionOptions(heads=2, form="paper"))
     Q, Y, mask = torch.zeros(1, 4, 8), torch.zeros(3, 7, 6), torch.ones(3, 7, dtype=torch.bool)
     case = attention.case(Q, Y, mask, None)

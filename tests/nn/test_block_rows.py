@@ -1,4 +1,4 @@
-"""Blocks say what they cannot take, before torch does."""
+"""Blocks check their inputs, and their messages name the wrong argument and its shape."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ def test_the_error_for_wrong_rows_has_their_shape(make, width, rows, words):
     ],
 )
 def test_a_mask_that_does_not_fit_the_rows_is_an_error(rows, layout, words):
-    """Asked of the check itself: in tests the annotations of the blocks speak first."""
+    """Calls the check itself, because in tests the shape annotations of the blocks raise first."""
     with pytest.raises(InputError, match=words):
         check_rows(rows, layout, torch.zeros(5, 4))
 

@@ -139,7 +139,7 @@ def test_pma_with_pooled_seeds_takes_them_from_the_mean():
 
 
 def test_seeds_take_the_set_s_statistics_in_turn():
-    """Five seeds: mean, largest, smallest, deviation, and the mean again, each through a map of its own."""
+    """Five seeds: mean, maximum, minimum, deviation, and the mean again, each with its own linear map."""
     pma = PMA(DIM, 5, AttentionOptions(heads=HEADS), "statistics").double()
     X = rows(1, N, DIM)
     mean, deviation = X[0].mean(0), (X[0].var(0, unbiased=False) + 1e-6).sqrt()
@@ -186,7 +186,7 @@ NORMS = ("layer", "set", "group", "instance", "batch")
 @pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize("form", TRANSCRIBED)
 def test_the_published_decoder_is_its_formula(form, seeds):
-    """Eq. 15 and 16: rFF(SAB(PMA_k(Z))), on a set of its own, on one with padding, and packed; with gradients."""
+    """Eq. 15 and 16: rFF(SAB(PMA_k(Z))), for a single set, a padded set, and packed sets; with gradients."""
     options = AttentionOptions(heads=HEADS, form=form)
     values = {"dim": DIM, "dropout": 0.0, "seeds": "trained", "initial": "normal"}
     decoder = AttentionPool(seeds, **values, attention=options, pool_attention=options, head="rff").double()

@@ -1,4 +1,4 @@
-"""Dropout from 16-bit random numbers: rates, scale, seeds, and nothing at all in evaluation."""
+"""Dropout with 16-bit random numbers: rate, scale, seeds, and no effect in evaluation."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_dropout_drops_its_rate_and_keeps_the_mean(rate, mixed):
 
 
 def test_neighbours_are_independent():
-    """Four numbers come out of one draw: none may follow from another."""
+    """Four numbers come from one draw of the generator, but must be independent."""
     torch.manual_seed(1)
     words = random_words(400_003).double()
     assert len(words) == 400_003
@@ -63,7 +63,7 @@ def test_evaluation_mode_drops_nothing_and_a_seed_repeats_the_draws():
 
 @pytest.mark.slow
 def test_a_training_step_can_be_compiled():
-    """The rate and the scale hold in a compiled step too, and the gradients pass where the numbers pass."""
+    """Rate and scale are also right in a compiled step, and only kept numbers have gradients."""
     layer = torch.compile(Dropout(0.25), backend="aot_eager", fullgraph=True)
     X = torch.ones(40, 503, requires_grad=True)
     torch.manual_seed(0)

@@ -31,7 +31,7 @@ def padded(rows: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def moved(module: nn.Module, train: bool) -> nn.Module:
-    """The module in float64, with biases and statistics that are not those of its first day."""
+    """The module in float64, with biases and statistics that differ from their initial values."""
     generator = torch.Generator().manual_seed(5)
     for tensor in module.state_dict().values():
         if tensor.is_floating_point():
@@ -141,7 +141,7 @@ def test_without_an_encoder_other_poolings_get_rows_of_width_dim():
 
 @pytest.mark.parametrize("name", ["none-dumlp2", "dumlp2-max"])
 def test_a_model_of_several_poolings_embeds_its_points_once(name):
-    """Joined with a pooling that needs rows of width dim, both get them."""
+    """If one of two joined poolings needs rows of width dim, both get rows of this width."""
     model = pointset.create_model(f"{name}+max", dim=16)
     assert model.encode(torch.zeros(1, 7, 3)).shape == (1, 7, 16)
 
@@ -166,7 +166,7 @@ def test_mixed_precision_sums_in_float32():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", ["dumlp16-max", "rff-dumlp32", "rff-aggr.softmax"])
 def test_a_model_converted_to_another_type_returns_logits_of_that_type(name, dtype):
-    """`model.half()`: sums are in float32, and what follows them has weights of the model's type."""
+    """`model.half()`: sums are in float32, but the layers after them have weights of the model's type."""
     points = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
     expected = pointset.create_model(name, classes=4, dim=16).eval()(points)
     model = pointset.create_model(name, classes=4, dim=16).eval().to(dtype)

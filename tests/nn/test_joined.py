@@ -1,4 +1,4 @@
-"""Poolings joined by `+`: rows side by side, whatever each gives."""
+"""Poolings joined by `+`: their outputs are concatenated."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def test_rows_are_laid_out_flat_in_the_order_of_the_name():
 
 @pytest.mark.parametrize("encoder", ["rff", "isab3"])
 def test_a_joined_model_pools_what_its_poolings_pool(encoder):
-    """The first pooling has the initial weights that it has alone; all read the same rows."""
+    """The first pooling has the same initial weights as alone, and all poolings get the same rows."""
     model = pointset.create_model(f"{encoder}-pma2+max", classes=4, dim=16).eval()
     alone = pointset.create_model(f"{encoder}-pma2", classes=4, dim=16).eval()
     points = torch.randn(3, 9, 3, generator=torch.Generator().manual_seed(0))

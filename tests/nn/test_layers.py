@@ -1,4 +1,4 @@
-"""What a layer of an encoder is, and connections past it against their formula."""
+"""The split of an encoder into layers, and connections between layers against their formula."""
 
 import pytest
 import torch

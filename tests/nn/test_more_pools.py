@@ -1,4 +1,4 @@
-"""Poolings that are not sorted against the papers' formulas, in plain loops over the rows of one set."""
+"""Poolings without sorting against the papers' formulas, in plain loops over the rows of one set."""
 
 import math
 

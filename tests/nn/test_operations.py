@@ -1,4 +1,4 @@
-"""Multiply-adds of the blocks, counted while they run: a block that does more work than its formula fails here."""
+"""Multiply-adds of the blocks, counted while they run: a block that does more work than its formula fails."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ def rows() -> torch.Tensor:
 
 @pytest.fixture(params=["tiled", "plain"])
 def order(request):
-    """Where a hook waits to be called, nothing goes tile by tile."""
+    """With a hook, the plain operations are used instead of tiles."""
     hooks = []
     if request.param == "plain":
         modules = [module for block, _, _ in FORMULAS.values() for module in block.modules()]
@@ -49,7 +49,7 @@ def test_a_forward_pass_has_the_number_of_products_in_its_formula(name, order):
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_training_step_has_three_times_the_products_of_a_forward_pass(name, order):
-    """Each product has two in the backward pass; the tiled order makes up for queries that it does not keep."""
+    """Each product has two in the backward pass; the tiled way also recomputes queries that it does not keep."""
     block, once, each = FORMULAS[name]
     X = rows().requires_grad_()
     made = flops(lambda: block(X).sum().backward()) / 2
@@ -58,7 +58,7 @@ def test_a_training_step_has_three_times_the_products_of_a_forward_pass(name, or
 
 
 def test_reading_a_set_does_not_project_its_rows():
-    """Absorbed attention: what a block does more for each row grows with 2 h m d + 2 m d + 2 d^2, not with 4 d^2."""
+    """Absorbed attention: the work per row is 2 h m d + 2 m d + 2 d^2, not 4 d^2."""
     block = ISAB(D, D, 1, AttentionOptions(heads=1))
     with torch.no_grad():
         less, more = (flops(partial(block, torch.zeros(1, n, D))) for n in (N, 2 * N))

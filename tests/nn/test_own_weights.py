@@ -1,4 +1,4 @@
-"""Any function as the activation of attention: against the formula written out, on every way, with masks and packed."""
+"""User-defined functions as the activation of attention: against the formula, with masks and packed sets."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ B, HEADS, DIM = 3, 2, 8
 
 
 def sparse(logits: Tensor) -> Tensor:
-    """Normalises over the keys, so that a padded key that it sees would change the others."""
+    """Normalises over the keys, so that a padded key would change the weights of the others."""
     return torch.softmax(2 * logits, dim=-1) - 0.125 * torch.tanh(logits)
 
 
@@ -62,7 +62,7 @@ def written_out(attention: Multihead, function, x: Tensor, y: Tensor) -> Tensor:
     ("queries", "shared", "keys"), [(2, True, 90), (60, False, 3), (7, False, 7), (80, False, 100)]
 )
 def test_attention_is_its_formula(name, form, queries, shared, keys):
-    """Few queries that all sets share, few keys, and neither: what is faster for softmax must not be taken."""
+    """Few shared queries, few keys, and neither: ways that are valid only for softmax must not be chosen."""
     function = FUNCTIONS[name]
     attention = Multihead(DIM, DIM, DIM, AttentionOptions(heads=HEADS, form=form, weights=function)).double()
     own = next(iter(attention.weights.functions.values()))

@@ -1,4 +1,4 @@
-"""Packed sets against padded ones: same logits, same gradients, whatever the sizes, and no padding on the way."""
+"""Packed sets against padded ones: same logits and gradients for any sizes, without padding."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ OTHERS = (
 
 @pytest.fixture(autouse=True)
 def never_padded(monkeypatch):
-    """Sets of a few points would be padded, to save time."""
+    """Prevents padding of small sets, which the library would choose because it is faster."""
     monkeypatch.setattr(packing, "RUN", 0)
 
 
@@ -110,7 +110,7 @@ def test_every_option_gives_what_padding_gives(name, options):
 
 @pytest.mark.parametrize("form", ["reference", "paper"])
 def test_the_plain_operations_give_what_padding_gives(form):
-    """As on a GPU or under autocast, where nothing goes tile by tile."""
+    """As on a GPU or under autocast, where tiles are not used."""
     check_same("isab3-pma", form=form, plain=True)
 
 
@@ -207,7 +207,7 @@ def test_what_is_not_a_batch_is_refused(points, batch, sets, words):
 
 
 class Largest(TorchDispatchMode):
-    """Remembers the most numbers that any result of an operator had."""
+    """Records the size of the largest result of any operator."""
 
     numbers = 0
 
@@ -309,7 +309,7 @@ def test_statistics_of_packed_rows_by_hand():
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_every_statistic_of_packed_and_padded_sets_is_that_of_each_set_alone(name):
-    """A set of one row, whose mean is the row, and an empty one among them."""
+    """With a set of one row, whose mean is the row, and an empty set."""
     X, sets = torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), Packed((4, 1, 0, 2))
     statistic, (points, mask) = STATISTICS[name], sets.padded(X)
     found, padded = statistic(X, sets), statistic(points, mask)

@@ -91,7 +91,7 @@ def test_additive_logits_in_pieces_equal_those_computed_at_once(layers, monkeypa
 
 
 def test_a_hidden_layer_is_never_held_whole(monkeypatch):
-    """Pieces are as many as it takes for each to have at most `LARGEST` numbers."""
+    """Each piece of the hidden layer has at most `LARGEST` numbers."""
     sizes = []
     original = AdditiveScore.logits
 

@@ -79,7 +79,7 @@ def test_norms_of_one_row_or_none_are_finite(norm, mask):
 
 @pytest.mark.parametrize(("norm", "groups"), [(SetNorm, 1), (GroupNorm, 4), (InstanceNorm, 12)])
 def test_norms_of_sets_are_torch_s_group_norm_of_each_set(norm, groups):
-    """torch has features before rows; padding is cut off for it. Twelve features fall into gcd(12, 8) = 4 groups."""
+    """torch needs features before rows, and no padding. Twelve features have gcd(12, 8) = 4 groups."""
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(2, 9, 12, generator=generator, dtype=torch.float64) * 4 + 3
     mask = torch.ones(2, 9, dtype=torch.bool)
@@ -116,7 +116,7 @@ def test_deviation_and_minimum_ignore_padding():
 
 
 def test_batch_norm_counts_real_rows_only():
-    """Values of the five real rows, normalised by torch's own batch norm; what padding holds has no effect."""
+    """The five real rows equal those normalised by torch's batch norm; values in padding have no effect."""
     norm, plain = BatchNorm(2), torch.nn.BatchNorm1d(2)
     spoiled = X.masked_fill(~MASK.unsqueeze(-1), float("nan"))
     found = norm(spoiled, MASK)

@@ -1,4 +1,4 @@
-"""Scores to weights: by hand, against bisection, and as solutions of the problems that define them."""
+"""Functions from scores to weights: by hand, against bisection, and as solutions of their optimisation problems."""
 
 import math
 
@@ -84,7 +84,7 @@ def test_weights_equal_those_found_by_bisection(name, drawn):
 @settings(max_examples=25, deadline=None)
 @given(drawn=cases)
 def test_weights_lie_on_the_simplex_and_are_optimal(name, drawn):
-    """A convex problem is solved where no feasible q goes downhill, and the best q is found greedily."""
+    """A point solves a convex problem if no direction to a feasible q descends; the best q is found greedily."""
     z, u, mask = drawn
     bounds = u if name in BOUNDED else torch.ones_like(u)
     bounds = bounds if mask is None else bounds * mask
@@ -99,7 +99,7 @@ def test_weights_lie_on_the_simplex_and_are_optimal(name, drawn):
 
 
 def slopes(name: str, z: Tensor, p: Tensor) -> Tensor:
-    """The gradient of the objective that p must make smallest."""
+    """The gradient of the objective that p must minimise."""
     if name in ("sparsemax", "csparsemax"):
         return p - z
     if name == "entmax15":
@@ -135,7 +135,7 @@ def test_weights_are_equivariant_to_permutations_of_the_keys(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keys", [9, 70])
 def test_at_low_temperature_the_largest_scores_get_all_they_may(name, keys):
-    """At temperature 0 the best key takes all, or, below bounds, the best keys take all that they may."""
+    """As the temperature falls, the best key gets all the weight, or with bounds, the best keys get their bounds."""
     z, u, _ = case(3, keys, masked=False)
     z = torch.linspace(-1, 1, keys, dtype=z.dtype)[torch.randperm(keys, generator=torch.Generator().manual_seed(0))]
     z = z.expand(u.shape)
@@ -240,7 +240,7 @@ def test_sorting_takes_over_where_newton_gives_up(module, function, monkeypatch)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_of_a_large_batch_do_not_depend_on_each_other(name):
-    """More rows than one piece holds, of either layout."""
+    """More rows than fit one piece, in both layouts."""
     for keys in (16, 700):
         rows = 300_000 // keys
         z = torch.randn(rows, keys, generator=torch.Generator().manual_seed(0))

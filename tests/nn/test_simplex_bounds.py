@@ -1,4 +1,4 @@
-"""Upper bounds: the solvers against each other, bounds that leave no choice, and those that cannot be kept."""
+"""Upper bounds: solvers against each other, bounds that sum to 1, and bounds that no weights satisfy."""
 
 import math
 from fractions import Fraction
@@ -61,7 +61,7 @@ HUGE = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 @pytest.mark.parametrize("masked", [False, True])
 def test_scores_however_large_keep_rows_on_the_simplex(solver, dtype, masked):
-    """Exactly: every number is one of a few bits. Masked, padded keys stand before them."""
+    """Exact results, because every number has few bits; with a mask, padded keys come first."""
     scores, bounds, expected = zip(*HUGE.values(), strict=True)
     z, p = torch.tensor(scores, dtype=dtype), torch.tensor(expected, dtype=dtype)
     u = torch.stack([torch.tensor(upper, dtype=dtype).expand(4) for upper in bounds])
@@ -122,7 +122,7 @@ def test_sorting_takes_over_where_newton_gives_up(module, monkeypatch):
 @pytest.mark.parametrize("keys", [1, 7, 300])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_bounds_that_sum_to_1_are_the_weights(name, keys, dtype):
-    """To rounding, on either side of 1."""
+    """The sums of the bounds differ from 1 by rounding, in both directions."""
     z, u, mask = case(2, keys, room=1.0, dtype=dtype)
     for bounds in (u, u * (1 - 4 * torch.finfo(dtype).eps), u * (1 + 4 * torch.finfo(dtype).eps)):
         assert torch.equal(weights_of(name, bounds)(z, mask), bounds if mask is None else bounds * mask)
@@ -130,7 +130,7 @@ def test_bounds_that_sum_to_1_are_the_weights(name, keys, dtype):
 
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 def test_ratios_of_tiny_exponentials_are_accurate(name):
-    """Next to a held key at 0, exponentials of scores around -300 vanish in single precision; their ratios do not."""
+    """With another score of 0, exponentials of scores around -300 underflow in float32, but their ratios matter."""
     z, u = torch.tensor([0, -300.0, -300.0, -301.0]), torch.tensor([0.25, 1, 0.3, 1])
     expected = reference(name, z, u, None).float()
     assert expected[0] == 0.25
@@ -197,7 +197,7 @@ def test_unchecked_rows_without_room_get_their_bounds(name):
 
 
 def test_seeds_that_share_a_fertility_exhaust_it_exactly():
-    """What one row took is gone from the bounds of the next, to the last bit that is left."""
+    """The bounds of each row are what earlier rows left; in the end nothing is left, without rounding errors."""
     z = torch.randn(5, 4, 12, generator=torch.Generator().manual_seed(0))
     room = torch.full((5, 12), 1 / 3)
     taken = torch.zeros(5, 12)

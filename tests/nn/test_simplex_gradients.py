@@ -1,4 +1,4 @@
-"""Gradients of weights, against finite differences, by every road that torch has to them."""
+"""Gradients of weights against finite differences, with autograd and torch.func."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ OURS = sorted(set(WEIGHTS) - {"softmax"})
 
 
 def smooth_case(seed: int, keys: int, masked: bool = True) -> tuple[Tensor, Tensor, Tensor | None]:
-    """One set of two heads and a query, without equal scores: where weights tie, they have no derivative."""
+    """One set with two heads and one query, without equal scores: weights are not differentiable at ties."""
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(1, 2, 1, keys, generator=generator, dtype=torch.float64)
     u = torch.rand(1, 2, 1, keys, generator=generator, dtype=torch.float64) * 0.5
@@ -43,20 +43,20 @@ def test_first_and_second_derivatives_are_those_of_finite_differences(name, seed
 
 @pytest.mark.parametrize("name", OURS)
 def test_jacobians_of_long_rows(name):
-    """Rows beyond 64 keys, which are laid out in another way."""
+    """Rows of more than 64 keys, which have another memory layout."""
     z, u, mask = smooth_case(3, 70)
     inputs = (z.requires_grad_(), u.requires_grad_(name in BOUNDED))
     assert gradcheck(lambda z, u: weigh(name, z, u, mask), inputs, fast_mode=True)
 
 
 def test_the_jacobian_of_sparsemax_by_hand():
-    """Of a support of two: 1 - 1/2 on the diagonal and -1/2 beside it."""
+    """For a support of two keys: 1 - 1/2 on the diagonal and -1/2 off the diagonal."""
     jacobian = torch.autograd.functional.jacobian(sparsemax, torch.tensor([1, 0.5, -1]))
     assert torch.equal(jacobian, torch.tensor([[0.5, -0.5, 0], [-0.5, 0.5, 0], [0, 0, 0]]))
 
 
 def test_gradients_of_held_weights_by_hand():
-    """0.4 is held, the others are free: the score of the first does nothing, its bound takes from the others."""
+    """The first weight is at its bound 0.4: its score has no effect, and its bound reduces the other weights."""
     for name, expected in (("csparsemax", [1.0, 0, 0]), ("csoftmax", [1.0, 0, 0])):
         z = torch.tensor([3, 0.5, 0.3], requires_grad=True)
         u = torch.tensor([0.4, 0.9, 0.8], requires_grad=True)
@@ -73,7 +73,7 @@ def test_gradients_of_held_weights_by_hand():
 @pytest.mark.parametrize("name", sorted(BOUNDED))
 @pytest.mark.parametrize("watched", [False, True], ids=["eager", "torch.func"])
 def test_bounds_that_sum_to_1_have_the_gradient_of_normalised_bounds(name, watched):
-    """Of u / sum(u): adding a constant to what a row is asked for changes nothing, here as elsewhere."""
+    """The gradient of u / sum(u): a constant added to the gradient of a row has no effect, as for other rows."""
     z = torch.randn(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     u = torch.tensor([0.1, 0.4, 0.2, 0.3, 0.0], dtype=torch.float64).expand(3, 5)
     g = torch.randn(3, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -89,7 +89,7 @@ def test_bounds_that_sum_to_1_have_the_gradient_of_normalised_bounds(name, watch
 
 
 def grad_of(loss: Callable[..., Tensor], argnums: tuple[int, ...]) -> Callable[..., tuple[Tensor, ...]]:
-    """As torch.func.grad, by the tape."""
+    """Like torch.func.grad, by autograd."""
 
     def gradients(*inputs: Tensor) -> tuple[Tensor, ...]:
         leaves = [part.clone().requires_grad_() for part in inputs]
@@ -100,7 +100,7 @@ def grad_of(loss: Callable[..., Tensor], argnums: tuple[int, ...]) -> Callable[.
 
 @pytest.mark.parametrize("watched", [False, True], ids=["eager", "torch.func"])
 def test_gradients_of_huge_scores_by_hand(watched):
-    """Two keys are held far above, two share what is left: each of these gives the other half of what it gets."""
+    """Two keys with large scores are at their bounds; the other two share the rest, with derivatives 1/2 and -1/2."""
     z, u = torch.tensor([1e30, 1e30, 1, 1]), torch.tensor([0.375, 0.25, 0.5, 0.5])
 
     def third(z: Tensor, u: Tensor) -> Tensor:

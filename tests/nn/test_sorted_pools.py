@@ -44,7 +44,7 @@ def test_fspool_can_be_the_maximum_and_the_sum():
 
 
 def quantile(values: list[float], p: float) -> float:
-    """Of sorted values, the i-th from 1 being that at i / (n + 1); a straight line through the nearest two."""
+    """Quantile of sorted values, with the i-th (from 1) at i / (n + 1); linear through the nearest two."""
     if len(values) == 1:
         return values[0]
     at = p * (len(values) + 1) - 1

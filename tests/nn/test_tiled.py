@@ -1,4 +1,4 @@
-"""The tiled order of attention against the plain one: same values, same gradients, whatever the sizes."""
+"""Tiled attention against the plain operations: same values and gradients for any sizes."""
 
 import pytest
 import torch
@@ -25,12 +25,12 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    """Tiles of a few rows, so that small sets make many of them."""
+    """Sets the size of tiles to a few rows, so that small sets have many tiles."""
     monkeypatch.setattr(tiles, "tile_size", lambda: 64)
 
 
 def plainly(model: nn.Module) -> nn.Module:
-    """The model in the plain order, in which hooks are called."""
+    """The model with a hook, so that it uses the plain operations."""
     for module in model.modules():
         module.register_forward_hook(lambda *_: None)
     return model
@@ -140,7 +140,7 @@ def test_models_give_the_same_results_with_and_without_tiles(name, form, masked,
 
 
 def test_the_tiled_way_is_chosen(monkeypatch):
-    """Or the test above would compare the plain order with itself."""
+    """Otherwise the test above would compare the plain operations with themselves."""
     model, taken = create_model("isab3-pma", classes=5, dim=32), []
 
     def watched(call):
@@ -173,7 +173,7 @@ def test_transforms_and_autocast_get_the_plain_operations():
 
 
 class Bare:
-    """A torch without anything private."""
+    """A torch that has only public functions."""
 
     compiler, jit, sign, where = torch.compiler, torch.jit, torch.sign, torch.where
 

@@ -1,4 +1,4 @@
-"""Attention weights as a block holds them: names by head, bounds that fit the set, coverage, dropout."""
+"""Attention weights of a block: functions by head, bounds relative to the set size, coverage, dropout."""
 
 import pytest
 import torch
@@ -70,7 +70,7 @@ def test_seeds_of_each_head_share_a_bound_if_heads_have_different_functions(mask
 
 
 def test_heads_that_share_a_bound_may_have_different_functions():
-    """u_1 = bound h / m for the first head, what it leaves for the second."""
+    """u_1 = bound h / m for the first head; the rest of it for the second head."""
     logits = logits_of(1, 2, 1, M)
     found = made(("csoftmax", "csparsemax"), 2, bound=1.2, coverage="heads")(logits)[0, :, 0]
     left = torch.full((M,), 1.2 * 2 / M, dtype=torch.float64)
@@ -108,7 +108,7 @@ def test_the_weights_of_a_key_sum_to_at_most_its_fertility(name, coverage, axis,
 
 
 def test_coverage_is_what_the_docstring_says():
-    """u_1 = bound T / m, u_(t+1) = u_t less the weights before, each a constrained sparsemax."""
+    """u_1 = bound T / m, u_(t+1) = u_t minus the weights of row t, each a constrained sparsemax."""
     logits = logits_of(1, 1, 3, M)
     left = torch.full((M,), 1.2 * 3 / M, dtype=torch.float64)
     found = made("csparsemax", 1, bound=1.2, coverage="seeds")(logits)[0, 0]
@@ -129,7 +129,7 @@ def test_a_bound_of_one_makes_all_seeds_together_uniform():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("keys", [230, 279, 335])
 def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtype, keys):
-    """A bound of 1 leaves the last sharer exactly 1, if nothing is rounded on the way: not even the number of keys."""
+    """With bound 1, the bounds left for the last row sum to 1 only if nothing is rounded, not even the number of keys."""
     shape = (1, 1, 4, keys) if coverage == "seeds" else (1, 4, 1, keys)
     logits = torch.randn(shape, generator=torch.Generator().manual_seed(keys)).to(dtype)
     mask = torch.arange(keys + 30)[None] < keys
@@ -160,7 +160,7 @@ def test_the_number_of_keys_is_exact_in_half_precision():
 
 
 def test_seeds_with_coverage_look_at_different_points():
-    """Equal seeds read the same; under coverage they cannot."""
+    """Equal seeds read the same points without coverage, and different points with it."""
     torch.manual_seed(0)
     distances = {}
     for coverage in ("none", "seeds"):
@@ -191,7 +191,7 @@ def test_dropped_weights_are_zero_and_the_others_larger():
 @pytest.mark.parametrize("output", [False, True])
 @pytest.mark.parametrize(("n", "m"), [(2, 50), (50, 2), (9, 11)], ids=["absorbed", "folded", "explicit"])
 def test_every_order_of_products_gives_the_same_attention(weights, score, output, n, m):
-    """Whatever is cheapest against projected keys and explicit weights: values and gradients."""
+    """The cheapest way against projected keys with explicit weights: equal values and gradients."""
     torch.manual_seed(0)
     form = "paper" if output else "reference"
     options = AttentionOptions(heads=HEADS, form=form, score=score, weights=weights, trained_temperature=True)

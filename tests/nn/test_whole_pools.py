@@ -1,4 +1,4 @@
-"""Poolings that see a whole set at once, under the same demands: gradients, masks, empty and packed sets, precision."""
+"""Properties of all poolings of whole sets: gradients, masks, empty and packed sets, mixed precision."""
 
 import inspect
 
@@ -21,7 +21,7 @@ LISTED = [
 
 
 def pool_of(listed: str, dtype: torch.dtype = torch.float64) -> nn.Module:
-    """A pooling whose parameters are not those of its first day."""
+    """A pooling with parameters that differ from their initial values."""
     torch.manual_seed(0)
     (pool,) = registry.find("pooling", listed).make(_known(ModelOptions(dim=DIM)))
     with torch.no_grad():

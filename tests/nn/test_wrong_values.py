@@ -1,4 +1,4 @@
-"""Every public callable of `pointset.nn` says which argument it cannot take, before torch does."""
+"""Every public callable of `pointset.nn` checks its arguments, and names the wrong one."""
 
 import inspect
 import math

@@ -1,4 +1,4 @@
-"""A run that ends its process, in a module of its own that other processes can import."""
+"""A run that ends its process; a separate module, so that worker processes can import it."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from pointset.comparison.runs import Finished, Run
 
 @dataclass(frozen=True)
 class FatalRun(Run):
-    """Kills the process that performs it, as the kernel does when memory is short."""
+    """Kills the process in which it runs, like the out-of-memory killer."""
 
     def perform(self) -> Finished:
         os.kill(os.getpid(), signal.SIGKILL)

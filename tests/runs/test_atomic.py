@@ -1,4 +1,4 @@
-"""Files written at once: as UTF-8, in folders that are made, and for users with a sentence where they cannot be."""
+"""Atomic writes: UTF-8, missing folders, and clear errors for paths of users."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A comparison on a dask cluster: the results of one process, and a worker that dies there is nobody else's failure."""
+"""A comparison on a dask cluster: the same results as in one process; the death of a worker affects only its run."""
 
 import importlib
 from collections.abc import Iterator

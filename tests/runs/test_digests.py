@@ -1,4 +1,4 @@
-"""Files with digests: any change is seen, a kill at any moment leaves a whole file, a full disk is told in words."""
+"""Files with digests: every change is detected, a kill leaves an intact file, and a full disk is reported."""
 
 import errno
 import hashlib

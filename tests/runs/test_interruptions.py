@@ -1,4 +1,4 @@
-"""kill -9 at any moment and the same again: the same results."""
+"""A command that is killed at any moment and started again gives the same results."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A worker process that is killed, as the kernel does when memory is short: named, and the other runs finish."""
+"""A worker process that is killed, for example by the out-of-memory killer, is named, and the other runs finish."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ def test_a_killed_worker_is_named_and_the_others_finish(classifiers, tmp_path, m
 
 
 def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_path, monkeypatch):
-    """Only what had been begun is run apart; the pool is asked again for the rest, and may break again."""
+    """Only jobs that had started run in separate processes; the others run in a new pool, which may break again."""
     runs = make_runs(classifiers(seeds=(0, 1, 2)), tmp_path)
     asked, apart = [], []
 

@@ -1,4 +1,4 @@
-"""What joblib's workers do when nobody asked them to."""
+"""Side effects of joblib's workers: replaced workers, and the number of parallel jobs."""
 
 import importlib.util
 import time
@@ -10,7 +10,7 @@ from pointset.runs.workers import Workers, recycled_quietly
 
 
 def grow(number: int) -> int:
-    """Grow by more than joblib lets a worker grow, and give it time to look."""
+    """Use more memory than joblib allows a worker, and wait until joblib has checked it."""
     time.sleep(1.1)
     held.append(b"x" * 400_000_000)
     return number
@@ -22,7 +22,7 @@ held: list[bytes] = []
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
 def test_a_worker_that_has_grown_is_replaced_without_a_warning():
-    """Warnings are errors here: in joblib's own thread one would leave everybody waiting."""
+    """Warnings are errors here: in joblib's thread, one would make joblib hang."""
     with recycled_quietly(), parallel_config("loky", n_jobs=2):
         assert sorted(Parallel()(delayed(grow)(number) for number in range(6))) == list(range(6))
 

@@ -1,4 +1,4 @@
-"""How far work has come, where there is no terminal: lines, and not too many of them."""
+"""Progress without a terminal: lines of text, at most one every half minute."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, sent to real processes: one line, the shell's exit code, and nobody left behind."""
+"""Ctrl-C and SIGTERM, sent to real processes: one line, the exit code of the shell, and no processes left."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ for answer in {answers}:
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts commands of a session of their own, and ends what is left of them."""
+    """Starts commands, each in its own session, and ends their remaining processes."""
     begun: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, path: str = "") -> subprocess.Popen[str]:
@@ -60,7 +60,7 @@ def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 @pytest.fixture(scope="module")
 def meshes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More balls than are sampled before a signal comes."""
+    """More meshes than can be sampled before the signal arrives."""
     folder = tmp_path_factory.mktemp("meshes")
     for split in ("train", "test"):
         for kind in ("ball", "egg"):
@@ -71,19 +71,19 @@ def meshes_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def session(leader: int) -> list[str]:
-    """What runs in a session."""
+    """The processes of a session."""
     return subprocess.run(["pgrep", "-s", str(leader)], capture_output=True, text=True, check=False).stdout.split()
 
 
 def workers_of(leader: int) -> list[str]:
-    """Processes of joblib that have come as far as having a name of their own."""
+    """The worker processes of joblib that have started far enough to have their name."""
     named = ["pgrep", "-s", str(leader), "-f", "LokyProcess"]
     found = subprocess.run(named, capture_output=True, text=True, check=False)
     return found.stdout.split()
 
 
 def is_blocked(number: signal.Signals, process: str) -> bool:
-    """Whether a process has told the kernel to keep a signal from it."""
+    """True if a process blocks a signal."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
     return bool(int(mask, 16) & 1 << (number - 1))
@@ -134,7 +134,7 @@ def test_in_the_middle_of_a_command(
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
 @pytest.mark.parametrize("command", ["compare", "data build"])
 def test_while_workers_start(command: str, started: Any, clouds_folder: Path, meshes_folder: Path) -> None:
-    """A worker that hears Ctrl-C may end with a traceback, of its imports or of what it is doing; so none hears it."""
+    """Workers ignore Ctrl-C, because an interrupted worker would end with a traceback."""
     options = {
         "compare": ("--models", "rff-max", "--data", str(clouds_folder), "--out", "out", *SETS),
         "data build": ("--data", str(meshes_folder), "--points", "4000", "--sampler", "fps"),
@@ -148,7 +148,7 @@ def test_while_workers_start(command: str, started: Any, clouds_folder: Path, me
 
 @pytest.mark.slow
 def test_terminated_with_closed_output_it_leaves_no_workers(started: Any, clouds_folder: Path, tmp_path: Path) -> None:
-    """The reader of its messages has gone, and its workers must not work on."""
+    """Its output is closed, as if the reader had ended; its workers must end too."""
     process = started(
         "compare", "--models", "rff-max", "--data", str(clouds_folder), "--out", "out", "--workers", "2", *SETS
     )
@@ -165,7 +165,7 @@ def test_terminated_with_closed_output_it_leaves_no_workers(started: Any, clouds
 
 @pytest.fixture
 def importing(started: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """A command that is importing torch, which does `answers` when it is interrupted."""
+    """A command that is importing a fake torch, which reacts to interrupts with `answers`."""
 
     def start(*answers: str) -> subprocess.Popen[str]:
         (tmp_path / "lib").mkdir()
@@ -179,14 +179,14 @@ def importing(started: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[st
 
 @pytest.mark.parametrize("answer", ["raise", "change", "drop"])
 def test_while_libraries_are_imported(answer: str, importing: Any) -> None:
-    """Some turn it into an error of their own; what a finaliser raises is dropped by Python."""
+    """Some libraries convert the interrupt to another error, and Python ignores exceptions of finalisers."""
     process = importing(answer, "raise")
     process.send_signal(signal.SIGINT)
     end(process, 130, "pointset: interrupted\n")
 
 
 def test_interrupting_twice(importing: Any) -> None:
-    """The second Ctrl-C ends a command that has not listened to the first."""
+    """The second Ctrl-C ends a command that has ignored the first."""
     process = importing("swallow", "swallow", "swallow")
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "importing\n"

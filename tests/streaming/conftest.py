@@ -1,4 +1,4 @@
-"""What every test of streaming needs."""
+"""Shared by the tests of streaming."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from pointset.streaming import passes
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several blocks to a small cloud, and a last one that is not full."""
+    """Sets a small block size, so that a small cloud has several blocks, the last not full."""
     monkeypatch.setattr(passes, "block_rows", lambda device: 64)

@@ -1,4 +1,4 @@
-"""Models and a cloud that streaming and memory are compared on."""
+"""Models and a cloud for comparing streaming with computation in memory."""
 
 import itertools
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ CLASSES = 7
 
 
 def model_of(name: str, dtype: torch.dtype = torch.float64, **options) -> nn.Module:
-    """A model whose norms and running statistics are not those of its first day."""
+    """A model whose norms and running statistics differ from their initial values."""
     model = pointset.create_model(name, classes=CLASSES, dim=16, **options).to(dtype).eval()
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
@@ -27,7 +27,7 @@ def model_of(name: str, dtype: torch.dtype = torch.float64, **options) -> nn.Mod
 
 
 class Source:
-    """Counts how often a cloud is started, and gives it in pieces of 100."""
+    """A cloud in pieces of 100 points that counts its passes."""
 
     def __init__(self) -> None:
         self.started = 0

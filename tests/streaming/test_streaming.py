@@ -1,4 +1,4 @@
-"""A cloud in pieces gets the answer of the cloud as a whole: every part that streams, cut in any way, in no room."""
+"""A cloud in pieces has the logits of the whole cloud, for every part that streams, in constant memory."""
 
 import gc
 import itertools
@@ -128,7 +128,7 @@ def test_one_point_is_a_cloud() -> None:
 
 
 def test_streaming_leaves_the_model_unchanged() -> None:
-    """Mode, gradients and logits: as if nobody had looked."""
+    """Mode, gradients and logits are as before."""
     model = model_of("isab5-pma", dropout=0.9).train()
     logits = model.stream(CLOUD)
     assert model.training
@@ -137,7 +137,7 @@ def test_streaming_leaves_the_model_unchanged() -> None:
 
 
 def test_the_whole_cloud_is_never_held() -> None:
-    """A piece is gone before the next one is made."""
+    """A piece is freed before the next one is created."""
     alive: list[weakref.ref] = []
     most = 0
 
@@ -161,7 +161,7 @@ def test_the_whole_cloud_is_never_held() -> None:
 
 @pytest.mark.slow
 def test_no_tensor_grows_with_the_cloud() -> None:
-    """The largest tensor made on the way is that of a block, also for five times the points."""
+    """The largest tensor is that of a block, even with five times the points."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Largest(TorchDispatchMode):
@@ -184,7 +184,7 @@ def test_no_tensor_grows_with_the_cloud() -> None:
 
 @pytest.mark.parametrize("order", ["rising", "falling"])
 def test_logits_far_apart_neither_overflow_nor_vanish(order: str) -> None:
-    """exp(1e4) is infinite: the maximum has to be followed, whether it grows in every block or not at all."""
+    """exp(1e4) is infinite, so the running maximum must be right, whether it grows in every block or never."""
     model = model_of("rff-pma", temperature=1e-4)
     cloud = CLOUD[CLOUD[:, 0].argsort(descending=order == "falling")]
     expected = model(cloud[None]).detach()
@@ -193,7 +193,7 @@ def test_logits_far_apart_neither_overflow_nor_vanish(order: str) -> None:
 
 
 def test_sums_over_many_blocks_are_accurate() -> None:
-    """A sum kept in float32 would stand still: 2^24 + 1 is 2^24."""
+    """A sum in float32 would not grow: 2^24 + 1 is rounded to 2^24."""
     running = RunningSum()
     running.add(torch.full((1, 1, 2), 2.0**24))
     for _ in range(10):
@@ -203,7 +203,7 @@ def test_sums_over_many_blocks_are_accurate() -> None:
 
 @pytest.mark.slow
 def test_attention_of_ten_million_rows_is_exact_in_float32() -> None:
-    """5,000 times the same 2,000 rows give what 2,000 give; sums in float32 would be off by 1e-4 and more."""
+    """5,000 repetitions of 2,000 rows give the result of 2,000 rows; sums in float32 would differ by 1e-4 or more."""
     model = model_of("rff-pma", torch.float32)
     rows, mab = CLOUD[:2000, :1].float().repeat(1, 16)[None] * torch.linspace(-1, 1, 16), model.pool.pma.mab
     results = []

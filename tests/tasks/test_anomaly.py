@@ -1,4 +1,4 @@
-"""Set anomaly detection: the sets, the equivariant model, the metrics; CelebA by a folder like it."""
+"""Set anomaly detection: the sets, the equivariant model, the metrics, and a small imitation of CelebA."""
 
 from pathlib import Path
 
@@ -90,7 +90,7 @@ ATTRIBUTES = ["Bald", "Hat", "Smile", "Tie"]
 
 
 def faces(folder: Path, images: int = 60) -> Path:
-    """Faces of 12 x 10 pixels; the red of the first four columns says which attributes they have."""
+    """Faces of 12 x 10 pixels whose attributes are encoded in the red of the first four columns."""
     rng = np.random.default_rng(0)
     marks = rng.random((images, len(ATTRIBUTES))) < 0.6
     marks[:, 3] = False  # nobody has a tie
@@ -113,7 +113,7 @@ def celeba(tmp_path_factory) -> Path:
 
 
 def marks_of(image: torch.Tensor) -> list[bool]:
-    """Which attributes an image shows, 64 x 64 pixels from the middle 10 x 10."""
+    """The attributes encoded in an image of 64 x 64 pixels, scaled from the central 10 x 10."""
     red = image.view(3, 64, 64)[0].mean(dim=0)
     return [bool(red[round((2 * place + 1) * 6.4)] > 0.5) for place in range(4)]
 

@@ -1,4 +1,4 @@
-"""The clustering task: its models by the paper's table, its sets, and metrics that are what they are said to be."""
+"""The clustering task: models of the paper's table, sets, and metrics."""
 
 import itertools
 
@@ -23,12 +23,12 @@ SMALL = ModelOptions(dim=8, heads=2, dropout=0.0)
 
 
 def fc(*widths: int) -> int:
-    """Numbers in linear layers with biases."""
+    """The number of parameters of linear layers with biases."""
     return sum((before + 1) * after for before, after in itertools.pairwise(widths))
 
 
 def mab(dim_query: int, dim_key: int, dim: int) -> int:
-    """Numbers in a MAB as the authors released it: Q, K, V and one layer after them."""
+    """The number of parameters of a MAB in the released code: Q, K, V and one layer after them."""
     return fc(dim_query, dim) + 2 * fc(dim_key, dim) + fc(dim, dim)
 
 
@@ -143,7 +143,7 @@ def test_the_loss_is_minus_the_first_metric():
 
 
 def output_of(mixture: Mixture) -> torch.Tensor:
-    """What a model would have to say to mean a mixture."""
+    """The output of a model that predicts this mixture."""
     raw = (mixture.scales - LEAST_SCALE).expm1().log()  # the inverse of softplus
     return torch.cat([mixture.log_proportions.unsqueeze(2) + 1.5, mixture.means, raw], dim=2).flatten(1)
 
@@ -175,7 +175,7 @@ def test_padding_changes_no_metric():
 
 @pytest.mark.slow
 def test_the_published_oracle_is_the_likelihood_of_the_truth():
-    """-1.4726; EM from the truth is 0.04 above it, many errors away (one error of this mean is about 0.007)."""
+    """The published value is -1.4726. EM from the truth is 0.04 higher, many standard errors (of about 0.007) away."""
     batches = TASK.test_sets()
     assert mean_log_likelihood([truth_of(batch) for batch in batches], batches) == pytest.approx(-1.4726, abs=0.02)
     oracle = oracle_metrics(batches[:8])

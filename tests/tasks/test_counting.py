@@ -83,7 +83,7 @@ def test_poisson_is_scipys():
 
 
 def test_poisson_stays_finite_where_the_rate_underflows():
-    """Of the rate e^x the loss is e^x - count x + log(count!)."""
+    """For the rate e^x, the loss is e^x - count x + log(count!)."""
     output = torch.tensor([[-120.0], [-16.5], [-15.5]], requires_grad=True)
     loss = poisson_loss(output, torch.tensor([3, 2, 1]))
     expected = (3 * 120.0 + math.log(6) + 2 * 16.5 + math.log(2) + 15.5) / 3

@@ -1,4 +1,4 @@
-"""EM against sklearn's, against a step worked out by hand, and the properties that EM is known by."""
+"""EM: against scikit-learn, against a step by hand, and its general properties."""
 
 import warnings
 

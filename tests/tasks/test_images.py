@@ -1,4 +1,4 @@
-"""Images for sets: splits, folders, scaling, and what is said of broken ones."""
+"""Images for sets: splits, folders, scaling, and messages for damaged files."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pointset.tasks.images import Embedding, characters, digits, find_folder, re
 
 
 def drawn(folder: Path, alphabets: int = 2, each: int = 10, images: int = 3) -> Path:
-    """Dark strokes on light, as Omniglot's, of 20 x 20 pixels; the place of the stroke tells the character."""
+    """Dark strokes on white, as in Omniglot, of 20 x 20 pixels; the position of the stroke determines the character."""
     for number in range(alphabets * each):
         place = folder / f"alphabet{number % alphabets}" / f"character{number:02d}"
         place.mkdir(parents=True)
@@ -75,7 +75,7 @@ def test_an_image_is_its_middle_square_scaled(tmp_path):
 
 
 def test_what_is_transparent_shows_a_white_page(tmp_path):
-    """Black ink, thick and thin, on a page whose own color is black too."""
+    """Black ink, opaque and 20 % opaque, on transparent pixels whose colour is also black."""
     pixels = np.zeros((2, 2, 4), dtype=np.uint8)
     pixels[0, 0, 3], pixels[1, 1, 3] = 255, 51
     imsave(tmp_path / "image.png", pixels)

@@ -1,4 +1,4 @@
-"""Max regression: the sets, the models by the paper's table, the loss and its metric."""
+"""Max regression: the sets, the models of the paper's table, the loss and its metric."""
 
 import pytest
 import torch
@@ -79,7 +79,7 @@ def test_models_by_the_papers_table(row, parameters):
 
 
 def test_loss_and_metric_are_mean_absolute_errors():
-    """Of two batches of unequal size, so that a mean of means would be another number: (1 + 3 + 0 + 0 + 6) / 5 = 2."""
+    """Two batches of unequal size, so that a mean of means would differ: (1 + 3 + 0 + 0 + 6) / 5 = 2."""
     batches = [
         SetBatch(torch.zeros(2, 4, 1), target={"maximum": torch.tensor([10.0, 20.0])}),
         SetBatch(torch.zeros(3, 9, 1), target={"maximum": torch.tensor([5.0, 6.0, 7.0])}),

@@ -1,4 +1,4 @@
-"""Losses of ordered classes: by hand, against scipy and torch, and what holds for all of them."""
+"""Losses of ordered classes: by hand, against scipy and torch, and their general properties."""
 
 import math
 
@@ -53,7 +53,7 @@ def test_prediction_is_the_median_class():
 
 
 def test_probabilities_of_ordered_thresholds_decrease():
-    """Whatever the parameters: no logit rises with k, so that no class has a negative probability."""
+    """For any parameters, logits do not increase with k, so no class has a negative probability."""
     torch.manual_seed(0)
     head = OrderedThresholds(6, 5)
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_thresholds_start_one_apart_around_zero():
 
 
 def test_ordered_thresholds_learn_an_order():
-    """Classes are the whole part of a number; the score has to find its direction and the thresholds their places."""
+    """Classes are the integer parts of a number; the score must learn its direction, the thresholds their places."""
     torch.manual_seed(0)
     X = torch.rand(400, 3) * 4
     labels = X[:, 1].long()
@@ -88,7 +88,7 @@ def test_ordered_thresholds_learn_an_order():
 
 
 def test_soft_labels_by_hand():
-    """Class 1 of 4 at temperature 1 / log 2: 1/2, 1, 1/2, 1/4 of 9/4."""
+    """Class 1 of 4 at temperature 1 / log 2: (1/2, 1, 1/2, 1/4) / (9/4)."""
     found = soft_labels(torch.tensor([1]), 4, 1 / math.log(2))
     assert found[0].tolist() == pytest.approx([2 / 9, 4 / 9, 2 / 9, 1 / 9])
 

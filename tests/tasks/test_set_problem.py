@@ -1,4 +1,4 @@
-"""What set problems share: drawn sets, blocks of steps in place of epochs, metrics that are watched; their report."""
+"""Common code of set problems: drawn sets, blocks of steps in place of epochs, watched metrics, and their report."""
 
 import json
 import pickle
@@ -95,7 +95,7 @@ def test_metrics_are_those_of_the_saved_model(done):
 
 
 def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp_path, monkeypatch):
-    """With dropout, whose random numbers must be those of the steps, and Adam, whose moments must be kept."""
+    """With dropout, whose random numbers depend on the step, and Adam, whose moments must be restored."""
     experiment = tiny("isab4-pma")
     drawn: list[int] = []
     draw = Short.draw
@@ -180,7 +180,7 @@ LOSSES |= {("SAB + PMA", seed): [8.0, 7.0, 6.0, 5.0, 4.0] for seed in (0, 4)}
 
 @dataclass(frozen=True)
 class WithoutRuns(Evidence):
-    """Its histories are the losses above."""
+    """Evidence whose histories are the losses above."""
 
     blocks: int
 
@@ -189,7 +189,7 @@ class WithoutRuns(Evidence):
 
 
 def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA"), blocks: int = 5):
-    """Charts of histories that need no runs."""
+    """Charts of made-up histories."""
     evidence = WithoutRuns(
         points=None,
         metric=MaxRegression().measured[0],

@@ -1,4 +1,4 @@
-"""The experiments in scripts/experiments can be read, and say what they are said to say."""
+"""The experiments in scripts/experiments can be read, and have the documented content."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows of the tables as models of the zoo under other heads."""
+"""Rows of the papers' tables as zoo models with other heads."""
 
 import re
 
@@ -41,7 +41,7 @@ def test_other_names_are_refused(row):
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ["rFF + max", "SAB + PMA", "ISAB4 + PMA3"])
 def test_a_row_is_the_zoos_model_under_the_head(row):
-    """With the zoo's own head in place of ours, the answers are the zoo's."""
+    """With the zoo's head in place of the task's, the outputs equal those of the zoo's model."""
     ours = row_model(row, 5, SMALL, 3, lambda width: fully_connected(width, 11, 7)).eval()
     zoo = create_model("-".join(parts_of(row)), 1, inputs=5, seed=3, **SMALL.as_dict()).eval()
     X, mask = torch.randn(2, 6, 5), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
@@ -51,7 +51,7 @@ def test_a_row_is_the_zoos_model_under_the_head(row):
 
 
 def test_the_head_has_weights_of_its_own():
-    """Not those that the zoo's head would have had: its stream is another."""
+    """They differ from those of the zoo's head, because they come from another random stream."""
     ours = row_model("rFF + max", 3, SMALL, 0, lambda width: nn.Linear(width, 16))
     zoo = create_model("rff-max", 1, inputs=3, seed=0, **SMALL.as_dict())
     first = next(module for module in zoo.head.modules() if isinstance(module, nn.Linear))

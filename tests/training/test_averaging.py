@@ -1,4 +1,4 @@
-"""The moving average of the weights: what it is, that it is what a training leaves, and that a resume keeps it."""
+"""The moving average of the weights: its definition, its use as the result of a training, and resuming."""
 
 import pytest
 import torch

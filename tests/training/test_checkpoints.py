@@ -1,4 +1,4 @@
-"""Run folders: damage is named, two processes never share one, a description without a run is not a run."""
+"""Run folders: damage is named, processes never share one, and an unfinished run is recognised."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""A checkpoint sets a model and its optimizer to its state, or says whose state it is not."""
+"""A checkpoint restores a model and its optimizer, or names what does not fit."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Random numbers of dropout: those of an epoch are its own."""
+"""Random numbers of dropout depend on the seed, the epoch and the process."""
 
 import torch
 from torch import nn

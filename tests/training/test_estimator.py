@@ -1,4 +1,4 @@
-"""The contract of scikit-learn's estimators, whose own checks skip what is not 2-D, on clouds; and its tools."""
+"""The contract of scikit-learn's estimators for clouds (its own checks skip inputs that are not 2-D), and its tools."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a training tells TensorBoard: its history, each epoch once, however often it was cut off."""
+"""The TensorBoard log of a training: each epoch once, however often the training was interrupted."""
 
 import json
 import sys

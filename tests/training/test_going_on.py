@@ -1,4 +1,4 @@
-"""A caller that watches a training and ends it; a finished run that goes on with more epochs."""
+"""Callers that watch a training and end it, and finished runs that continue with more epochs."""
 
 import json
 from dataclasses import replace

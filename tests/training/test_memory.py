@@ -1,4 +1,4 @@
-"""Freed memory that stays with the process while it trains."""
+"""Freed memory stays with the process while it trains."""
 
 import json
 import platform

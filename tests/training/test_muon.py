@@ -1,4 +1,4 @@
-"""Muon: torch's own rule, in better precision, for hidden matrices; AdamW's for the rest."""
+"""Muon: torch's own rule in higher precision for hidden matrices, AdamW for the rest."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Recipes, what their optimizers do with a gradient, and the learning rates of their schedules."""
+"""Recipes, the steps of their optimizers, and the learning rates of their schedules."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The precision that a measurement chooses, and the warning where the other would be faster."""
+"""The precision chosen by a measurement, and the warning if another one would be faster."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What cannot be trained on is told by name, before a run has files."""
+"""Data that cannot be trained on is an error with a name, before a run has files."""
 
 import math
 

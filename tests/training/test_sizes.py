@@ -1,4 +1,4 @@
-"""Training sets of random size: which sizes are drawn, that they come from the seed alone, what is refused."""
+"""Training sets of random size: the distribution of sizes, their dependence on the seed alone, wrong bounds."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The loop: it learns, it repeats itself, and nothing that kills it changes a number."""
+"""The training loop: it learns, it is repeatable, and a kill changes no result."""
 
 import json
 import os

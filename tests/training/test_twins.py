@@ -1,4 +1,4 @@
-"""One training for several tested sizes: bit for bit what each size's own training would be."""
+"""One training for several tested sizes: bitwise equal to separate trainings."""
 
 import json
 from dataclasses import replace

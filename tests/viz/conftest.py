@@ -1,4 +1,4 @@
-"""A cloud with known attention, and a browser where there is one."""
+"""Shared by the tests of pictures: a cloud with known attention, and a browser if there is one."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ SIDES = {"reads": "keys", "pools": "keys", "writes": "queries", "self": "both"}
 
 @pytest.fixture(scope="session")
 def cloud() -> NDArray[np.float64]:
-    """Points of a box that is 1 wide, 0.6 deep and 2 high."""
+    """Points in a box that is 1 wide, 0.6 deep and 2 high."""
     return np.random.default_rng(0).uniform(-1, 1, size=(POINTS, 3)) * (0.5, 0.3, 1.0)
 
 
 @pytest.fixture(scope="session")
 def attention(cloud: NDArray[np.float64]) -> Callable[..., Any]:
-    """Make a map of a kind on the cloud: row r of head h looks at a place of its own."""
+    """Make a map of a given kind on the cloud, in which each row of each head attends to another region."""
 
     def make(kind: str = "reads", layer: str = "encoder.0", rows: int = ROWS, seed: int = 1) -> Any:
         places = np.random.default_rng(seed).uniform(-1, 1, size=(HEADS, rows, 1, 3)) * (0.5, 0.3, 1.0)
@@ -46,7 +46,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium that draws WebGL on the processor: the system's, or the one that playwright downloaded."""
+    """A headless Chromium with software WebGL: that of the system, or the one downloaded by playwright."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )
@@ -72,7 +72,7 @@ def browser() -> Iterator[Any]:
 def opened(
     browser: Any, attention: Callable, cloud: NDArray[np.float64], tmp_path: Path
 ) -> Iterator[Callable[..., Seen]]:
-    """Open a page of three layers from a file, in a tab of its own."""
+    """Open a page of three layers from a file, in a new tab."""
     tabs = []
 
     def open_page(layer: str = "encoder.0.reads", **view: Any) -> Seen:

@@ -1,4 +1,4 @@
-"""The page in a real Chromium, by mouse, fingers and keyboard: a drag turns all maps, the wheel is left to the page."""
+"""The page in a real Chromium with mouse, touch and keyboard: a drag turns all maps, the wheel scrolls the page."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The page in a real Chromium: every map is drawn, in the colours that it means, on any screen, frame and paper."""
+"""The page in a real Chromium: every map is drawn in the right colours, on any screen, in a frame and in print."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_every_map_is_drawn_without_complaint_or_request(opened: Callable[..., S
 
 @pytest.fixture
 def six_points(browser: Any, tmp_path: Path) -> Iterator[Callable[[NDArray[np.float64]], tuple[Seen, NDArray[Any]]]]:
-    """Open a page of one map on six points; it, and where in the map the points are [6, 2]."""
+    """Open a page of one map on six points; return it, and the positions of the points in the map, [6, 2]."""
     tab = browser.new_page(viewport={"width": 900, "height": 700})
 
     def open_page(values: NDArray[np.float64]) -> tuple[Seen, NDArray[Any]]:
@@ -131,7 +131,7 @@ def test_dark_scheme_and_reduced_motion(opened: Callable[..., Seen]) -> None:
 
 
 def test_printing_uses_a_light_copy_of_the_picture(opened: Callable[..., Seen]) -> None:
-    """What a graphics processor draws while the page is laid out for paper is not on it."""
+    """WebGL drawings made while the page is laid out for print do not appear in print."""
     seen = opened(color_scheme="dark")
     before = seen.panels()
     lines = seen.tab.evaluate(

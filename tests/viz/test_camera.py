@@ -1,4 +1,4 @@
-"""The camera keeps shapes: equal axes, near things larger, and the up axis up."""
+"""The camera: equal axes, nearer things are larger, and the up axis points up."""
 
 import numpy as np
 import pytest

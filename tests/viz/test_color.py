@@ -1,4 +1,4 @@
-"""Scales say what they mean: 1 in the middle, every end visible on paper, labels where their values are."""
+"""Colour scales: 1 in the middle, both ends visible on the background, tick labels at their values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Mixtures drawn: the panels asked for, ellipses where components are, and the same colour for the same cluster."""
+"""Pictures of mixtures: panels, ellipses at the components, and equal colours for matching components."""
 
 import numpy as np
 import pytest

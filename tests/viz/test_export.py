@@ -1,4 +1,4 @@
-"""Files for 3D tools: read back, they hold the points and colours that went in."""
+"""Files for 3D tools: read back, they contain the points and colours that were written."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Dots against their costs: who is on the frontier, and names that cover nothing."""
+"""Accuracy against cost: which models are on the Pareto frontier, and names without overlap."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The live page in a real Chromium: its models answer as in Python, and what the hand does reaches them."""
+"""The live page in a real Chromium: models answer as in Python, and react to the user's input."""
 
 import base64
 import re
@@ -37,7 +37,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Asked:
-    """An open live page, and what it complained of or asked for."""
+    """An open live page, with its console messages and requests."""
 
     tab: Any
     complaints: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Asked:
         raise AssertionError(f"never came: {condition}")
 
     def answered(self) -> None:
-        """Wait until the page has said what it has to say of the present points."""
+        """Wait until the page has answered for the current points."""
         self.tab.evaluate("() => pointset.answer()")
 
 
@@ -207,7 +207,7 @@ def test_a_key_on_the_shape_acts_once_and_hidden_canvases_are_not_drawn(asked: A
 
 @pytest.mark.slow
 def test_while_the_user_drags_answers_precede_drawing_and_the_last_is_drawn(asked: Asked) -> None:
-    """As on a machine where drawing takes long."""
+    """Drawing is made slow, as without a graphics processor."""
     dragged = """() => new Promise((done) => {
         let answers = 0, drawn = 0;
         const { renderer } = pointset.shapeView, { draw } = renderer, turn = document.getElementById("turn");

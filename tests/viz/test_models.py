@@ -1,4 +1,4 @@
-"""The whole way: a model's own maps, drawn in every form."""
+"""Attention maps of real models, drawn in every form."""
 
 from pathlib import Path
 from typing import Any

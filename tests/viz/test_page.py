@@ -1,4 +1,4 @@
-"""The page as a file: complete, small, harmless, and true to the weights."""
+"""The page as a file: complete, small, without network access, and with the right weights."""
 
 import base64
 import html

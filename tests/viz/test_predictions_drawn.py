@@ -1,4 +1,4 @@
-"""What models say, drawn: a panel each on the same axes, every set a dot, the mean error in words."""
+"""Pictures of predictions: one panel per model on equal axes, one dot per set, the mean error as text."""
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ SIZES = {"desk": (1280, 900), "phone": (360, 740)}
 
 @pytest.fixture(params=SIZES)
 def opened(request: pytest.FixtureRequest, browser: Any, reported: Any) -> Any:
-    """The report in a window of some size, and what it asked for or complained of."""
+    """The report in a window of a given size, with its requests and console messages."""
     width, height = SIZES[request.param]
     tab = browser.new_page(viewport={"width": width, "height": height}, is_mobile=request.param == "phone")
     seen: list[str] = []

@@ -1,4 +1,4 @@
-"""What is drawn is what the maps say, with 1 for uniform attention."""
+"""Values that are drawn equal those of the maps, with 1 for uniform attention."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

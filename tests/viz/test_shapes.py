@@ -1,4 +1,4 @@
-"""Clouds without attention: every one is there, upright and in its own size."""
+"""Pictures of clouds without attention: each is there, upright, and scaled to its panel."""
 
 import io
 

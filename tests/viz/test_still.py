@@ -1,4 +1,4 @@
-"""Still pictures: the panels asked for, the colours of their weights, and what is attended to in sight."""
+"""Still pictures: the right panels, colours of the weights, and attended points in front."""
 
 import io
 import subprocess
@@ -75,7 +75,7 @@ def test_many_heads_stand_side_by_side_and_many_inducing_points_too(
 def test_a_weight_of_exactly_zero_is_a_ring_and_the_picture_says_so(
     attention: Callable, cloud: NDArray[np.float64]
 ) -> None:
-    """Little weight is a pale dot; none, which sparse weights give, is hollow."""
+    """A small weight is a pale dot; a weight of 0, as in sparse weights, is a hollow dot."""
     reads = attention()
     assert "exactly 0" not in texts_of(draw_map(reads, cloud, 1, 2))
     reads.weights[1, 2, ::2] = 0

@@ -28,7 +28,7 @@ def test_a_tile_of_values_has_the_colours_of_the_scale(cloud):
 
 
 def test_a_dot_at_the_edge_of_its_panel_is_whole():
-    """Four far points have large dots, which the end of the panel does not cut: they are as wide as they are high."""
+    """Four distant points have large dots, which the edge of the panel does not cut: width and height are equal."""
     picture = draw_tile([np.array([[-1, 0, -1], [1, 0, -1], [-1, 0, 1], [1, 0, 1]]) / 2.0])
     picture.dpi = 300
     picture.canvas.draw()

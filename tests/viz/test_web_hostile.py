@@ -1,4 +1,4 @@
-"""The readers of the pages read what Python reads, and refuse what it refuses: over all files of its own tests."""
+"""The JavaScript readers accept and reject the same files as the Python readers, for all files of their tests."""
 
 import base64
 import importlib.util
@@ -31,7 +31,7 @@ def tables_of(name: str) -> ModuleType:
 
 
 def contents() -> Iterator[tuple[str, str, bytes]]:
-    """Ending, what is odd, and content."""
+    """Suffix, description, and content of each file."""
     obj, off, stl, ply = (tables_of(name) for name in ("obj", "off", "stl", "ply_meshes"))
     found: list[tuple[str, str, Any]] = [("obj", *one) for one in (obj.SPELLINGS | obj.ODD_SPELLINGS).items()]
     found += [("obj", name, bad[0] and obj.HEAD + bad[0]) for name, bad in obj.BAD_FILES.items()]

@@ -1,4 +1,4 @@
-"""The pages' modules by themselves, in node: the camera is Python's, and maps are chosen and placed as asked."""
+"""The JavaScript modules in node: the camera equals Python's; maps are chosen and arranged as requested."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
     ("rows", "columns", "inner"), [(256, 16, 32), (5, 9, 800), (37, 41, 1), (4, 4, 3), (64, 300, 130)]
 )
 def test_products_by_webassembly(in_node: Callable[..., Any], rows: int, columns: int, inner: int) -> None:
-    """Also of parts of larger matrices, into a part of one."""
+    """Also for views of larger matrices, with a view as the result."""
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(rows, inner + 2)), rng.normal(size=(columns, inner + 5))
     bias, C = rng.normal(size=columns), np.ones((rows, columns + 3))

@@ -1,4 +1,4 @@
-"""Files and points in the pages' modules: what Python reads, refuses at the same line, samples and normalises."""
+"""Shapes in JavaScript: files are read or rejected, sampled and normalised as in Python."""
 
 import base64
 import re
@@ -116,7 +116,7 @@ READ = """given.map(({ name, bytes }) => {
 
 @pytest.fixture(scope="module")
 def read(in_node: Callable[..., Any]) -> dict[str, Any]:
-    """What the pages' readers make of every file."""
+    """The results of the JavaScript readers for each file."""
     contents = MESHES | CLOUDS | {name: content for name, (content, _) in WRONG.items()}
     found = in_node("readers", READ, [given(name, content) for name, content in contents.items()])
     return dict(zip(contents, found, strict=True))
@@ -137,7 +137,7 @@ def test_meshes_are_those_that_python_reads(read: dict[str, Any], tmp_path: Path
 
 @pytest.mark.parametrize("place", range(9))
 def test_a_polygon_that_is_not_convex_is_covered_and_nothing_else(in_node: Callable[..., Any], place: int) -> None:
-    """A U of area 7, from each of its corners, with a ninth one on a straight edge."""
+    """A U of area 7, starting at each of its corners, with a ninth corner on a straight edge."""
     outline = np.roll([[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3], [0, 1]], -place, axis=0)
     text = "".join(f"v {x} {y} {x + y}\n" for x, y in outline) + "f 1 2 3 4 5 6 7 8 9\n"
     (found,) = in_node("readers", READ, [given("u.obj", text)])

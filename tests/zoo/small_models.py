@@ -1,4 +1,4 @@
-"""Models of the zoo that are quick to make, and what they are given."""
+"""Zoo models that are quick to build, and inputs for them."""
 
 import torch
 from covering import covering_models

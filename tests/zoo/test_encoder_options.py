@@ -1,4 +1,4 @@
-"""Options of how the layers of an encoder are put together, before every encoder there is."""
+"""Options that connect the layers of an encoder, for every encoder."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Names of models, and what is said of those that are not."""
+"""Names of models, and the errors for unknown ones."""
 
 import pytest
 

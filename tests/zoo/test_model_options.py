@@ -1,4 +1,4 @@
-"""What the options of a model change, and which are refused."""
+"""The effects of the options of a model, and the errors for wrong ones."""
 
 import pytest
 import torch

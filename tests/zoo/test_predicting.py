@@ -1,4 +1,4 @@
-"""Predictions on clouds as users have them: any container, any size, any unit."""
+"""Predictions for clouds in any container, of any size and in any unit."""
 
 import numpy as np
 import pytest

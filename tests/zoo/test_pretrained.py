@@ -1,4 +1,4 @@
-"""Trained models that come with the package: by name wherever a run is taken, and as they were tested."""
+"""Trained models in the package: loaded by name wherever a run is accepted."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Weights functions of a user's own in models: symmetric, saved by name, carried, exported, or refused."""
+"""User-defined weights functions in models: symmetric, saved by name, sent to workers, exported, or rejected."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Encoders and poolings of a user's own: named, tested, saved, carried to other processes, or refused in a sentence."""
+"""User-defined encoders and poolings: named, tested, saved, sent to workers, or rejected with a clear error."""
 
 import json
 import os

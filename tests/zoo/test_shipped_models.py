@@ -1,4 +1,4 @@
-"""The trained models in the package: whole, small, and as good as their cards say."""
+"""The trained models in the package: intact, small, and with the results on their cards."""
 
 import json
 

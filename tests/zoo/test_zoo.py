@@ -1,4 +1,4 @@
-"""Models are built from their names, seeds and specs alone."""
+"""Models are determined by their names, seeds and specs."""
 
 import pytest
 import torch

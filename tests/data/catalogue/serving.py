@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine, with faults to order, for the tests of downloads."""
+"""A real HTTP server on this machine with faults on demand, for the tests of downloads."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Unpacking: whole or not at all, nothing outside the folder, nothing that fills the disk."""
+"""Unpacking: complete or not at all, nothing outside the folder, nothing that fills the disk."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Cards: the six that exist, and what a wrong one is told."""
+"""Cards: the six in the package, and errors for wrong ones."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Downloads from a real server: resumed at the right byte, never glued from two versions, every fault in a sentence."""
+"""Downloads from a real server: resumed at the right byte, never mixed from two versions, clear errors."""
 
 import contextlib
 import errno

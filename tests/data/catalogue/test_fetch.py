@@ -1,4 +1,4 @@
-"""From a card to its data: once, by one process, also when it was killed; by hand where no program can."""
+"""From a card to its data: once, by one process, also after a kill; or by hand if no program can download it."""
 
 import dataclasses
 import errno

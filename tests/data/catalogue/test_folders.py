@@ -1,4 +1,4 @@
-"""Layouts of mesh folders: found, split by rule, refused."""
+"""Layouts of mesh folders: recognised, split by rule, rejected."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The HDF5 release's layout, made by hand and for real."""
+"""The layout of the HDF5 release: small copies, and the real data."""
 
 from pathlib import Path
 from typing import Any

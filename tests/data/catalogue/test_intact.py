@@ -1,4 +1,4 @@
-"""Digests of a release's files: from the card or from the fetch, checked once for each version, and remembered."""
+"""Digests of a release's files: from the card or from the download, checked once per version, and remembered."""
 
 import hashlib
 import json

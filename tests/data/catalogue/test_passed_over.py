@@ -1,4 +1,4 @@
-"""Files of shapes that a folder's listing does not take: counted and named, and nothing else is."""
+"""Warnings about files in a folder that are shapes but are not used."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Files of points written by hand, and what their readers say of bad ones."""
+"""Files of points written by hand, and the errors of their readers for bad ones."""
 
 from pathlib import Path
 

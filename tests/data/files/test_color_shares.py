@@ -1,4 +1,4 @@
-"""Colors in whole numbers of any type: shares of what a full color is, in every kind of file."""
+"""Integer colours of any type are converted to shares of full intensity, for every kind of file."""
 
 from pathlib import Path
 

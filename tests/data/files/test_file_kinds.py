@@ -1,4 +1,4 @@
-"""Which files hold shapes by their names, and whether a folder's are meshes or clouds."""
+"""Which file names are shapes, and whether a folder contains meshes or clouds."""
 
 from pathlib import Path, PurePath
 

@@ -1,4 +1,4 @@
-"""Which shapes float32 can hold: up to its largest number, from its smallest on, and not too far from the origin."""
+"""Which shapes float32 can represent: by their size, and by their distance from the origin."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Texts without a header: one separator, decimal numbers, and nothing that shifts columns without a word."""
+"""Point files without a header: one separator, decimal numbers, and no silently shifted columns."""
 
 from pathlib import Path
 

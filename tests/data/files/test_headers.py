@@ -1,4 +1,4 @@
-"""Headers of PLY and PCD, that are read in pieces: the same wherever a piece ends, and never without an end."""
+"""Headers of PLY and PCD read in pieces: the same result for any pieces, and a limit for their length."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Objects of JSON: each value is what is asked for, or is named by its place with what was found."""
+"""Checked access to JSON objects: a wrong value is named by its path, with what was found."""
 
 from collections.abc import Callable
 from typing import Any

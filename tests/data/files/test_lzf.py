@@ -1,4 +1,4 @@
-"""LZF: runs and copies by hand, and damaged ones that end soon."""
+"""LZF: runs and copies by hand, and damaged data, which is rejected quickly."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Meshes as values, and every format of mesh files: what comes back, and that every failure is one sentence."""
+"""Meshes as values, and every mesh format: the arrays read, and one sentence for every failure."""
 
 from pathlib import Path
 

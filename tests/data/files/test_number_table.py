@@ -1,4 +1,4 @@
-"""Lines of numbers: numpy's parser gives what reading word by word gives, or leaves it to that."""
+"""Lines of numbers: numpy's parser gives the same result as reading word by word, or is not used."""
 
 import warnings
 from typing import Any

@@ -1,4 +1,4 @@
-"""Words that are numbers: the first and last of every type, the spellings, and what is said of all others."""
+"""Words as numbers: the limits of every type, the spellings, and errors for all other words."""
 
 import math
 

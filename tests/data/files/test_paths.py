@@ -1,4 +1,4 @@
-"""A path that nothing can be read from is told as such, whatever its suffix; a wrong suffix is told with all others."""
+"""Unreadable paths are reported as such, whatever their suffix; a wrong suffix is reported with the right ones."""
 
 from pathlib import Path
 

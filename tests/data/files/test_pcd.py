@@ -1,4 +1,4 @@
-"""PCD files: whole headers, exact sizes, and compressed points that cannot fill the memory."""
+"""PCD files: complete headers, exact sizes, and compressed points that cannot fill the memory."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""Clouds in PLY files: exactly what the header announces, in every column and element, or a line that is wrong."""
+"""Clouds in PLY files: exactly the columns and elements of the header, or an error that names the line."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Meshes in PLY files: text and both byte orders give the same arrays, and a file that is not whole is refused."""
+"""Meshes in PLY files: text and both byte orders give equal arrays, and incomplete files are rejected."""
 
 import struct
 from pathlib import Path

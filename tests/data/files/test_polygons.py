@@ -1,4 +1,4 @@
-"""Polygons as triangles: convex ones are fans, others are covered and nothing beside them is."""
+"""Polygons as triangles: convex ones become fans, others are covered exactly."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lines of a text that is read in blocks: the same ones wherever a block ends."""
+"""Lines of a text that is read in blocks: the same for any blocks."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Tables of numbers that numpy reads at once, and words as errors repeat them."""
+"""Tables of numbers that numpy reads at once, and words as quoted in errors."""
 
 import numpy as np
 import pytest

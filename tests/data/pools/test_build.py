@@ -1,4 +1,4 @@
-"""Builds: the same bytes however they are run, nothing finished is done twice, and every bad mesh is named."""
+"""Builds: the same bytes however they run, no finished work repeated, and every bad mesh named."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""Builds that meet bad meshes, full disks and dead workers: all named, nothing lost."""
+"""Builds with bad meshes, full disks and killed workers: all named, nothing lost."""
 
 import errno
 import json

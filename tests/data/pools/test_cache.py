@@ -1,4 +1,4 @@
-"""Pools on disk: made once, found again, made anew when anything changed, repaired or refused when damaged."""
+"""Pools on disk: built once, found again, rebuilt after changes, repaired or rejected when damaged."""
 
 import dataclasses
 import json

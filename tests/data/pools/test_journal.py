@@ -1,4 +1,4 @@
-"""Finished shapes in files that only grow: a handful however many there are, and only what is whole counts."""
+"""The journal of a build: a few append-only files for any number of shapes, of which only intact lines count."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The manifest of a pool is gone through a few times, however many shapes it has."""
+"""The time for reading the manifest of a pool is proportional to the number of shapes."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever was done to a pool or to its meshes is found and named."""
+"""Verification detects and names all damage to a pool or its meshes."""
 
 import json
 import os
