@@ -6,20 +6,20 @@ from pointset.cli import main
 
 
 def succeed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What a command prints."""
+    """Run a command that must succeed, and return what it prints."""
     main([str(argument) for argument in arguments])
     return capsys.readouterr().out
 
 
 def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line by which a command refuses; it prints nothing else."""
+    """Run a command that must fail with code 2, and return its one-line message; it must print nothing else."""
     printed, said = fail_late(capsys, *arguments)
     assert printed == ""
     return said
 
 
 def fail_late(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[str, str]:
-    """What a command has printed before it fails, and the one line that says why."""
+    """Run a command that must fail, and return what it printed before, and its one-line message."""
     with pytest.raises(SystemExit) as left:
         main([str(argument) for argument in arguments])
     captured = capsys.readouterr()

@@ -33,7 +33,7 @@ install_import_hook(TYPED, "beartype.beartype")
 
 @pytest.fixture
 def unchecked() -> Iterator[None]:
-    """Without these shape checks: no compiler could follow them, and they speak before our own."""
+    """Switches off the shape checks: they cannot be compiled, and they would raise before the package's own checks."""
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)

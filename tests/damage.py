@@ -4,7 +4,7 @@ import numpy as np
 
 
 def damaged(content: bytes, seed: int) -> bytes:
-    """Cut the content somewhere, or give one to three of its bytes any value, by a seeded choice."""
+    """Truncate the content, or change one to three of its bytes, at random from a seed."""
     random = np.random.default_rng(seed)
     changes = int(random.integers(0, 4))
     if not changes:

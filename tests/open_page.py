@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 @dataclass
 class Seen:
-    """An open page, and what it complained of or asked for."""
+    """An open page, with its console messages and requests."""
 
     tab: Any
     complaints: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Seen:
         until(lambda: self.tab.evaluate(condition))
 
     def drag(self, right: int, down: int = 0, panel: int = 0) -> None:
-        """Press in the middle of a map, move, and let go."""
+        """Drag from the middle of a map."""
         x, y = self.middle(panel)
         self.tab.mouse.move(x, y)
         self.tab.mouse.down()
@@ -47,7 +47,7 @@ class Seen:
         self.tab.mouse.move(2, 2)
 
     def middle(self, panel: int) -> tuple[float, float]:
-        """Of a map, in the window."""
+        """The middle of a map in the window."""
         return tuple(
             self.tab.evaluate(
                 """(i) => { const box = pointset.canvas.getBoundingClientRect(), panel = pointset.panels[i];
@@ -58,7 +58,7 @@ class Seen:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Ask again and again; playwright's own way evaluates text inside the page, which its policy forbids."""
+    """Wait by polling: playwright's own method evaluates text in the page, which its policy forbids."""
     for _ in range(500):
         if holds():
             return
@@ -67,10 +67,10 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def ink(panel: NDArray[np.int16]) -> int:
-    """How many pixels are not paper."""
+    """The number of pixels that differ from the background."""
     return int((panel.min(axis=2) < 240).sum())
 
 
 def changed(before: list[NDArray[np.int16]], after: list[NDArray[np.int16]]) -> list[int]:
-    """How many pixels of each map differ clearly."""
+    """The number of clearly different pixels of each map."""
     return [int((np.abs(b - a).max(axis=2) > 40).sum()) for b, a in zip(before, after, strict=True)]

@@ -80,7 +80,7 @@ def test_a_right_value_is_kept_as_it_is(name, value):
 
 
 def test_a_table_of_a_file():
-    """TOML has lists and no null: "none" stands for no value, but where it is a name itself."""
+    """TOML has no null, so "none" means no value, except where it is a valid name."""
     found = Options.from_file({"steps": "none", "norm": "none", "names": ["x", "y"]})
     assert found == Options(steps=None, norm="none", names=("x", "y"))
     assert Options.from_dict(found.as_dict()) == found

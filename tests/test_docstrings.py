@@ -29,14 +29,14 @@ def parameters_of(function: ast.FunctionDef) -> list[str]:
 
 
 def are_named(names: list[str], text: str) -> list[str]:
-    """Those of the names that no entry of the text is about."""
+    """The names that have no entry in the text."""
     entries = re.findall(r"^ +([\w, ]+):", text, re.M)
     known = {name.strip() for entry in entries for name in entry.split(",")}
     return [name for name in names if name not in known]
 
 
 def lacking(described: object) -> list[str]:
-    """What a docstring does not say."""
+    """The sections and entries that a docstring lacks."""
     text = inspect.getdoc(described) or ""
     missing = [] if ">>> " in text else ["Example"]
     if inspect.isclass(described) and issubclass(described, Exception):
@@ -53,7 +53,7 @@ def lacking(described: object) -> list[str]:
 
 
 def fields_without_words(tree: ast.ClassDef, text: str) -> list[str]:
-    """Fields, or else parameters of the constructor, that are not described."""
+    """Undocumented fields, or parameters of the constructor if there is one."""
     made = next((node for node in tree.body if getattr(node, "name", "") == "__init__"), None)
     if made is not None:
         return [f"Args: {name}" for name in are_named(parameters_of(made), text)]

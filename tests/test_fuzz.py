@@ -45,7 +45,7 @@ def test_the_oracle_reads_every_good_file(kind: FileKind) -> None:
 
 
 def counted_from_the_end(path: Path) -> Mesh:
-    """OBJ as the oracle reads it, but for relative indices, which are counted from the end of the file."""
+    """OBJ as read by the oracle, except that relative indices are counted from the end of the file."""
     statements = obj.statements(path.read_bytes())
     count = sum(words[0] == b"v" for words in statements)
     with pytest.MonkeyPatch.context() as patch:
@@ -132,7 +132,7 @@ def test_a_message_is_one_sentence_that_names_the_file(message: str, fault: str)
 
 
 class Trap:
-    """A kind whose file 7 ends or holds up its process."""
+    """A kind of file whose file 7 ends or blocks its process."""
 
     name = "trap"
 

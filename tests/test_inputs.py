@@ -51,7 +51,7 @@ EVALUATION = Evaluation(np.zeros((2, 3)), np.zeros(2, int), list("abc"))
 
 
 def pool(**changes: Any) -> Pool:
-    """A pool of three clouds, with something else in it."""
+    """A pool of three clouds, with some fields replaced."""
     parts = {"points": np.ones((3, 5, 3)), "names": list("xyz"), "labels": np.arange(3), "classes": list("abc")}
     return Pool(**{**parts, "sampler": "uniform", **changes})
 
@@ -185,7 +185,7 @@ def test_a_mistake_is_told_in_one_sentence(mistake: Callable[[], Any], words: st
 
 @takes(model=nn.Module, count=Count, path=str | Path, sizes=list)
 def entered(model: Any, count: Any = 1, path: Any = "x", sizes: Any = ()) -> tuple[Any, ...]:
-    """A function to be entered."""
+    """A function with checked arguments."""
     return model, count, path, sizes
 
 

@@ -25,7 +25,7 @@ take longer than so short a training; other tests have them."""
 
 
 def shortened(notebook: nbformat.NotebookNode, changes: dict[str, str]) -> nbformat.NotebookNode:
-    """The notebook without outputs and with changed words, each of which must be in it once."""
+    """The notebook without outputs, and with words replaced, each of which must occur once."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = []

@@ -33,7 +33,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from a source archive built from the checkout, so that both are seen to be whole."""
+    """A wheel built from the source archive of the checkout, so that both are tested to be complete."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT, cwd=folder)
     return next(folder.glob("pointset_learn-*.whl"))

@@ -26,7 +26,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def uv(copy: Path, does: str) -> None:
-    """Put a uv on the path of the scripts that writes down what it is asked for."""
+    """Puts a fake uv on the path of the scripts that records its arguments."""
     (copy / "bin").mkdir(exist_ok=True)
     program = copy / "bin" / "uv"
     program.write_text(f'#!/bin/sh\necho "uv $*" >> "{copy}/calls"\n{does}\n')

@@ -9,7 +9,7 @@ SLOW = ("torch._dynamo", "sklearn", "scipy", "pandas", "matplotlib", "trimesh", 
 
 
 def imports(program: str) -> set[str]:
-    """Which of the slow ones a program has imported when it ends."""
+    """The slow packages that a program has imported when it ends."""
     last = f"import sys; print(*set({SLOW!r}) & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", f"{program}\n{last}"], check=True, capture_output=True, text=True)
     return set(done.stdout.split())

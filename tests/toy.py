@@ -26,7 +26,7 @@ airplanes = 0.875
 
 
 def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **options: Any) -> Any:
-    """Train the model of a name like rff-max.toy on a folder of clouds for an epoch, and put it with its card there."""
+    """Train a model with a name such as rff-max.toy on a folder of clouds for an epoch, and write it with its card."""
     sets = pointset.load_dataset(clouds, points=16)
     model = pointset.create_model(name.split(".")[0], classes=len(sets.classes), dim=8, **options)
     pointset.fit(model, sets, recipe or Recipe(epochs=1), run=folder / name, progress=False)

@@ -43,7 +43,7 @@ def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[
 
 
 def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
-    """Classes and probabilities of the model in memory, the likeliest first."""
+    """Classes and probabilities of the model in memory, most probable first."""
     model, description = pointset.load_run(run)
     points = normalize_points(torch.from_numpy(cloud).float()[None], "standardize")
     probabilities = model(points)[0].softmax(0).tolist()
@@ -97,7 +97,7 @@ def test_a_large_scan_that_cannot_stream_is_refused(runs, scan, monkeypatch, cap
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Shapes of a class that the model knows and of one that it does not, in two layouts' depths; notes beside them."""
+    """Shapes of a known and an unknown class at two depths of folders, with text files beside them."""
     folder = tmp_path / "shapes"
     rng = np.random.default_rng(1)
     for kind, count in (("ball/train", 3), ("ball/test", 2), ("cat/train", 2)):

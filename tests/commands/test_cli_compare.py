@@ -42,7 +42,7 @@ def rows_of(printed: str) -> list[dict]:
 
 @pytest.mark.slow
 def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
-    """What is left, where it stands, half of it, where it stands, all of it, nothing left."""
+    """Plan, state, half of the runs, state, all of the runs, and nothing left."""
     plan = json.loads(succeed(capsys, "compare", file, "--dry-run", "--workers", "2", "--json"))
     assert [(one["model"], one["points"], one["runs"]) for one in plan["runs"]] == [
         (label, points, 2) for points in (24, 9) for label in ("rff-max", "attention")

@@ -43,7 +43,7 @@ def compared(clouds_folder, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def flags(compared, clouds_folder, tmp_path) -> list[object]:
-    """Of a copy of the folder, `tmp_path / "copy"`."""
+    """The flags for a copy of the folder, `tmp_path / "copy"`."""
     shutil.copytree(compared, tmp_path / "copy")
     return ["--data", clouds_folder, *TINY, "--out", tmp_path / "copy"]
 

@@ -35,7 +35,7 @@ def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp
 
 
 def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Path) -> None:
-    """Tall shapes are tall on the paper where y is up, and lie where z is."""
+    """Tall shapes are drawn upright if y is up, and lying if z is up."""
     heights = {}
     for up in ("auto", "z"):
         main(["data", "show", str(folder), "--up", up, "-o", str(tmp_path / f"{up}.png")])

@@ -20,7 +20,7 @@ SHOWN = r"\x1b[31mred\n\r\x9b2J\u202e|`<b>"
 
 @pytest.fixture
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Meshes of two classes; the name of one is an attack, and so is that of a damaged file."""
+    """Meshes of two classes; the names of one class and of a damaged file contain control characters."""
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for label, kind in enumerate(("cube", NASTY)):

@@ -34,7 +34,7 @@ def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
 
 
 def test_the_words_of_torch_and_numpy_are_known():
-    """Another version may have others."""
+    """Other versions may have other messages."""
     for ask in (lambda: torch.empty(10**8, 10**6), lambda: np.empty((10**8, 10**6))):
         with pytest.raises((MemoryError, RuntimeError)) as caught:
             ask()

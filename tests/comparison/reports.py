@@ -13,7 +13,7 @@ TILES = ("worst-confusions", "mistakes-1", "mistakes-2")
 
 
 def sections_of(comparison: Comparison, sizes: tuple[int, ...] = (24, 12)) -> list[tuple[str, str]]:
-    """Title and name of every section of the sizes."""
+    """Titles and names of all sections for these sizes."""
     several = [("Accuracy against the size of a set", "accuracy-by-trained-size")] if len(sizes) > 1 else []
     return several + [
         (f"{title}, {points} points", f"{name}-n{points}" if name else "")

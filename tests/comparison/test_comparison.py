@@ -97,7 +97,7 @@ def test_the_files_hold_every_run_and_the_protocol(done):
 
 
 def test_metrics_follow_from_the_predictions(done, clouds_folder):
-    """What stands in a one can be computed again from the model, and from the logits, that lie beside it."""
+    """The saved metrics equal those computed again from the saved model, and from the saved logits."""
     folder, comparison = done
     test = pointset.load_dataset(clouds_folder, "test", 24)
     for one in comparison.runs:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 class Page(HTMLParser):
-    """What a page is made of, and whether its tags close in order."""
+    """The elements of a page, and a check that its tags are nested correctly."""
 
     VOID = ("meta", "img", "br", "wbr", "link", "hr")
 

@@ -50,7 +50,7 @@ augment = ["scale"]
 
 @pytest.fixture
 def read(tmp_path):
-    """Read a text as an experiment; without models, one is put in front."""
+    """Read a text as an experiment; if it has no models, one is added."""
 
     def read_text(text: str, **changes) -> Experiment:
         (tmp_path / "some.toml").write_text(text if "models" in text else 'models = ["rff-max"]\n' + text)
@@ -152,7 +152,7 @@ def test_changes_replace_what_the_file_says(read):
 
 
 def test_the_protocol_is_what_runs_share_and_no_more(read):
-    """Another seed, size, model, title or published value joins a folder; anything else is another comparison."""
+    """Further seeds, sizes, models, titles and published values may be added in a folder; other changes may not."""
     one = read(WHOLE)
     changes = 'title = "Other"\npoints = 5\nseeds = 1\nrobustness_seeds = []\nmodels = ["rff-mean"]\n'
     other = read(changes + WHOLE[WHOLE.index("[sets]") : WHOLE.index("[published")], data=one.task.data, threads=2)

@@ -144,7 +144,7 @@ def test_a_result_of_something_else_is_named(change, experiment, tmp_path):
 
 @pytest.fixture
 def steady(monkeypatch) -> None:
-    """Every step of isab4-pma takes 3 seconds and of rff-max 2, at 24 points; a tenth of it at 7."""
+    """A step takes 3 seconds for isab4-pma and 2 for rff-max at 24 points, and a tenth of it at 7 points."""
 
     def step_seconds(run: Run) -> float:
         return {"rff-max": 2.0, "isab4-pma": 3.0}[run.model] * {24: 1.0, 7: 0.1}[run.size]
@@ -153,7 +153,7 @@ def steady(monkeypatch) -> None:
 
 
 def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady):
-    """120 shapes in batches of 16 are 8 steps an epoch; 3 epochs, 2 seeds."""
+    """120 shapes in batches of 16 are 8 steps per epoch; 3 epochs, 2 seeds."""
     runs = runs_of(experiment, tmp_path)
     has_result(runs["rff-max", 24, 0], 0.75)  # nothing is left of it
     has_epochs(runs["isab4-pma", 24, 0], 2)

@@ -86,7 +86,7 @@ def test_lines_without_a_model_stay_away_where_they_would_press_the_curves(evide
 
 
 def test_the_front_joins_what_nothing_beats(evidence):
-    """Dearer and more accurate is on it; dearer and less accurate is not."""
+    """A more expensive model is on the frontier if it is more accurate, else not."""
     names = ("a", "b", "c", "d")
     marks = [(100, 0.5), (200, 0.4), (300, 0.9), (400, 0.9)]
     base = evidence.rows["rff-max"]

@@ -35,7 +35,7 @@ def finished(classifiers, tmp_path_factory) -> tuple[Path, Comparison]:
 
 @pytest.fixture
 def copy(finished, tmp_path) -> Path:
-    """The finished comparison, to go on in."""
+    """A copy of the finished comparison, to continue in."""
     return shutil.copytree(finished[0], tmp_path / "copy")
 
 
@@ -119,7 +119,7 @@ def test_a_model_that_cannot_be_trained_does_not_stop_the_rest(classifiers, tmp_
 
 
 def test_a_failed_run_is_tried_again(classifiers, tmp_path):
-    """Here the cause is a folder that something else is in; once that is gone, the same call finishes the one."""
+    """The run fails because its folder contains something else; when that is removed, the same call finishes it."""
     strange = tmp_path / "runs" / "isab4-pma-n24-seed0"
     strange.mkdir(parents=True)
     (strange / "model.safetensors").write_bytes(b"strange")
@@ -150,7 +150,7 @@ def test_the_threads_of_a_run_are_its_own(classifiers, tmp_path):
 
 @pytest.mark.parametrize("name", ["result.json", "model.safetensors", "run.json", "predictions.npz", "robustness.json"])
 def test_a_run_that_was_edited_is_refused_and_no_table_takes_its_numbers(name, copy, classifiers):
-    """What the message says to delete is then made anew, to the same numbers."""
+    """After deleting what the message names, the run is repeated with the same results."""
     asked = classifiers("rff-max", "isab4-pma", robustness_seeds=(0,) if name == "robustness.json" else ())
     before = run(asked, copy)
     results = copy / "results.csv"
@@ -172,7 +172,7 @@ def test_a_run_that_was_edited_is_refused_and_no_table_takes_its_numbers(name, c
 
 
 def test_two_comparisons_in_one_folder_do_not_write_beside_each_other(copy, classifiers):
-    """The second one is another process; it is refused before it has written anything."""
+    """The second comparison is another process; it ends with an error before it writes anything."""
     before = {path: path.stat().st_mtime_ns for path in copy.rglob("*") if path.name != ".lock"}
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()

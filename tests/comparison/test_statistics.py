@@ -91,7 +91,7 @@ def test_the_bootstrap_agrees_with_the_normal_interval_for_many_shapes():
 
 
 def test_a_large_difference_survives_the_correction_of_a_large_table():
-    """Resamples alone cannot: 10,000 of them say at most that p is below 0.0002, and 75 rows have 2,775 pairs."""
+    """Resampling alone is not enough: 10,000 resamples give p below 0.0002 at best, and 75 rows have 2,775 pairs."""
     differences = np.repeat([1.0, -1.0, 0.0], [300, 60, 2108])
     assert paired_bootstrap(differences)[1] < LEVEL / 2775
     assert paired_bootstrap(-differences)[1] < LEVEL / 2775
@@ -169,7 +169,7 @@ def test_no_shape_is_refused():
 
 
 def simulated(rng, models=2, seeds=3, shapes=400, spread=0.02) -> dict:
-    """Equally good models: every shape has a difficulty, every training its own luck."""
+    """Equally good models, with a random difficulty of each shape and a random effect of each training."""
     difficulty = rng.random(shapes)
     return {
         str(model): {
@@ -182,7 +182,7 @@ def simulated(rng, models=2, seeds=3, shapes=400, spread=0.02) -> dict:
 
 @pytest.fixture
 def quick(monkeypatch):
-    """statsmodels collects garbage for every correction: most of the time."""
+    """Disables garbage collection: statsmodels runs it for every correction, which takes most of the time."""
     monkeypatch.setattr("gc.collect", lambda *_: 0)
 
 
@@ -218,7 +218,7 @@ def test_tests_keep_their_level(seeds):
 
 @pytest.mark.usefixtures("quick")
 def test_one_seed_never_tells_models_apart():
-    """What differs by the luck of a training only is far apart on its shapes, and still nothing is claimed."""
+    """Models that differ only by random effects of training differ clearly on their shapes, but nothing is claimed."""
     rng = np.random.default_rng(4)
     tables = [simulated(rng, models=4, seeds=1, spread=0.05, shapes=2000) for _ in range(10)]
     pairs = [pair for table in tables for pair in compare_pairs(table, pooled=True, resamples=1000)]
@@ -263,7 +263,7 @@ def test_pairs_with_errors_of_their_own_are_paired_t_tests_with_holms_correction
 
 @pytest.mark.parametrize("pooled", [True, False])
 def test_a_bad_row_hides_the_difference_of_two_good_ones_from_a_pooled_error_alone(pooled):
-    """Over the whole table the deviation is that of the mean pooling, a hundredfold of the others'."""
+    """The pooled deviation of the table is that of the mean pooling, 100 times that of the others."""
     table = {
         "max": [0.13 + 0.001 * seed for seed in range(5)],
         "attention": [0.2 - 0.002 * seed for seed in range(5)],

@@ -112,7 +112,7 @@ def test_a_model_without_a_finished_run_has_no_row_and_a_size_without_one_is_ski
 
 
 def test_against_the_best():
-    """Of each size by itself; a pair counts in either order."""
+    """For each size separately; pairs may be given in either order."""
     runs = [run(model, accuracy, points) for model, accuracy, points in [("a", 0.5, 24), ("b", 0.8, 24)]]
     runs += [run("c", 0.79, 24), run("a", 0.9, 7), run("b", 0.6, 7), run("c", 0.3, 7)]
     pairs = {
@@ -244,7 +244,7 @@ def test_the_table_as_it_is_printed():
 
 @dataclasses.dataclass(frozen=True)
 class Errors(MaxRegression):
-    """A task whose second metric has details of its own."""
+    """A task whose second metric has its own format."""
 
     measured = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
 

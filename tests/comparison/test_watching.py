@@ -28,7 +28,7 @@ def experiment() -> Experiment:
 
 
 def has_steps(run: Run, steps: int, seconds: float) -> None:
-    """A history with a line for every epoch, each of which took so long."""
+    """Write a history with one line per epoch, with the given duration."""
     rows = [{"epoch": one + 1, "loss": 0.5, "seconds": seconds} for one in range(steps // EPOCH)]
     run.folder.mkdir(parents=True, exist_ok=True)
     digests.write_text(run.folder / "history.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

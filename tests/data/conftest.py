@@ -28,7 +28,7 @@ def meshes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def few(tmp_path: Path) -> Path:
-    """Six tetrahedra of two classes, all for training; shape i is i + 1 long."""
+    """Six tetrahedra of two classes, all for training; shape i has length i + 1."""
     for number in range(6):
         write_mesh(tmp_path / "few" / f"class{number % 2}" / "train", number)
     return tmp_path / "few"
@@ -36,7 +36,7 @@ def few(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def undisturbed(home: Path, meshes: Path) -> dict[str, bytes]:
-    """What a build in this process writes; taken away again."""
+    """The files that a build in this process writes; they are removed again."""
     report = build(meshes, workers=1)
     assert (report.shapes, report.sampled, report.failures) == (COUNT, COUNT, {})
     whole = contents(home)

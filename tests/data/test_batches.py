@@ -13,7 +13,7 @@ from pointset.errors import PointsetError
 
 
 def numbered(shapes: int = 23) -> PointSets:
-    """Shape i has label i, and all its points on one plane x = i."""
+    """Shape i has label i, and all its points are in the plane x = i."""
     points = np.random.default_rng(0).standard_normal((shapes, 11, 3)).astype(np.float32)
     points[..., 0] = np.arange(shapes)[:, None]
     names = [f"shape{row}" for row in range(shapes)]

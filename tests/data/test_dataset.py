@@ -26,7 +26,7 @@ def sets(**options: Any) -> PointSets:
 
 
 def rows_in_pool(points: torch.Tensor, pool_points: np.ndarray) -> list[int]:
-    """Which pool point each point is; every one must be one."""
+    """The index in the pool of each point; each must be in the pool."""
     equal = (points.numpy()[:, None, :] == pool_points[None]).all(2)
     assert (equal.sum(1) == 1).all()
     return equal.argmax(1).tolist()

@@ -230,7 +230,7 @@ def test_options_put_normals_first_and_are_saved_where_they_are_not_usual() -> N
 
 
 def test_pools_from_before_features_are_found(few: Path, home: Path) -> None:
-    """The folder's name is made of what tells a pool from others, and a manifest names no features."""
+    """The folder name and the manifest of a pool without features are those from before features existed."""
     pointset.load_dataset(few, points=9, pool_points=30, progress=False)
     (manifest,) = home.rglob("manifest.json")
     assert "features" not in manifest.read_text()

@@ -106,7 +106,7 @@ def test_torch_geometrics_own_data_sets_are_taken(tmp_path: Any) -> None:
     from torch_geometric.transforms import SamplePoints
 
     class Shapes(InMemoryDataset):  # type: ignore[misc]
-        """What GeometricShapes and ModelNet are, without their download."""
+        """Datasets of the form of GeometricShapes and ModelNet, without the download."""
 
         def __init__(self, transform: Any = None) -> None:
             super().__init__(None, transform)

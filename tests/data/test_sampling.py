@@ -49,7 +49,7 @@ def distance_to_surface(points: np.ndarray, mesh: Mesh) -> np.ndarray:
 
 
 def least_distance(points: np.ndarray) -> float:
-    """Between any two of the points."""
+    """The smallest distance between two of the points."""
     return min(float(np.linalg.norm(p - q)) for p, q in itertools.combinations(points.astype(np.float64), 2))
 
 
@@ -142,7 +142,7 @@ def test_faces_are_chosen_by_area(seed: int) -> None:
 
 
 def test_points_are_uniform_within_a_face() -> None:
-    """The square on one side of the diagonal, in a 10 x 10 grid of cells whole and cut."""
+    """The half of a square on one side of its diagonal, in a 10 x 10 grid of whole and cut cells."""
     mesh = Mesh(np.array([[0.0, 0, 0], [10, 0, 0], [0, 10, 0]]), np.array([[0, 1, 2]]))
     x, y, _ = sample_points(mesh, 50_000, seed=0).T.astype(int)
     column, row = np.meshgrid(np.arange(10), np.arange(10))

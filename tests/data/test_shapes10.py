@@ -157,7 +157,7 @@ def heights(kind: str, count: int = 40) -> list[np.ndarray]:
 
 @pytest.mark.slow
 def test_z_is_up_and_a_chair_rises_above_its_seat():
-    """A stool ends at its seat: much of its surface is at the top. A chair's seat is in the middle."""
+    """Much of the surface of a stool is at its top; the seat of a chair is in the middle."""
     at_the_top = {kind: np.mean([(z > 0.9).mean() for z in heights(kind)]) for kind in ("stool", "chair", "table")}
     assert at_the_top["table"] > 3 * at_the_top["chair"]
     assert at_the_top["stool"] > 2 * at_the_top["chair"]

@@ -12,30 +12,30 @@ def seeded(seed: int = 0) -> Generator:
 
 
 def by_severity(*published: float) -> list[tuple[int, float]]:
-    """Severities 1 to 5 beside what was published for them."""
+    """Severities 1 to 5 with the published values."""
     return list(zip(SEVERITIES, published, strict=True))
 
 
 def clouds(sets: int = 5, points: int = 1024, seed: int = 99) -> Tensor:
-    """Thick, lopsided clouds in the unit sphere, with no two points alike."""
+    """Asymmetric solid clouds in the unit sphere, without equal points."""
     generator = seeded(seed)
     axes = torch.tensor([1.0, 0.6, 0.3])
     return unit_sphere(torch.randn(sets, points, 3, generator=generator) * axes + 0.3)
 
 
 def line(sets: int, points: int) -> Tensor:
-    """Clouds whose point in row i is (i, 0, 0): nearest points are neighbouring rows, and a point tells its row."""
+    """Clouds with point (i, 0, 0) in row i: nearest points are neighbouring rows, and coordinates identify the row."""
     rows = torch.arange(points, dtype=torch.float32).expand(sets, -1)
     return torch.stack([rows, torch.zeros_like(rows), torch.zeros_like(rows)], dim=2)
 
 
 def lost_rows(changed: Tensor, n: int) -> list[list[int]]:
-    """Which rows of a line are gone from each cloud, in order."""
+    """The rows of `line` that are missing in each cloud, in order."""
     return [sorted(set(range(n)) - set(rows)) for rows in changed[..., 0].long().tolist()]
 
 
 def rows_of(changed: Tensor, points: Tensor) -> list[list[int]]:
-    """Which rows of the original each point of each changed cloud is; -1 for a point that was not there."""
+    """The original row of each point of each changed cloud; -1 for a new point."""
     found = []
     for after, before in zip(changed.tolist(), points.tolist(), strict=True):
         place = {tuple(point): row for row, point in enumerate(before)}

@@ -22,7 +22,7 @@ SHAPES, CLASSES = 211, 5
 
 @pytest.fixture(scope="module")
 def drawn() -> tuple[np.ndarray, np.ndarray]:
-    """Logits three times as large as those that the labels were drawn from."""
+    """Logits three times as large as those from which the labels were drawn."""
     rng = np.random.default_rng(0)
     logits = 1.5 * rng.normal(size=(SHAPES, CLASSES)).astype(np.float32)
     labels = [rng.choice(CLASSES, p=chances) for chances in probabilities(logits)]
@@ -44,7 +44,7 @@ def log_loss(logits: np.ndarray, labels: np.ndarray, temperature: float = 1.0) -
 
 
 def test_by_hand():
-    """Four predictions of class 0, at 0.55 0.65 0.9 0.95, of which the second and the last are right."""
+    """Four predictions of class 0 with confidences 0.55, 0.65, 0.9 and 0.95; the second and the last are right."""
     logits, labels = sure(0.55, 0.65, 0.9, 0.95), np.array([1, 0, 1, 0])
     assert brier_score(logits, labels) == pytest.approx(2 * (0.55**2 + 0.35**2 + 0.9**2 + 0.05**2) / 4)
     width = reliability(logits, labels, "width", bins=5)  # (0.4, 0.6], (0.6, 0.8] and (0.8, 1] have some
@@ -113,7 +113,7 @@ def test_torchmetrics_agrees(drawn, bins):
 
 
 def test_what_changes_nothing(drawn):
-    """The order of the shapes, the names of the classes, a number added to all logits of a shape, shapes twice."""
+    """Invariant to the order of shapes, names of classes, a constant added to the logits of a shape, repetition."""
     logits, labels = drawn
     rng = np.random.default_rng(1)
     order, names = rng.permutation(SHAPES), rng.permutation(CLASSES)
@@ -171,7 +171,7 @@ def test_a_temperature_lowers_the_loss_and_moves_no_prediction(drawn):
 
 @pytest.mark.parametrize("bins", [1, 7, 15])
 def test_the_calibration_error_is_fitted_itself(drawn, bins):
-    """No temperature of the grid of Mukhoti et al. is better, nor that of the log loss; the scale does not matter."""
+    """No temperature of the grid of Mukhoti et al., nor that of the log loss, is better; the scale has no effect."""
     logits, labels = drawn
     fitted = fit_temperature(logits, labels, "ece", bins)
     error = calibration_error(logits / fitted, labels, bins=bins)
@@ -209,7 +209,7 @@ numbers = st.floats(-50, 50, width=32, allow_subnormal=False)
     ulps=st.integers(-2, 2),
 )
 def test_no_temperature_moves_a_prediction_however_close_it_is(logits, temperature, ulps):
-    """Not even where two logits differ by the last bit, which a division in float32 can lose."""
+    """Even if two logits differ only in the last bit, which a division in float32 can lose."""
     near = logits[:, 0].copy()
     for _ in range(abs(ulps)):
         near = np.nextafter(near, np.float32(np.sign(ulps) * np.inf))

@@ -80,7 +80,7 @@ def test_a_higher_severity_does_more(name: str) -> None:
 
 
 def strength(changed: Tensor, points: Tensor, name: str) -> float:
-    """How much a corruption did: how far points moved, or how many were lost, added or are now crowded."""
+    """The strength of a corruption: the distance points moved, or the number lost, added or crowded."""
     if name in MOVING:
         return float((changed - points).norm(dim=2).mean())
     if name == "density_inc":

@@ -22,7 +22,7 @@ def model(name: str, **options) -> nn.Module:
 
 @pytest.mark.parametrize("n", [1, 7, 90])
 def test_rows_on_their_own(n):
-    """Four layers of rows, 3 to 8 and three times 8 to 8."""
+    """Four row-wise layers: one from 3 to 8, three from 8 to 8."""
     assert multiply_adds(model("rff-max"), n) == n * (3 * DIM + 3 * DIM * DIM) + HEAD
 
 
@@ -45,7 +45,7 @@ def test_absorbed_attention_is_counted_as_it_is_computed():
 
 
 def test_a_recurrent_layer_is_counted():
-    """Set2Set after the rows: at each of its steps four gates from a row of 2 d and a state of d; no matrix else."""
+    """Set2Set after row-wise layers: each step has four gates from an input of 2 d and a state of d, nothing else."""
     n = 6
     steps = 3  # of torch-geometric's Set2Set as the zoo makes it
     gates = steps * 4 * DIM * (2 * DIM + DIM)
@@ -79,7 +79,7 @@ def test_counting_changes_nothing():
 
 
 class Hungry(nn.Module):
-    """Two temporaries of 40,000 and 80,000 floats that live at one time, one more afterwards, and views."""
+    """Two temporaries of 40,000 and 80,000 floats at the same time, another one afterwards, and views."""
 
     inputs = 3
 

@@ -42,7 +42,7 @@ def ragged() -> PointSets:
 
 
 class Counter(nn.Module):
-    """Calls a cloud odd if it has an odd number of points: what it was given can be read off its logits."""
+    """Classifies clouds by whether they have an odd number of points, so that logits show the size of the input."""
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         count = torch.full((len(points),), points.shape[1]) if mask is None else mask.sum(1)
@@ -50,7 +50,7 @@ class Counter(nn.Module):
 
 
 class Sharp(nn.Module):
-    """Which of two classes a cloud is in depends on its points so finely that every corruption shows."""
+    """A classifier so sensitive to its points that every corruption changes its predictions."""
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         waves = (points * 40).sin().sum((1, 2))
@@ -58,7 +58,7 @@ class Sharp(nn.Module):
 
 
 def by_place(cloud: Tensor) -> Tensor:
-    """A cloud's points in the order of their first coordinate: sets have none."""
+    """The points of a cloud sorted by their first coordinate, because sets have no order."""
     return cloud[cloud[:, 0].argsort()]
 
 

@@ -55,7 +55,7 @@ def test_a_module_without_masks_can_be_checked_and_keeps_its_mode():
 
 
 class FirstLargest(nn.Module):
-    """The row of the largest first coordinate, whose own place is told by its last coordinate when two are equal."""
+    """The largest first coordinate; it depends on positions only for elements equal to the first two, if these are equal."""
 
     def forward(self, X: Tensor, mask: Tensor) -> Tensor:
         place = torch.arange(X.shape[1]).to(X) * (X[:, :, 0] == X[:, :1, 0]) * (X[:, :, 0] == X[:, 1:2, 0])
@@ -73,7 +73,7 @@ class NotATensor(nn.Module):
 
 
 def test_duplicates_that_tell_places_are_caught():
-    """Two equal rows are the only ones that this module tells apart, so that random sets look fine."""
+    """This module depends on the order of equal rows only, so random sets show no fault."""
     found = check_symmetry(FirstLargest(), sizes=(7, 31))
     assert found.permutation < 1e-6
     assert found.duplicates > 0.1
@@ -205,14 +205,14 @@ class NotANumberForEquals(nn.Module):
 
 
 class Prefix(nn.Module):
-    """Believes that padding stands at the end."""
+    """Assumes that padding is at the end."""
 
     def forward(self, X: Tensor, mask: Tensor) -> Tensor:
         return torch.stack([x[: keep.sum()].mean(dim=0) for x, keep in zip(X, mask, strict=True)])
 
 
 class NearlyMasked(nn.Module):
-    """A softmax that gives padding exp(-40) in place of nothing."""
+    """A softmax that gives padding weight exp(-40) instead of 0."""
 
     def forward(self, X: Tensor, mask: Tensor) -> Tensor:
         logits = torch.where(mask, 0.0, -10.0)
@@ -220,7 +220,7 @@ class NearlyMasked(nn.Module):
 
 
 class Silenced(nn.Module):
-    """A weight of 0 silences every number, but no NaN."""
+    """Multiplies padding by 0, which removes every number except NaN."""
 
     def forward(self, X: Tensor, mask: Tensor) -> Tensor:
         return (X * mask.unsqueeze(-1)).sum(dim=1)
@@ -257,7 +257,7 @@ def test_padding_is_tried_with_large_numbers_and_with_nan():
 
 
 def test_elements_among_padding_keep_their_order_and_their_outputs():
-    """Sums over the elements so far do not see padding, but do see the order."""
+    """Cumulative sums ignore padding, but depend on the order."""
     found = check_symmetry(lambda X, mask: X.masked_fill(~mask.unsqueeze(-1), 0.0).cumsum(dim=1))
     assert found.kind == "equivariant"
     assert found.padding < 1e-6
@@ -268,7 +268,7 @@ def test_elements_among_padding_keep_their_order_and_their_outputs():
 @pytest.mark.parametrize("sizes", [(1, 2, 7, 31), (2,), (3,), (31,)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_slight_dependence_on_one_position_is_seen_at_every_size(place, sizes, seed):
-    """1e-3 of one element against the sum of n: of the order of 1e-3 / sqrt(n)."""
+    """1e-3 times one element, relative to the sum of n: of order 1e-3 / sqrt(n)."""
     found = check_symmetry(lambda X: X.double().sum(dim=1) + 1e-3 * X[:, place], sizes=sizes, seed=seed)
     assert found.permutation > (5e-4 if 2 in sizes else 1e-3 / max(sizes) ** 0.5)
 

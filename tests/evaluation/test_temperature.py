@@ -47,7 +47,7 @@ def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, 
 
 
 def test_no_temperature_changes_a_prediction():
-    """Logits that float32 could not tell apart after a division keep their order."""
+    """Logits that would be equal in float32 after a division keep their order."""
     logits = np.array([[1.0, np.nextafter(np.float32(1.0), np.float32(2.0)), 0.0]], dtype=np.float32)
     before = pointset.Evaluation(logits, np.array([1]), ["a", "b", "c"])
     for temperature in (1.7, 3.0, 97.3, 0.011):

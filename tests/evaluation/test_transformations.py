@@ -16,12 +16,12 @@ pytestmark = pytest.mark.usefixtures("single_thread")
 
 
 def matrices(name: str, severity: int, count: int = 4000) -> Tensor:
-    """What a linear corruption does to rows: p' = p M, [count, 3, 3]."""
+    """The matrices M [count, 3, 3] of a linear corruption, p' = p M."""
     return corrupt(torch.eye(3, dtype=torch.float64).expand(count, 3, 3), name, severity, seeded(severity))
 
 
 def of_random_sign_within(numbers: Tensor, low: float, high: float) -> bool:
-    """Whether the sizes are uniform on [low, high] and the signs even."""
+    """True if sizes are uniform on [low, high] and both signs equally frequent."""
     sizes = numbers.abs().numpy()
     even = stats.binomtest(int((numbers > 0).sum()), len(numbers)).pvalue > 0.001
     return even and stats.kstest(sizes, stats.uniform(low, high - low).cdf).pvalue > 0.001

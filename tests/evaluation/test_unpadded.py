@@ -104,14 +104,14 @@ def ragged() -> Batch:
 
 
 class Shifted(SetClassifier):
-    """A user's own way forward on top of ours."""
+    """A user-defined forward method that calls ours."""
 
     def forward(self, points, mask=None):
         return super().forward(points, mask) + 1.0
 
 
 class Flagged(nn.Module):
-    """A user's model to which `packed` means something else."""
+    """A user-defined model with another meaning of `packed`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -129,7 +129,7 @@ def test_a_bound_of_one_makes_all_seeds_together_uniform():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("keys", [230, 279, 335])
 def test_half_precision_leaves_the_last_seed_a_complete_row(name, coverage, dtype, keys):
-    """With bound 1, the bounds left for the last row sum to 1 only if nothing is rounded, not even the number of keys."""
+    """With bound 1, the bounds left for the last row sum to 1 only if nothing is rounded, not even the key count."""
     shape = (1, 1, 4, keys) if coverage == "seeds" else (1, 4, 1, keys)
     logits = torch.randn(shape, generator=torch.Generator().manual_seed(keys)).to(dtype)
     mask = torch.arange(keys + 30)[None] < keys

@@ -11,7 +11,7 @@ from pointset.training.contents import Checkpoint
 
 
 def trained(width: int = 3, steps: int = 2) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model and its optimizer after some steps, both with something to remember."""
+    """A model and its optimizer after some steps, both with state."""
     model = nn.Linear(width, 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1 / width)
     for _ in range(steps):

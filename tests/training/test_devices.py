@@ -20,7 +20,7 @@ def test_every_seed_epoch_and_process_draws_its_own_numbers_and_draws_them_again
 
 
 class Watched(nn.Module):
-    """Remembers what its dropout left of the first batch of each epoch."""
+    """Records which units dropout kept in the first batch of each epoch."""
 
     def __init__(self) -> None:
         super().__init__()

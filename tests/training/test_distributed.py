@@ -46,7 +46,7 @@ WATCHED = Recipe(
 
 
 class Own(nn.Module):
-    """A user's model: made without a seed, with a layer that is not used."""
+    """A user-defined model without a seed, and with an unused layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def small(name: str = "isab4-pma", **options: Any) -> nn.Module:
 
 
 class Recorded:
-    """What a training sees and computes, step by step: rows, gradients, and the seed that dropout draws from."""
+    """A record of each step of a training: rows, gradients, and the seed of dropout."""
 
     def __init__(self, patch: pytest.MonkeyPatch, kind: type[OneProcess]) -> None:
         self.rows: list[list[str]] = []
@@ -90,7 +90,7 @@ def outcome(fitted: training.Fitted) -> dict[str, Any]:
 
 
 class StopError(Exception):
-    """Stands for whatever ends a training before its time."""
+    """Simulates an interruption of a training."""
 
 
 def stopped_after(epochs: int, *arguments: Any, **options: Any) -> None:
@@ -114,7 +114,7 @@ def said(work: Any) -> str:
 
 
 def main(clouds: str, out: str) -> None:
-    """What each of the two processes does."""
+    """The program of each of the two processes."""
     train, folder = pointset.load_dataset(clouds, "train", 32), Path(out)
     found: dict[str, Any] = {}
     for name in ("rff-max", "isab4-pma"):
@@ -150,7 +150,7 @@ def train(clouds_folder) -> PointSets:
 
 @pytest.fixture(scope="module")
 def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
-    """The folder that two processes left, and what they printed."""
+    """The folder written by two processes, and their output."""
     pytest.importorskip("accelerate")
     folder = tmp_path_factory.mktemp("two")
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", __file__]
@@ -164,13 +164,13 @@ def ran(clouds_folder, tmp_path_factory) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def two(ran) -> list[dict[str, Any]]:
-    """What the two processes found."""
+    """The results of the two processes."""
     return [torch.load(ran[0] / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
 @pytest.fixture(scope="module", params=["rff-max", "isab4-pma"])
 def alone(request, train) -> tuple[str, Recorded, training.Fitted]:
-    """The same in this process: the model's name, what was recorded, what was fitted."""
+    """The same training in this process: the name of the model, the record, and the result."""
     with pytest.MonkeyPatch.context() as patch:
         recorded = Recorded(patch, OneProcess)
         return request.param, recorded, training.fit(small(request.param, dropout=0.0), train, ODD)

@@ -124,7 +124,7 @@ MOMENTS = {
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_going_on_survives_a_kill_at_any_moment(moment, train, tmp_path, monkeypatch):
-    """All end as the run that nothing killed, to the last bit."""
+    """All end bitwise equal to a run that was not killed."""
     fit(train, SHORT, tmp_path / "whole")
     fit(train, SHORT, tmp_path / "killed")
     whole = fit(train, LONG, tmp_path / "whole")

@@ -33,7 +33,7 @@ print(json.dumps({"touched": touched, "inside": inside, "after": resident(), "pa
 
 @pytest.mark.slow
 def test_memory_is_used_again_inside_and_handed_back_after():
-    """Blocks of 64 MB, filled and freed, in a process that does nothing else."""
+    """Allocates and frees blocks of 64 MB in a separate process."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     assert found["touched"] < found["pages"], "five blocks, each once and again, would be five times as many"

@@ -38,7 +38,7 @@ def test_no_vector_is_decayed_whoever_made_it(name, options, vectors):
 
 
 def one_step(gradient: float, **changes) -> tuple[float, float]:
-    """Where a weight and a bias of 1.0 are after one step with the same gradient for both."""
+    """The values of a weight and a bias, initially 1.0, after one step with equal gradients."""
     model = nn.Linear(1, 1)
     nn.init.ones_(model.weight)
     nn.init.ones_(model.bias)

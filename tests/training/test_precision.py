@@ -53,7 +53,7 @@ def test_the_measurement_is_a_ratio_of_seconds_and_is_made_once(monkeypatch):
 
 
 def test_waiting_for_other_work_changes_no_measurement(monkeypatch):
-    """As on a busy machine, where every product in bfloat16 happens to wait for the processor."""
+    """As on a busy machine, where products in bfloat16 wait for the processor."""
     item = torch.Tensor.item
 
     def late(number: torch.Tensor) -> float:

@@ -26,7 +26,7 @@ def small(classes: int = 3) -> nn.Module:
 
 
 def with_points(value: float, normalize: str, count: int = 6) -> PointSets:
-    """Sets of two classes, one of which has an odd coordinate."""
+    """Sets of two classes, with one unusual coordinate."""
     points = torch.randn(count, 8, 3, generator=torch.Generator().manual_seed(0)).numpy()
     points[3, :, 1] = value
     pool = Pool(points, [f"s{row}" for row in range(count)], np.arange(count) % 2, ["a", "b"], "as released")

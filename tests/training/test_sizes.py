@@ -26,7 +26,7 @@ def train(clouds_folder) -> PointSets:
 
 
 class Seen(nn.Module):
-    """A classifier that keeps the shapes of what it is given, in training and in evaluation."""
+    """A classifier that records the shapes of its inputs, in training and in evaluation."""
 
     def __init__(self):
         super().__init__()

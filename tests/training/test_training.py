@@ -122,7 +122,7 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
 
 
 def wait_for_epochs(run: Path, epochs: int, process: subprocess.Popen) -> None:
-    """Until so many epochs are in the history, and a little into the next."""
+    """Wait until the history has this number of epochs, and the next one has started."""
     history, limit = run / "history.jsonl", time.monotonic() + 60
     while not history.exists() or len(history.read_text().splitlines()) < epochs:
         assert process.poll() is None, "the training ended before it could be killed"
@@ -226,7 +226,7 @@ def test_unfinished_and_foreign_folders_are_told_apart(train, tmp_path, monkeypa
 
 @pytest.mark.slow
 def test_a_budget_in_steps_ends_in_the_middle_of_an_epoch(train):
-    """The schedule reaches its end with the steps; steps that make whole epochs are those epochs."""
+    """The schedule ends with the last step; a whole number of epochs in steps equals these epochs."""
     per_epoch = -(-len(train) // 7)
     fitted = pointset.fit(small(), train, Recipe(steps=per_epoch + 2, batch_size=7, warmup=0.0), progress=False)
     assert [row["epoch"] for row in fitted.history] == [1, 2]

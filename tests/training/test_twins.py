@@ -38,7 +38,7 @@ def compare(data, out, sizes, recipe=RECIPE):
 
 @pytest.fixture
 def trainings(monkeypatch):
-    """The sizes of tested sets for which something was trained."""
+    """The sizes of tested sets for which a model was trained."""
     found, epoch = [], Training._epoch
 
     def noted(self, *arguments):

@@ -32,7 +32,7 @@ def clouds(*sizes: int) -> list[Tensor]:
 
 
 def learned(model: nn.Module, logits: Tensor) -> dict[str, Tensor]:
-    """Logits, gradients and batch statistics of a step; the key bias, whose gradient is zero, left out."""
+    """Logits, gradients and batch statistics of a step, without the key bias, whose gradient is zero."""
     logits.square().sum().backward()
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None and "key.bias" not in name}
     return {"logits": logits.detach(), **gradients, **dict(model.named_buffers())}
@@ -41,7 +41,7 @@ def learned(model: nn.Module, logits: Tensor) -> dict[str, Tensor]:
 @pytest.mark.parametrize("options", [*CONNECTED, {"norm": "batch"}], ids=str)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_padding_has_no_influence_and_packed_sets_give_what_padding_gives(encoder, options, monkeypatch):
-    """In training: batch statistics and gradients too."""
+    """In training mode, with batch statistics and gradients."""
     monkeypatch.setattr(packing, "RUN", 0)  # sets of a few points would be padded, to save time
     found, sets = [], clouds(*SIZES)
     points, mask = pad_sets(sets)

@@ -95,7 +95,7 @@ CHANGED_WITH = [
 
 
 def what_it_is(name: str, options: dict) -> tuple:
-    """Everything that tells two models apart: structure, weights, and what they answer in training."""
+    """Everything in which two models can differ: structure, weights, and outputs in training."""
     model = pointset.create_model(name, classes=CLASSES, **{"dim": 16, **options}).double().train()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

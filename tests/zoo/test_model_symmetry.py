@@ -36,7 +36,7 @@ def test_every_encoder_is_equivariant(encoder):
 
 @pytest.mark.parametrize("name", ALL)
 def test_padding_changes_neither_logits_nor_gradients(name):
-    """Any length of padding, any garbage in it; in training mode, so that batch statistics are held to it too."""
+    """For any length and content of padding, in training mode, so that batch statistics are tested too."""
     model = model_of(name, dropout=0.0).train()
     points, mask = clouds(3, 9, 3), torch.ones(3, 9, dtype=torch.bool)
     mask[1, 4:] = False
@@ -76,7 +76,7 @@ def test_neither_an_all_true_mask_nor_a_neighbour_changes_a_set(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_batch_of_one_and_a_set_of_one(name):
-    """In both modes: the last batch of an epoch may hold a single shape."""
+    """In both modes, because the last batch of an epoch may have a single shape."""
     for model in (model_of(name), model_of(name).train()):
         for size in (1, 6):
             logits = model(clouds(1, size, 3))

@@ -27,7 +27,7 @@ POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """The documentation's pooling in a file of its own, which POINTSET_PARTS names."""
+    """The pooling of the documentation in a separate file, named by POINTSET_PARTS."""
     file = tmp_path / "mine.py"
     file.write_text(EXAMPLE)
     monkeypatch.setenv("POINTSET_PARTS", str(file))
@@ -36,7 +36,7 @@ def scratch(tmp_path, monkeypatch):
 
 
 class Middle(nn.Module):
-    """Half of the largest and the smallest value."""
+    """The mean of the largest and the smallest value."""
 
     def forward(self, X, mask=None):
         real = X.new_ones(X.shape[:2]).bool() if mask is None else mask
@@ -98,7 +98,7 @@ def test_a_run_is_loaded_where_it_is_registered_and_elsewhere_says_what_is_missi
 
 @pytest.mark.slow
 def test_it_is_compared_in_worker_processes(tmp_path, clouds_folder):
-    """Defined in the script itself, which no worker can import."""
+    """The pooling is defined in the script itself, which workers cannot import."""
     program = f"""{EXAMPLE}
 if __name__ == "__main__":
     found = pointset.compare(

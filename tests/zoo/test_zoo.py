@@ -32,7 +32,7 @@ def test_a_spec_builds_the_model_again(name):
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_body_has_the_weights_of_its_model(pooling):
-    """A task puts a head of its own behind it."""
+    """Tasks add their own head to the body."""
     name, options = f"isab3-{pooling}", ModelOptions(dim=16, row_dropout=0.1)
     before = torch.random.get_rng_state()
     body, model = build_body(name, 5, options, 3), build_model(Spec(name, 4, 5, 3, options))
@@ -50,7 +50,7 @@ def test_a_body_has_the_weights_of_its_model(pooling):
     [("max", 16), ("max+mean", 32), ("aggr.softmax", 16), ("aggr.set2set", 32), ("aggr.quantile", 48)],
 )
 def test_symmetric_poolings_share_encoder_and_decoder(name, width):
-    """Rows of a comparison differ in the pooling alone: only the first layer after it knows the width."""
+    """Rows of a comparison differ only in the pooling, and in the first layer after it, which depends on the width."""
     model = model_of(f"isab3-{name}")
     usual = model_of("isab3-max")
     assert str(model.encoder) == str(usual.encoder)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Site:
-    """What the server has, what it does wrong, and what it was asked."""
+    """The files of the server, its faults, and the requests it received."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     etag: str | None = '"first"'

@@ -189,7 +189,7 @@ def test_a_damaged_archive_is_refused_or_unpacked_right(pack: Pack, tmp_path: Pa
 
 
 def in_the_directory(content: bytes, name: str) -> int:
-    """Where a zip file's own list of its files has an entry: 46 bytes before the last place of its name."""
+    """The offset of an entry in the directory of a zip file: 46 bytes before the last occurrence of its name."""
     return content.rindex(name.encode()) - 46
 
 

@@ -85,7 +85,7 @@ def test_a_file_that_changed_is_never_glued_to_the_old_one(
 
 
 def received(site: Site, folder: Path, content: bytes, note: dict[str, object]) -> None:
-    """What an earlier process has left."""
+    """Write the partial download of an earlier process."""
     part = Part(folder / "file.zip", f"{site.url}/file.zip")
     part.path.write_bytes(content)
     part.note.write_text(json.dumps(note))

@@ -194,7 +194,7 @@ def test_the_real_folders(real_data: Path) -> None:
 
 
 def test_pipes_and_devices_are_not_shapes(tmp_path: Path) -> None:
-    """To open a pipe would wait for ever."""
+    """Opening a pipe would wait forever."""
     touch(tmp_path, "bed/train/1.npy", "bed/test/2.npy", "sofa/train/1.npy")
     os.mkfifo(tmp_path / "bed" / "train" / "pipe.npy")
     os.mkfifo(tmp_path / "bed" / "train" / "pipe.ply")

@@ -124,7 +124,7 @@ def linked(link: Any) -> Any:
 
 
 def made(**how: Any) -> Any:
-    """Replace `data` by one that is made so."""
+    """Replace `data` by a dataset created with these arguments."""
 
     def damage(folder: Path) -> None:
         with h5py.File(folder / "ply_data_test0.h5", "a") as file:
@@ -149,7 +149,7 @@ def half_written(folder: Path) -> None:
 
 
 def misplaced(folder: Path) -> None:
-    """One of two chunks says that it lies beyond the array: HDF5 reads zeros in its place."""
+    """One of two chunks has an offset beyond the array, so HDF5 would read zeros in its place."""
     path = folder / "ply_data_test0.h5"
     with h5py.File(path, "a") as file:
         del file["data"]
@@ -161,7 +161,7 @@ def misplaced(folder: Path) -> None:
 
 
 def of_an_odd_type(folder: Path) -> None:
-    """Its exponents have another bias: HDF5 gives the numbers multiplied by a power of two."""
+    """A floating-point type with another exponent bias: HDF5 would read numbers multiplied by a power of two."""
     kind = h5py.h5t.IEEE_F32LE.copy()
     kind.set_ebias(120)
     with h5py.File(folder / "ply_data_test0.h5", "a") as file:
@@ -229,7 +229,7 @@ def test_a_byte_order_mark_is_not_part_of_a_class(release: Path) -> None:
 
 @pytest.fixture
 def damaged(release: Path) -> Path:
-    """Of the five training clouds two are bad, and so is a third file."""
+    """Two of the five training clouds are bad, and a third file is damaged."""
     bad = clouds(3)
     bad[1, 0, 0] = np.inf
     write_file(release / "ply_data_train0.h5", data=bad, label=np.array([[0], [2], [9]], np.uint8))

@@ -20,7 +20,7 @@ def clouds(count: int, seed: int) -> np.ndarray:
 
 @pytest.fixture
 def scans(tmp_path: Path) -> Path:
-    """h5_files with every variant but PB_T25; shapes of a variant can be told by their number."""
+    """h5_files with every variant except PB_T25; the number of shapes identifies the variant."""
     folder = tmp_path / "h5_files"
     for seed, (variant, (part, ending)) in enumerate(FILES.items()):
         (folder / part).mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from pointset.data.files.clouds import CloudError
 
 
 def read_both(path: Path, content: bytes) -> np.ndarray:
-    """The points of a file [n, 3] float64, read whole and in pieces alike."""
+    """The points of a file, float64 [n, 3]; checks that reading it whole and in pieces agree."""
     path.write_bytes(content)
     points = np.concatenate([piece.astype(np.float64) for piece in open_scan(path, piece=2)()])
     np.testing.assert_array_equal(read_cloud(path).points, points.astype(np.float32))
@@ -18,7 +18,7 @@ def read_both(path: Path, content: bytes) -> np.ndarray:
 
 
 def refusal(path: Path, content: bytes) -> str:
-    """The one line that both ways of reading a file refuse it with, without the file's name."""
+    """The message with which both ways of reading reject a file, without the name of the file."""
     path.write_bytes(content)
     said = set()
     for read in (read_cloud, lambda one: list(open_scan(one, piece=2)())):

@@ -57,7 +57,7 @@ def written(folder: Path, name: str, colors: np.ndarray, kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["i4", "u4", "u2", "u1"])
 @pytest.mark.parametrize("name", KINDS)
 def test_shares_are_those_of_the_whole_file(tmp_path: Path, name: str, kind: str) -> None:
-    """Also in pieces, of which all but one are dark."""
+    """Also when read in pieces, all but one of which have only dark colours."""
     full = 65535 if kind == "u2" else 255
     path = written(tmp_path, name, BYTES, kind)
     expected = np.float32(BYTES / full)

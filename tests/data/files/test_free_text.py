@@ -99,5 +99,5 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_no_word_takes_long(tmp_path: Path) -> None:
-    """A pattern that tries every way to cut a run of digits would take minutes."""
+    """A regular expression with backtracking on a run of digits would take minutes."""
     assert "found '111" in refusal(tmp_path / "a.xyz", b"1 2 " + b"1" * 500_000 + b"x\n")

@@ -36,7 +36,7 @@ def test_numpy_gives_what_the_words_give(types: tuple[str, ...], kept: tuple[int
     ],
 )
 def test_what_is_not_as_it_should_be_is_told_of_the_line(types: tuple[str, ...], line: str) -> None:
-    """A good line above and below: the wrong one is named, and never taken for numbers."""
+    """With good lines above and below, the wrong line is named and not read as numbers."""
     form = Form(types, (0, 1), (0, 1))
     for lines in (["1 1", "", line, "1 1"], ["", "", line]):
         with pytest.raises(PointsetError, match=r"^line 12: expected "):

@@ -103,7 +103,7 @@ def test_headers_of_anything_else_are_refused(tmp_path: Path, header: str) -> No
 
 @pytest.mark.parametrize("rows", [10**12, 2**64, 10**25, 5, 3, 0])
 def test_sizes_are_held_against_the_file(tmp_path: Path, rows: int) -> None:
-    """Before memory is taken."""
+    """The size is checked before memory is allocated."""
     lying = npy(PLAIN.replace("4, 3", f"{rows}, 3"))
     for name, content in {"a.npy": lying, "a.npz": npz(points=lying)}.items():
         assert "as its header says, found" in refusal(tmp_path / name, content)

@@ -32,7 +32,7 @@ float_spellings = st.sampled_from([repr, "{:.17g}".format, "{:+.17e}".format, "{
 
 @st.composite
 def off_files(draw: st.DrawFn) -> tuple[bytes, np.ndarray, np.ndarray]:
-    """A file, the vertices that it says, and the triangles that its polygons are cut into."""
+    """A file, its vertices, and the triangles of its polygons."""
     vertices, polygons = draw(polygon_meshes)
     prefixes = draw(st.permutations(draw(st.lists(st.sampled_from(["ST", "C3", "C4", "N", "4"]), unique=True))))
     if "C3" in prefixes and "C4" in prefixes:

@@ -32,7 +32,7 @@ COLUMNS = np.array(POINTS, "<f4").T.tobytes() + bytes(4)
 
 
 def packed(content: bytes, size: int = len(COLUMNS), full: int = len(COLUMNS)) -> bytes:
-    """As one run of new bytes."""
+    """Compressed as one literal run."""
     run = bytes([len(content) - 1]) + content
     return HEADER.format("binary_compressed").encode() + struct.pack("<2I", size + 1, full) + run
 
@@ -158,7 +158,7 @@ DATA {}
 @pytest.mark.parametrize("data", ["ascii", "binary", "binary_compressed"])
 @pytest.mark.parametrize(("field", "kind", "alpha"), [("rgb", "F", 0), ("rgb", "U", 0), ("rgba", "U", 255)])
 def test_packed_colors_are_three_shares(tmp_path: Path, field: str, kind: str, alpha: int, data: str) -> None:
-    """As PointXYZRGB of the Point Cloud Library has them: the bits 0xAARRGGBB of a float, or of a whole number."""
+    """As in PointXYZRGB of the Point Cloud Library: the bits 0xAARRGGBB of a float, or of an integer."""
     red, green, blue = COLORS.T.astype(np.uint32)
     bits = np.uint32(alpha) << 24 | red << 16 | green << 8 | blue
     numbers = bits.view(np.float32) if kind == "F" else bits
@@ -191,7 +191,7 @@ def test_a_text_and_numbers_that_are_not_finite_are_refused_with_the_same_advice
 
 
 def test_colors_that_a_text_calls_nan_are_refused(tmp_path: Path) -> None:
-    """So does the Point Cloud Library write opaque ones of which the bits are not a number."""
+    """The Point Cloud Library writes "nan" for opaque colours whose bits are a NaN."""
     (tmp_path / "a.pcd").write_text(COLORED.format("rgb", "F", "ascii") + "0 1 0 2\n3 4 nan 5\n")
     assert len(read_cloud(tmp_path / "a.pcd").points) == 2
     with pytest.raises(CloudError, match=r"line 10: .*'nan'"):

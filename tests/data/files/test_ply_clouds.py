@@ -174,7 +174,7 @@ def test_normals_that_are_not_finite_matter_to_those_who_ask_for_them(tmp_path: 
 
 
 def test_a_long_file_is_read_as_a_short_one(tmp_path: Path) -> None:
-    """Line ends of two bytes fall on the border of two blocks, and a wrong line far down is named."""
+    """With two-byte line ends across the border of two blocks; a wrong line near the end is named."""
     lines = [f"{i}.25 {i} -{i}e0 {i % 256} {i} nan" for i in range(3000)]
     header = [line.replace("vertex 2", "vertex 3000") for line in COLOURED]
     points = read_both(tmp_path / "a.ply", text(*header, *lines, end="\r\n"))

@@ -41,7 +41,7 @@ def crosses(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def tilted(outline: list) -> np.ndarray:
-    """An outline somewhere in space, far from the axes and their origin."""
+    """An outline in a plane that is not parallel to the axes, far from the origin."""
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     return 1e3 * np.column_stack([outline, np.zeros(len(outline))]) @ turn + [1e4, -2e4, 5e3]
 

@@ -47,7 +47,7 @@ def ply_binary(order: str) -> bytes:
 
 
 def ply_text() -> bytes:
-    """Lists do no harm where they end with their line."""
+    """Lists are allowed if they end with their line."""
     header = ply("ascii", "element camera 2\nproperty list uchar int seen", "property uchar red")
     lines = "\n".join(f"{y!r} 7 {x!r} {z!r}" for x, y, z in POINTS.tolist())
     return header + b"3 1 2 3\n0\n" + lines.encode() + b"\n"
@@ -61,7 +61,7 @@ def pcd(kind: str, names: str = "x y z", sizes: str = "4 4 4", counts: str = "1 
 
 
 def pcd_binary() -> bytes:
-    """Padding of three bytes, as the Point Cloud Library writes it, and a field beyond."""
+    """With padding of three bytes, as written by the Point Cloud Library, and a field after it."""
     table = np.zeros(COUNT, [("x", "<f4"), ("_", "u1", 3), ("y", "<f8"), ("z", "<f4"), ("ring", "u1")])
     for axis, column in zip("xyz", POINTS.T, strict=True):
         table[axis] = column
@@ -391,7 +391,7 @@ def test_a_cloud_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_huge_file_is_read_in_pieces(tmp_path: Path) -> None:
-    """A file with holes takes no room on the disk."""
+    """A sparse file needs no disk space."""
     path = write(tmp_path / "a.npy", POINTS)
     header = (
         path.read_bytes()[:128].replace(b"(217, 3), }" + 12 * b" ", b"(99999999999, 3), } ")[:-1].ljust(127) + b"\n"

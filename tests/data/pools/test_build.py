@@ -128,7 +128,7 @@ class Stopped(BaseException):
 
 
 def stop_before(patch: pytest.MonkeyPatch, step: int) -> None:
-    """End the process before it does a number of things with files, other than writing rows."""
+    """End the process before its n-th file operation other than writing rows."""
     left = iter(range(step, -1, -1))
 
     def counted(act: Any) -> Any:
@@ -177,7 +177,7 @@ def test_a_build_that_ends_at_any_step_is_taken_up(
 
 
 def test_shapes_that_did_not_reach_the_disk_are_made_again(home: Path, meshes: Path) -> None:
-    """As after a power cut: their files are there, and not what was written to them."""
+    """As after a power cut: the files exist, but without what was written to them."""
     plan = plan_of(meshes)
     break_mesh(meshes, "class0/train/shape0.off")
     with pytest.raises(UnreadableShapesError):

@@ -133,7 +133,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
 
 
 def almost_full(room: int) -> Any:
-    """What writes shapes, on a disk that has room for so many."""
+    """A writer of shapes, on a disk with space for this number of shapes."""
     append, lines = journal._append, iter(range(room, -1, -1))
 
     def write(path: Path, content: bytes) -> int:
@@ -178,7 +178,7 @@ def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, 
 
 
 def test_results_that_wait_are_bounded() -> None:
-    """A consumer that is slow, as a slow disk makes it, holds the workers back."""
+    """A slow consumer, for example because of a slow disk, slows the workers down."""
     given, taken = 0, 0
 
     def supply() -> Iterator[Any]:

@@ -11,7 +11,7 @@ SHAPES = 200
 
 
 class Counted(tuple[Entry, ...]):
-    """Entries that count how often they are gone through."""
+    """Entries that count how often they are iterated."""
 
     passes = 0
 
