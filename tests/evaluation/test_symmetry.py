@@ -55,7 +55,7 @@ def test_a_module_without_masks_can_be_checked_and_keeps_its_mode():
 
 
 class FirstLargest(nn.Module):
-    """The largest first coordinate; it depends on positions only for elements equal to the first two, if these are equal."""
+    """The largest first coordinate; it depends on positions only if the first two elements have an equal one."""
 
     def forward(self, X: Tensor, mask: Tensor) -> Tensor:
         place = torch.arange(X.shape[1]).to(X) * (X[:, :, 0] == X[:, :1, 0]) * (X[:, :, 0] == X[:, 1:2, 0])
