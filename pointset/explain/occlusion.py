@@ -94,6 +94,7 @@ def occlusion_influence(
     return Occlusion(influence.cpu(), label, float(whole[label]), taken)
 
 
+@takes(first=Tensor, second=Tensor)
 def agreement(first: Tensor, second: Tensor) -> float:
     """Spearman's rank correlation of two measures of the same points [n]: 1 for the same order, 0 for no correlation.
 

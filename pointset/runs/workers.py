@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Any, Literal
 
+from pointset.configuration import check
 from pointset.errors import PointsetError, quoted
 
 Backend = Literal["loky", "dask", "ray"]
@@ -35,6 +36,7 @@ class Workers:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {quoted(self.backend)}")
+        check("workers", self.count, int | None)
         if self.count is not None and self.count < 1:
             raise PointsetError(f"workers must be at least 1, got {quoted(self.count)}")
         if self.count is not None and self.count > MOST:

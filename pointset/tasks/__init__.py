@@ -6,8 +6,8 @@ published results:
 
     pointset task max-regression
 
-Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`, `zoo`. Imported by:
-`commands`.
+Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`,
+`zoo`. Imported by: `commands`.
 """
 
 import lazy_loader

@@ -13,7 +13,7 @@ from pointset.errors import PointsetError
 from pointset.viz.camera import Camera
 from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
 from pointset.viz.grid import Grid, Line, Panel
-from pointset.viz.rows import as_cloud
+from pointset.viz.rows import as_cloud, as_numbers
 from pointset.viz.scatter import frame_for
 from pointset.viz.sheet import FAINT, INK, MARGIN, Picture, Sheet
 
@@ -98,7 +98,7 @@ def _comparable(name: str, values: NDArray[np.float64], colors: str | None) -> t
 def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
     if hasattr(values, "detach"):
         values = values.detach().cpu()
-    vector = np.asarray(values, dtype=np.float64)
+    vector = as_numbers(name, values)
     if vector.shape != (n,):
         raise PointsetError(f"{name} must have one value per point, [{n}], got {list(vector.shape)}")
     if not np.isfinite(vector).all():

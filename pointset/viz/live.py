@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -45,7 +45,7 @@ class PlainModel(Protocol):
         """The arrays of weights."""
 
 
-@takes(title=str, camera=Camera | None)
+@takes(models=Iterable, shapes=Mapping | None, title=str, camera=Camera | None)
 def make_live_page(
     models: Sequence[PlainModel],
     shapes: Mapping[str, Any] | None = None,

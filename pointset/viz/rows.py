@@ -128,6 +128,14 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
     return list(chosen)
 
 
+def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Values as a float64 array of any shape; raises an InputError that names them if they are not numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers, got {described(values)}") from error
+
+
 def as_cloud(points: Any) -> NDArray[np.float64]:
     """A cloud [n, 3] as a float64 array, from an array or a tensor.
 

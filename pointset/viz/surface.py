@@ -11,7 +11,7 @@ from trimesh.remesh import subdivide_to_size
 
 from pointset.data.files.meshes import Mesh
 from pointset.errors import PointsetError
-from pointset.viz.rows import as_cloud
+from pointset.viz.rows import as_cloud, as_numbers
 
 MOST_FACES = 200_000
 
@@ -38,7 +38,7 @@ def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], n
         >>> pointset.viz.carry_to_vertices([[0, 0, 0], [1, 0, 0]], [1.0, 3.0], vertices, nearest=2).tolist()
         [2.0]
     """
-    cloud, values = as_cloud(points), np.asarray(values, dtype=np.float64)
+    cloud, values = as_cloud(points), as_numbers("values", values)
     if values.shape != (len(cloud),):
         raise PointsetError(f"give one value per point, [{len(cloud)}], got {list(values.shape)}")
     if nearest < 1:

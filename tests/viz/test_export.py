@@ -114,6 +114,8 @@ def test_points_that_are_not_on_the_mesh_are_an_error(tmp_path: Path) -> None:
         carry_to_vertices(points, np.ones(200), BOX.vertices, nearest=0)
     with pytest.raises(PointsetError, match=r"\[200\], got \[3\]"):
         carry_to_vertices(points, np.ones(3), BOX.vertices)
+    with pytest.raises(PointsetError, match="values must be numbers, got str"):
+        carry_to_vertices(points, "height", BOX.vertices)
 
 
 @pytest.mark.parametrize("export", [export_cloud, lambda a, c, p, *r: export_surface(a, c, BOX, p, *r)])

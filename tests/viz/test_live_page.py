@@ -271,6 +271,14 @@ def test_other_pages_are_refused(count: int, options: dict[str, int], said: str)
         make_live_page(models)
 
 
+def test_a_model_in_place_of_a_list_and_a_list_of_shapes_are_errors() -> None:
+    plain = describe_plainly(pointset.create_model("rff-max", dim=8))
+    with pytest.raises(PointsetError, match="models must be"):
+        make_live_page(plain)
+    with pytest.raises(PointsetError, match="shapes must be"):
+        make_live_page([plain], [[[0.0, 0.0, 0.0]]])
+
+
 def test_models_of_one_name_are_told_apart() -> None:
     page = make_live_page([describe_plainly(pointset.create_model("rff-max", dim=8))] * 2)
     assert '"name":"rff-max (2)"' in page.html

@@ -187,6 +187,7 @@ def test_the_pooling_comparison_says_what_each_panel_counts(cloud: NDArray[np.fl
     for wrong, words in (
         ({}, "critical, pools and influence"),
         ({"critical": critical[:-1]}, r"one value per point, \[150\], got \[149\]"),
+        ({"critical": "all"}, "critical must be numbers, got str"),
         ({"pools": 2 * pools}, "pools sums to 2"),
         ({"influence": np.where(influence > 0.1, np.nan, 0)}, "influence has a value that is not finite, at point"),
     ):

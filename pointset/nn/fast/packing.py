@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Packed:
-    """How rows [N, d] fall into B sets: the first lengths[0] rows are set 0, the next lengths[1] are set 1, ...
+    """The layout of packed sets: the first lengths[0] of rows [N, d] are set 0, the next lengths[1] are set 1, ...
 
     Raises:
         InputError: a length is not a whole number, at least 0.
