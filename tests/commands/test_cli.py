@@ -46,7 +46,7 @@ def test_zoo_lists_every_model_with_its_size(capsys):
     assert all(row["parameters"] > 0 for row in rows)
 
 
-def test_zoo_says_what_is_kept_and_keeps_what_is(capsys, monkeypatch):
+def test_zoo_shows_a_saved_list_which_equals_the_models(capsys, monkeypatch):
     rows = json.loads(succeed(capsys, "zoo", "--json"))
     assert rows == describe_models(), "python scripts/zoo_listing.py writes it anew"
     shown = succeed(capsys, "zoo")
@@ -212,7 +212,7 @@ def test_debug_shows_the_traceback():
         main(["train", "nonsense", "--data", "shapes10", "--debug"])
 
 
-def test_a_mistake_of_our_own_is_code_1(capsys, monkeypatch):
+def test_a_bug_of_the_package_ends_with_code_1(capsys, monkeypatch):
     import pointset.zoo.models
 
     monkeypatch.setattr(pointset.zoo.models, "list_models", lambda: 1 / 0)
@@ -222,7 +222,7 @@ def test_a_mistake_of_our_own_is_code_1(capsys, monkeypatch):
     assert "unexpected ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_a_reader_who_leaves_is_not_an_error(tmp_path):
+def test_a_closed_output_pipe_is_not_an_error(tmp_path):
     script = f"{sys.executable} -m pointset.cli data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (done.returncode, done.stderr) in [(141, ""), (0, "")]  # 0: all was written before the reader left

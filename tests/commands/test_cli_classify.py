@@ -74,7 +74,7 @@ def test_several_files_of_several_kinds(runs, scan, tmp_path, capsys) -> None:
         assert one["classes"][0]["probability"] == pytest.approx(found[0]["classes"][0]["probability"], abs=1e-5)
 
 
-def test_people_get_a_table(runs, scan, capsys) -> None:
+def test_the_default_output_is_a_table(runs, scan, capsys) -> None:
     printed = succeed(capsys, "classify", scan, "--model", runs / "isab4-pma")
     assert printed.startswith(f"{scan}: 700 points\n")
     best, probability = next(iter(expected(runs / "isab4-pma", CLOUD).items()))
@@ -184,7 +184,7 @@ def test_a_place_for_no_table_is_told_before_anything_is_read(command, place, wh
     assert why in said
 
 
-def test_a_test_has_the_same_table(runs, tmp_path, capsys) -> None:
+def test_evaluate_writes_the_same_table(runs, tmp_path, capsys) -> None:
     printed = succeed(
         capsys, "evaluate", "--model", runs / "isab4-pma", "--predictions", tmp_path / "test.csv", "--json"
     )

@@ -76,7 +76,7 @@ def test_a_file_from_first_look_to_table(capsys, file, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_plan_that_people_read(capsys, file, tmp_path):
+def test_a_plan_as_text(capsys, file, tmp_path):
     shown = succeed(capsys, "compare", file, "--dry-run", "--workers", "2")
     succeed(capsys, "compare", file, "--status")
     assert [path.name for path in tmp_path.iterdir()] == ["two.toml"], "nothing is run"

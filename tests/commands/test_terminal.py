@@ -91,7 +91,7 @@ def test_a_progress_bar_passes_and_what_it_speaks_of_does_not() -> None:
     assert "\x1b[3" not in stream.getvalue()
 
 
-def test_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_streams_are_restored(capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout, sys.stderr
     with escaping():
         sys.stdout.write("a\x07\tb\n")

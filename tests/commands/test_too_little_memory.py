@@ -25,7 +25,7 @@ from pointset.zoo import models
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"), " (20.00 GiB at once)"),
     ],
 )
-def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
+def test_too_little_memory_is_one_line_and_code_2(error, much, capsys, monkeypatch):
     def too_much() -> None:
         raise error
 
@@ -33,7 +33,7 @@ def test_it_is_one_line_and_code_2(error, much, capsys, monkeypatch):
     assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
 
 
-def test_the_words_of_torch_and_numpy_are_known():
+def test_the_memory_errors_of_torch_and_numpy_are_recognised():
     """Other versions may have other messages."""
     for ask in (lambda: torch.empty(10**8, 10**6), lambda: np.empty((10**8, 10**6))):
         with pytest.raises((MemoryError, RuntimeError)) as caught:

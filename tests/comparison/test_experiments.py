@@ -59,7 +59,7 @@ def read(tmp_path):
     return read_text
 
 
-def test_every_entry_arrives(read):
+def test_every_entry_of_a_file_is_used(read):
     found = read(WHOLE)
     assert (found.title, found.task.data, found.threads) == ("Pooling, by size", "modelnet40-hdf5", 2)
     assert (found.task.points, found.seeds, found.task.robustness_seeds) == ((100, 1000), (3, 0), (3,))
@@ -71,7 +71,7 @@ def test_every_entry_arrives(read):
     assert found.published == {"rff-max": {100: Published(0.7951, 0.0166, 5), 5000: Published(0.8933, 0.0156, 5)}}
 
 
-def test_what_is_not_said_is_as_usual(read):
+def test_missing_entries_have_their_defaults(read):
     found = read('models = ["rff-max"]')
     assert found == Experiment(task=Classification(), models=(Entry("rff-max"),))
     assert (found.task.data, found.task.points, found.task.robustness_seeds) == ("shapes10", (1024,), ())
@@ -92,7 +92,7 @@ def test_one_number_stands_for_a_list_of_one(read):
     assert (found.task.points, found.seeds, found.task.robustness_seeds) == ((50,), (4,), (4,))
 
 
-def test_none_is_no_value_where_there_may_be_none_and_a_name_elsewhere(read):
+def test_none_means_no_value_unless_it_is_a_valid_name(read):
     shared, paper, pooled = (entry.options(read(WHOLE).model) for entry in read(WHOLE).models)
     assert shared.layers == 3
     assert pooled.layers is None, "a change of one model may take a value back"
@@ -233,7 +233,7 @@ def test_it_is_saved_as_plain_data(read):
         ("points = 5\n[options]\npoints = 6", ("'points'", "both in [options] and outside")),
     ],
 )
-def test_what_it_cannot_mean_is_refused_and_the_file_is_named(text, words, read):
+def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):
     with pytest.raises(PointsetError) as raised:
         read(text)
     assert all(word in str(raised.value) for word in (*words, "some.toml"))

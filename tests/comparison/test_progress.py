@@ -106,7 +106,7 @@ def test_a_failed_run_that_is_tried_again_is_running(experiment, tmp_path):
     assert status(experiment, tmp_path)[0].state == "failed"
 
 
-def test_looking_changes_nothing(experiment, tmp_path):
+def test_reading_the_progress_changes_nothing(experiment, tmp_path):
     runs = runs_of(experiment, tmp_path)
     has_result(runs["rff-max", 24, 0], 0.75)
     with runs["isab4-pma", 24, 0].locked():

@@ -126,7 +126,7 @@ def test_a_size_without_a_finished_run_is_left_out(reported):
     assert all(is_chart(section.name) == (section.chart is not None) for section in found)
 
 
-def test_what_is_not_at_hand_is_left_out(reported, evidence):
+def test_sections_without_data_are_omitted(reported, evidence):
     sets = reported.experiment.task.prepare(24, reported.experiment.recipe, progress=False)["test_sets"]
     whole = load_split(sets["source"], "test", reported.experiment.task.sets_of(24), progress=False)
     best, second = evidence.best(2)

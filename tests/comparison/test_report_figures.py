@@ -76,7 +76,7 @@ def test_bands_reach_over_the_seeds_and_lines_say_what_needs_no_model(evidence):
         assert axes.get_ylim()[0] < 33
 
 
-def test_lines_without_a_model_stay_away_where_they_would_press_the_curves(evidence):
+def test_baselines_are_omitted_if_they_would_compress_the_curves(evidence):
     figure, (axes,) = make_panels(1, 1, 2.0)
     axes.set_ylim(99.0, 100.0)
     charts.draw_baselines(axes, evidence)
@@ -85,7 +85,7 @@ def test_lines_without_a_model_stay_away_where_they_would_press_the_curves(evide
     figure.clear()
 
 
-def test_the_front_joins_what_nothing_beats(evidence):
+def test_the_frontier_in_a_report_has_the_models_that_no_other_dominates(evidence):
     """A more expensive model is on the frontier if it is more accurate, else not."""
     names = ("a", "b", "c", "d")
     marks = [(100, 0.5), (200, 0.4), (300, 0.9), (400, 0.9)]

@@ -57,7 +57,7 @@ def written(folder: Path) -> dict[Path, int]:
     ],
     ids=["a seed", "a size", "a model", "fewer models"],
 )
-def test_more_joins_a_finished_folder_and_nothing_is_done_again(changes, runs, finished, copy, classifiers):
+def test_adding_to_a_finished_folder_repeats_no_run(changes, runs, finished, copy, classifiers):
     before = written(copy)
     joined = run(classifiers(**changes), copy)
     assert [(one.model, one.points, one.seed) for one in joined.runs] == runs
@@ -193,7 +193,7 @@ def compare(experiment: Experiment, folder: Path, pipe: Any) -> None:
         pipe.send(str(error))
 
 
-def test_a_run_that_another_process_is_at_is_left_alone(classifiers, tmp_path):
+def test_a_run_of_another_process_is_left_alone(classifiers, tmp_path):
     (one,) = make_runs(classifiers("rff-max"), tmp_path)
     assert not one.running
     with one.locked():

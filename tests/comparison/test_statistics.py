@@ -53,7 +53,7 @@ def test_with_more_models_it_is_the_analysis_of_variance_in_blocks():
     assert error.p_value(difference, 3) == pytest.approx(float(contrast.pvalue))
 
 
-def test_without_deviation_or_seeds_there_is_an_answer_too():
+def test_statistics_are_defined_without_deviation_or_seeds():
     assert seed_error(np.array([[0.5], [0.6]])) is None
     same = seed_error(np.array([[0.5, 0.7], [0.3, 0.5]]))
     assert (same.deviation, same.p_value(0.2, 2), same.p_value(0.0, 2)) == (0.0, 0.0, 1.0)
@@ -187,7 +187,7 @@ def quick(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
-def test_intervals_cover():
+def test_intervals_have_their_nominal_coverage():
     """Simulated: 95 % intervals hold the truth in 95 % of 600 repeats, within four standard errors of that share."""
     rng = np.random.default_rng(1)
     by_seeds = by_shapes = 0
@@ -204,7 +204,7 @@ def test_intervals_cover():
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("seeds", [1, 3])
-def test_tests_keep_their_level(seeds):
+def test_significance_tests_keep_their_level(seeds):
     """Simulated: among four equally good models, whose seeds and shapes both vary, at most 5 % of tables claim a
     difference (at most four standard errors above it)."""
     rng = np.random.default_rng(seeds)

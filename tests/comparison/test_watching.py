@@ -121,7 +121,7 @@ def test_a_table_is_shown_for_each_further_seed_but_the_last(progress, experimen
         assert "1 seed," in shown[1][1]
 
 
-def test_failures_alone_make_no_table(experiment, tmp_path, capsys):
+def test_there_is_no_table_if_all_runs_failed(experiment, tmp_path, capsys):
     runs = make_runs(experiment, tmp_path)
     outcomes = (Failure(run.label, run.size, run.seed, "the loss became nan") for run in runs)
     assert len(list(watched(experiment, tmp_path, runs, outcomes, True))) == 6

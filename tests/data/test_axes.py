@@ -42,7 +42,7 @@ def load(data: Path, **options: Any) -> pointset.PointSets:
     ("names", "up"),
     [(["a.obj", "b/C.GLB"], "y"), (["a.gltf"], "y"), (["a.obj", "a.off"], None), (["a.ply"], None), ([], None)],
 )
-def test_what_is_usual_for_files(names: list[str], up: str | None) -> None:
+def test_the_default_axis_of_each_kind_of_file(names: list[str], up: str | None) -> None:
     assert usual_up(names) == up
 
 
@@ -79,7 +79,7 @@ def test_obj_files_beside_others_are_not_taken_for_z_up_in_silence(objs: Path) -
         load(objs, up="z")
 
 
-def test_automatic_is_saved_as_what_was_always_saved() -> None:
+def test_the_automatic_axis_is_saved_as_in_earlier_versions() -> None:
     assert DataOptions(up="auto").as_dict() == DataOptions().as_dict()
 
 
@@ -115,7 +115,7 @@ def test_a_file_of_the_models_own_kind_is_left_as_it_is(objs: Path, tmp_path: Pa
     np.testing.assert_allclose(turned, turned_up(raw, "z", "y"))
 
 
-def test_a_kind_of_file_stands_as_it_stood_in_training(objs: Path) -> None:
+def test_a_file_is_upright_as_files_of_its_kind_in_training(objs: Path) -> None:
     model = load(objs, up="z").describe()
     assert (model["up"], model["kinds"]) == ("z", [".obj"])
     with warnings.catch_warnings():

@@ -85,7 +85,7 @@ def test_fresh_data_are_new_subsets_each_time() -> None:
     assert torch.equal(again[0].pos, other[0].pos)
 
 
-def test_there_and_back_again() -> None:
+def test_converting_to_torch_geometric_and_back() -> None:
     data = load_dataset(clouds(4, 7, 9), points=5, normalize="none", normals=True)
     back = load_dataset(data.to_geometric(), points=5, normalize="none", normals=True)
     assert back.classes == data.classes

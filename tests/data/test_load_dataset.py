@@ -71,7 +71,7 @@ def test_wrong_options_are_refused(tmp_path: Path, options: dict[str, Any], word
         load_dataset(release(tmp_path / "release"), **{"points": 7, **options})
 
 
-def test_what_is_neither_folder_nor_card_gets_the_nearest_cards(home: Path) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest_cards(home: Path) -> None:
     with pytest.raises(PointsetError, match=r"'modelnet41' is neither a folder nor.*modelnet40"):
         load_dataset("modelnet41")
     with pytest.raises(PointsetError, match="neither a folder nor"):

@@ -58,7 +58,7 @@ def test_none_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_padding_neither_counts_nor_survives(how: str) -> None:
+def test_padding_has_no_effect_and_stays_zero(how: str) -> None:
     points = clouds(sets=3, points=11)
     mask = torch.rand(3, 11, generator=torch.Generator().manual_seed(1)) < 0.6
     points[~mask] = 1e9  # whatever stands there
@@ -85,7 +85,7 @@ def test_an_empty_set_gives_zeros(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", MOVING)
-def test_place_and_size_do_not_matter(how: str) -> None:
+def test_normalisation_is_invariant_to_position_and_size(how: str) -> None:
     points = clouds()
     torch.testing.assert_close(
         normalize_points(points * 37.0 - 5.0, how), normalize_points(points, how), rtol=1e-4, atol=1e-5
@@ -111,7 +111,7 @@ def test_a_shape_gives_the_same_numbers_at_any_size(how: str, scale: float, mask
 
 @pytest.mark.parametrize("how", MOVING)
 @pytest.mark.parametrize("step", [-100, -40, 40, 61, 90, 120])
-def test_a_power_of_two_changes_no_bit(how: str, step: int) -> None:
+def test_scaling_by_a_power_of_two_changes_no_bit(how: str, step: int) -> None:
     points = clouds()
     scaled = torch.from_numpy(np.ldexp(points.numpy(), step))
     assert torch.equal(normalize_points(scaled, how), normalize_points(points, how))

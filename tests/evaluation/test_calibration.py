@@ -77,7 +77,7 @@ def test_bins_of_equal_mass_differ_by_one_at_most(drawn, bins):
     assert (np.diff(found.confidence) >= 0).all()
 
 
-def test_one_bin_tells_mean_confidence_from_accuracy(drawn):
+def test_with_one_bin_the_error_is_mean_confidence_minus_accuracy(drawn):
     logits, labels = drawn
     gap = abs(probabilities(logits).max(1).mean() - (logits.argmax(1) == labels).mean())
     assert gap > 0.1
@@ -112,7 +112,7 @@ def test_torchmetrics_agrees(drawn, bins):
     assert calibration_error(logits, labels, "width", bins) == pytest.approx(expected, abs=1e-6)
 
 
-def test_what_changes_nothing(drawn):
+def test_invariances_of_calibration(drawn):
     """Invariant to the order of shapes, names of classes, a constant added to the logits of a shape, repetition."""
     logits, labels = drawn
     rng = np.random.default_rng(1)
@@ -149,7 +149,7 @@ def test_a_temperature_by_hand():
     assert fit_temperature(logits, labels, "ece") == pytest.approx(8 / math.log(3), rel=1e-3)
 
 
-def test_a_temperature_undoes_one(drawn):
+def test_fitting_finds_the_temperature_that_was_applied(drawn):
     logits, labels = drawn
     fitted = fit_temperature(logits, labels)
     assert fitted == pytest.approx(3.0, abs=0.7), "as drawn"

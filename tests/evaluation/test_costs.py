@@ -21,13 +21,13 @@ def model(name: str, **options) -> nn.Module:
 
 
 @pytest.mark.parametrize("n", [1, 7, 90])
-def test_rows_on_their_own(n):
+def test_multiply_adds_of_rowwise_layers(n):
     """Four row-wise layers: one from 3 to 8, three from 8 to 8."""
     assert multiply_adds(model("rff-max"), n) == n * (3 * DIM + 3 * DIM * DIM) + HEAD
 
 
 @pytest.mark.parametrize("n", [40, FEW_KEYS + 26], ids=["explicit attention", "fused attention"])
-def test_self_attention(n):
+def test_multiply_adds_of_self_attention(n):
     """One block in form "paper": embedding, Q K V and output, logits and reading, two layers of rows."""
     rows = 3 * DIM + 4 * DIM * DIM + 2 * DIM * DIM
     attention = 2 * n * n * DIM
@@ -97,7 +97,7 @@ class Hungry(nn.Module):
         return self.head(points.mean(dim=1))
 
 
-def test_memory_is_what_lives_at_one_time():
+def test_memory_is_the_peak_of_simultaneous_tensors():
     """480,000 bytes at the peak, not 840,000; little else: points and logits of 2 sets."""
     assert 480_000 <= step_memory(Hungry(), points=10, batch_size=2) < 485_000
 
@@ -120,7 +120,7 @@ def test_memory_of_self_attention_grows_with_the_square():
     assert kept[1] > 2.5 * kept[0]
 
 
-def test_latency_is_of_the_model_that_is_timed():
+def test_the_latency_is_that_of_the_model():
     class Slow(nn.Module):
         inputs = 3
         calls = 0
@@ -139,7 +139,7 @@ def test_latency_is_of_the_model_that_is_timed():
     assert latency_ms(Slow(0.0), 6) > 0
 
 
-def test_costs_stand_beside_their_models():
+def test_costs_are_assigned_to_their_models():
     names = ["rff-max", "isab4-pma", "sab-max"]
     models = [model(name) for name in names]
     costs = measure_costs(models, 33, batch_size=3, repeats=3)
@@ -149,7 +149,7 @@ def test_costs_stand_beside_their_models():
     assert all(cost.latency_ms > 0 for cost in costs)
 
 
-def test_a_busy_moment_of_the_machine_is_not_the_models(monkeypatch):
+def test_a_single_slow_repeat_does_not_change_the_latency(monkeypatch):
     times = iter([30.0, 2.0, 31.0, 29.0, 33.0])
     monkeypatch.setattr("pointset.evaluation.costs.latency_ms", lambda model, points: next(times))
     assert measure_costs([model("rff-max")], 9, batch_size=2, repeats=5)[0].latency_ms == 2.0

@@ -45,7 +45,7 @@ def scipy_joint(X: Tensor, mixture: Mixture) -> np.ndarray:
     return np.asarray(columns).swapaxes(1, 2)
 
 
-def test_a_mixture_is_read_from_what_a_model_says():
+def test_a_mixture_is_read_from_the_output_of_a_model():
     softplus_of_zero = np.log(2)
     output = torch.tensor([[[0.0, 1.0, 2.0, 0.0, 30.0], [np.log(3.0), -1.0, -2.0, -200.0, 0.0]]])
     found = Mixture.from_output(output)
@@ -126,7 +126,7 @@ def test_gradients_are_finite_where_a_scale_is_as_small_as_it_gets():
     assert output.grad.isfinite().all()
 
 
-def test_draws_are_what_the_paper_says():
+def test_draws_have_the_distribution_of_the_paper():
     generator = torch.Generator().manual_seed(0)
     mixture = draw_mixtures(4000, generator)
     proportions = mixture.log_proportions.exp()

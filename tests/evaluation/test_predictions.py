@@ -46,7 +46,7 @@ def test_a_model_for_other_classes_is_refused(clouds_folder):
         pointset.evaluate(pointset.create_model("rff-max", classes=5, dim=16), test)
 
 
-def test_at_most_five_classes_are_named_with_the_entropy_of_all():
+def test_five_classes_are_shown_with_the_entropy_of_all_classes():
     logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
     (found,) = guess(["a"], logits, list("abcdefg"), [9], temperature=0.5)
     shares = np.arange(1, 8) ** 2 / 140

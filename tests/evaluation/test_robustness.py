@@ -67,7 +67,7 @@ def by_place(cloud: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
 @pytest.mark.parametrize("up", ["y", "z"])
-def test_clouds_are_corrupted_in_the_unit_sphere_and_normalised_as_their_data(normalize: str, up: str) -> None:
+def test_clouds_are_corrupted_in_the_unit_sphere_and_then_normalised(normalize: str, up: str) -> None:
     data = sets(normalize=normalize, up=up)
     stretched = corrupted_sets(data, "scale", 5, seed=2)
     assert stretched.points.shape == data.points.shape
@@ -92,7 +92,7 @@ def test_shear_leaves_heights_alone_whatever_axis_is_up(up: str, axis: int) -> N
             assert (after[:, other].sort().values - before[:, other].sort().values).abs().max() > 0.05
 
 
-def test_noise_is_in_the_unit_of_the_sphere_around_the_cloud() -> None:
+def test_noise_is_relative_to_the_radius_of_the_cloud() -> None:
     data = sets(normalize="none")
     changed = corrupted_sets(data, "upsampling", 5)
     for after, before in zip(changed.points, data.points, strict=True):
@@ -214,7 +214,7 @@ def test_a_baseline_that_cannot_be_compared_with_is_refused(baseline: Robustness
         own.mean_corruption_error(baseline)
 
 
-def test_metrics_survive_json() -> None:
+def test_metrics_survive_a_round_trip_through_json() -> None:
     own = table({"shear": [0.1, 0.2], "scale": [0.2, 0.3]}, seed=7)
     written = json.loads(json.dumps(own.as_dict()))
     assert written["mean_error"] == pytest.approx(0.2)
@@ -225,7 +225,7 @@ def test_metrics_survive_json() -> None:
 # Sizes
 
 
-def test_accuracy_by_size_gives_a_model_so_many_points() -> None:
+def test_accuracy_by_size_gives_the_model_sets_of_each_size() -> None:
     data = sets(shapes=10)  # five even, five odd
     found = accuracy_by_size(Counter(), data, (1, 16, 47, 48, 49, 1000))
     assert found == {1: 0.5, 16: 0.5, 47: 0.5, 48: 0.5}

@@ -35,7 +35,7 @@ def test_the_threshold_has_95_percent_below_it():
         fit_threshold(np.array([]))
 
 
-def test_strangers_are_those_with_the_larger_scores():
+def test_strangers_have_larger_scores():
     assert auroc(np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0])) == 1.0
     assert auroc(np.array([1.0, 4.0]), np.array([3.0])) == 0.5
 
@@ -54,7 +54,7 @@ def test_the_distance_is_to_the_nearest_mean_under_one_covariance():
 
 
 @pytest.mark.parametrize("name", ["rff-max", "isab4-pma2", "sab-mean", "dgcnn"])
-def test_the_last_layer_gets_what_its_weights_make_logits_of(name):
+def test_the_features_are_the_input_of_the_last_layer(name):
     model = pointset.create_model(name, classes=3, dim=8, heads=2).eval()
     *_, last = (layer for layer in model.modules() if getattr(getattr(layer, "weight", None), "ndim", 0) == 2)
     with torch.no_grad(), last_inputs(model) as rows:

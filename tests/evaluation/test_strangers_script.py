@@ -39,7 +39,7 @@ def test_strangers_are_turned_to_the_models_up_axis(shipped, clouds_folder, tmp_
 
 
 @pytest.mark.parametrize("score", ["energy", "distance"])
-def test_a_score_comes_onto_the_card_in_place_of_the_earlier(score, shipped, clouds_folder, tmp_path, capsys):
+def test_a_score_replaces_the_earlier_one_on_the_card(score, shipped, clouds_folder, tmp_path, capsys):
     others = shutil.copytree(clouds_folder, tmp_path / "others")
     (others / "shape_names.txt").write_text("Ball\ncat\ndog\n")
     assert strangers.run(["card", NAME, "--strangers", str(others), "--choose", score]) == 0
@@ -51,7 +51,7 @@ def test_a_score_comes_onto_the_card_in_place_of_the_earlier(score, shipped, clo
     assert (shipped / "unlike.safetensors").exists() == (score == "distance")
 
 
-def test_a_model_meets_a_class_that_it_lacks(clouds_folder, capsys):
+def test_strangers_of_a_class_that_the_model_lacks(clouds_folder, capsys):
     options = ("--count", "1", "--points", "16", "--epochs", "1")
     assert strangers.run(["lacking", "rff-max", "--data", str(clouds_folder), *options]) == 0
     printed = capsys.readouterr().out

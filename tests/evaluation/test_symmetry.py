@@ -72,7 +72,7 @@ class NotATensor(nn.Module):
         return [X]
 
 
-def test_duplicates_that_tell_places_are_caught():
+def test_dependence_on_the_order_of_equal_rows_is_caught():
     """This module depends on the order of equal rows only, so random sets show no fault."""
     found = check_symmetry(FirstLargest(), sizes=(7, 31))
     assert found.permutation < 1e-6
@@ -81,7 +81,7 @@ def test_duplicates_that_tell_places_are_caught():
 
 
 @pytest.mark.slow
-def test_repetition_is_told_and_is_not_a_fault():
+def test_dependence_on_repetition_is_reported_but_not_a_fault():
     found = check_symmetry(Doubled())
     assert found.worst < 1e-5
     assert found.repetition > 0.5
@@ -226,7 +226,7 @@ class Silenced(nn.Module):
         return (X * mask.unsqueeze(-1)).sum(dim=1)
 
 
-def test_what_is_not_a_number_is_not_a_small_deviation():
+def test_nan_is_not_a_small_deviation():
     found = check_symmetry(NotANumberWhenPadded())
     assert found.permutation < 1e-5
     assert found.padding == found.worst == math.inf

@@ -121,7 +121,7 @@ class Flagged(nn.Module):
         return points.sum(dim=1)
 
 
-def test_a_forward_that_packed_does_not_know_of_is_called():
+def test_a_user_defined_forward_is_called():
     ours, batch = small(), ragged()
     shifted = Shifted(list(ours.encoder), ours.pool, ours.head)
     with torch.no_grad():

@@ -142,7 +142,7 @@ def pickled(content: object) -> bytes:
         ("history.json", b"[" * 100_000, "the history of a run"),
     ],
 )
-def test_a_whole_file_of_a_checkpoint_that_holds_something_else_is_named(name, content, words, tmp_path):
+def test_an_intact_checkpoint_file_with_other_content_is_named(name, content, words, tmp_path):
     run = begun(tmp_path)
     digests.write(tmp_path / "checkpoint-0001" / name, content)
     with pytest.raises(PointsetError) as caught:
@@ -218,7 +218,7 @@ def test_another_list_of_classes_is_refused(classes, finished, tmp_path):
         lambda about: about | {"model": about["model"] | {"options": 3}},
     ],
 )
-def test_a_whole_description_of_something_else_is_refused(change, finished, tmp_path):
+def test_an_intact_description_of_something_else_is_refused(change, finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     digests.write_json(folder / "run.json", change(json.loads((folder / "run.json").read_text())))
     with pytest.raises(PointsetError, match=r"run\.json does not describe a"):

@@ -279,7 +279,7 @@ def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process
         ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "start them with torchrun --nproc-per-node N -m --"),
     ],
 )
-def test_half_a_launch_is_refused(variables, words, monkeypatch):
+def test_an_incomplete_launch_is_refused(variables, words, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(PointsetError, match=words):
@@ -298,7 +298,7 @@ def test_one_device_is_not_for_several_processes(launched):
         join_processes(torch.device("cpu:0"))
 
 
-def test_a_missing_accelerate_is_said(launched):
+def test_a_missing_accelerate_is_named(launched):
     launched.setitem(sys.modules, "accelerate", None)
     with pytest.raises(PointsetError, match="needs accelerate: pip install accelerate"):
         join_processes(torch.device("cpu"))

@@ -74,7 +74,7 @@ def test_every_option_of_a_model_and_of_a_training_is_a_parameter():
         PointSetClassifier(widht=8)
 
 
-def test_parameters_go_round_and_a_clone_has_the_same_but_no_weights(fitted):
+def test_a_clone_has_the_same_parameters_but_no_weights(fitted):
     changed = small().set_params(dim=16, train_points=(4, 8), weights=["sparsemax"], up="y", validation=0.2)
     assert (changed.dim, changed.train_points) == (16, (4, 8))
     copied = clone(changed)
@@ -93,7 +93,7 @@ def test_a_constructor_checks_and_changes_nothing():
     assert PointSetClassifier(dim=odd).dim is odd
 
 
-def test_what_it_is():
+def test_tags_and_type_of_the_estimator():
     assert is_classifier(PointSetClassifier())
     assert get_tags(PointSetClassifier()).input_tags.three_d_array
 
@@ -111,7 +111,7 @@ def test_fit_returns_itself_and_the_seed_decides_everything(X, y, fitted):
     np.testing.assert_allclose(mine.predict_proba(X), expected, atol=1e-6)
 
 
-def test_a_random_state_goes_on_and_none_is_numpys_own(X, y):
+def test_a_random_state_advances_and_none_means_that_of_numpy(X, y):
     state = np.random.RandomState(3)
     first, second = (small(random_state=state).fit(X, y).predict_proba(X) for _ in range(2))
     assert not np.array_equal(first, second)
@@ -171,7 +171,7 @@ def test_a_prediction_depends_on_its_own_cloud_alone(points, X, y, ragged):
 
 
 @pytest.mark.parametrize("model", ["rff-max", "isab4-pma"])
-def test_lists_objects_and_tensors_are_as_good_as_arrays(model, X, y, ragged):
+def test_lists_object_arrays_and_tensors_are_accepted(model, X, y, ragged):
     column = np.empty(24, object)
     column[:] = ragged
     tensors = [torch.from_numpy(cloud) for cloud in ragged]
@@ -201,7 +201,7 @@ def test_a_copy_predicts_the_same(how, fitted, X):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "score"])
-def test_before_a_fit_it_says_so(method, X, y):
+def test_predicting_before_a_fit_is_an_error(method, X, y):
     with pytest.raises(NotFittedError, match="PointSetClassifier"):
         getattr(small(), method)(*(X, y)[: 2 if method == "score" else 1])
 

@@ -70,7 +70,7 @@ def test_hidden_matrices_alone_are_orthogonalised():
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.1, 0.1, 0.0]
 
 
-def test_its_state_goes_into_a_file_and_back():
+def test_the_state_of_muon_can_be_saved_and_loaded():
     model = pointset.create_model("rff-max", dim=16).eval()
     recipe = Recipe(optimizer="muon")
     optimizer = make_optimizer(model, recipe)

@@ -68,7 +68,7 @@ def test_every_optimizer_decays_as_its_name_says(options, weight, bias):
     assert one_step(-2.0, **options) == pytest.approx((weight, bias), abs=1e-6)
 
 
-def test_momentum_goes_on_where_the_gradient_ends():
+def test_momentum_continues_without_a_gradient():
     model = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(model.weight)
     optimizer = make_optimizer(model, Recipe(learning_rate=1.0, optimizer="sgd"))

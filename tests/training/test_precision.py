@@ -24,7 +24,7 @@ def measured(monkeypatch):
 
 
 @pytest.mark.parametrize(("speed", "taken"), [(3.4, "bfloat16"), (1.05, "float32"), (0.3, "float32")])
-def test_auto_becomes_what_is_faster_here_and_results_name_it(measured, speed, taken):
+def test_auto_chooses_the_faster_precision_and_results_name_it(measured, speed, taken):
     measured(speed)
     recipe = pointset.Recipe(precision="auto")
     assert recipe.precision == recipe.as_dict()["precision"] == taken
@@ -38,7 +38,7 @@ def test_bfloat16_says_so_where_it_is_slower(measured, train):
 
 
 @pytest.mark.parametrize(("asked", "speed"), [("bfloat16", 1.2), ("float32", 0.25)])
-def test_nothing_is_said_otherwise(measured, train, recwarn, asked, speed):
+def test_there_is_no_warning_otherwise(measured, train, recwarn, asked, speed):
     measured(speed)
     pointset.fit(small(), train, pointset.Recipe(steps=1, precision=asked), progress=False)
     assert not recwarn.list

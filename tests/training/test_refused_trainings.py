@@ -63,7 +63,7 @@ def test_a_huge_shape_trains_when_it_is_normalised():
         (pointset.create_model("rff-max", classes=4), None, r"gives float32 \[16, 4\].*3 classes"),
     ],
 )
-def test_what_cannot_be_trained_is_told_before_anything_is_written(model, sets, words, train, tmp_path):
+def test_untrainable_data_is_an_error_before_anything_is_written(model, sets, words, train, tmp_path):
     with pytest.raises(PointsetError, match=words):
         pointset.fit(model, train if sets is None else sets, SHORT, run=tmp_path / "run", progress=False)
     assert not (tmp_path / "run" / "history.jsonl").exists()

@@ -163,7 +163,7 @@ def test_a_recipe_without_set_sizes_is_saved_as_before_set_sizes_existed(train):
     assert (again.points, again.last_points) == (recipe.points, recipe.last_points)
 
 
-def test_a_file_says_sizes_and_they_are_in_the_caption_and_the_estimate(tmp_path, clouds_folder, monkeypatch):
+def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds_folder, monkeypatch):
     file = tmp_path / "sizes.toml"
     file.write_text(
         f'data = "{clouds_folder}"\nmodels = ["rff-max"]\npoints = [24]\nseeds = [0]\n[model]\ndim = 8\n'

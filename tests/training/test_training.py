@@ -58,7 +58,7 @@ def test_it_learns(name, train, test):
     assert pointset.evaluate(fitted.model, test).accuracy > 0.75  # chance is a third; some balls and boxes look alike
 
 
-def test_waiting_does_not_count_as_work(train, classifiers, tmp_path):
+def test_waiting_time_is_not_counted_as_training_time(train, classifiers, tmp_path):
     model = small(name="rff-max")
     model.register_forward_pre_hook(lambda *_: time.sleep(0.05))
     fitted = pointset.fit(model, train, replace(SHORT, batch_size=60))
@@ -71,7 +71,7 @@ def test_waiting_does_not_count_as_work(train, classifiers, tmp_path):
     assert found.seconds == pytest.approx(sum(row["processor_seconds"] for row in history), abs=1e-3)
 
 
-def test_a_run_of_an_earlier_version_has_the_seconds_of_the_clock_alone():
+def test_a_run_of_an_earlier_version_has_only_wall_clock_seconds():
     assert Fitted(nn.Identity(), [{"seconds": 2.0}, {"seconds": 3.0, "processor_seconds": 1.0}], 2).work == 3.0
 
 

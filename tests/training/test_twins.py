@@ -50,7 +50,7 @@ def trainings(monkeypatch):
     return found
 
 
-def test_one_training_serves_every_size(clouds_folder, tmp_path, trainings):
+def test_one_training_is_used_for_every_size(clouds_folder, tmp_path, trainings):
     both = compare(clouds_folder, tmp_path / "both", [12, 24])
     assert trainings == [12]
     alone = compare(clouds_folder, tmp_path / "alone", [24])
@@ -69,12 +69,12 @@ def test_one_training_serves_every_size(clouds_folder, tmp_path, trainings):
         Recipe(epochs=1, points=(8, 16), validation=0.2, patience=2),
     ],
 )
-def test_where_the_size_matters_each_is_trained(recipe, clouds_folder, tmp_path, trainings):
+def test_each_size_is_trained_if_the_recipe_depends_on_it(recipe, clouds_folder, tmp_path, trainings):
     compare(clouds_folder, tmp_path, [12, 24], recipe)
     assert trainings == [12, 24]
 
 
-def test_what_is_taken_over_costs_no_time(clouds_folder, tmp_path):
+def test_a_copied_training_takes_no_time(clouds_folder, tmp_path):
     task = Classification(data=str(clouds_folder), points=(12, 24))
     experiment = Experiment(task=task, models=(Entry("rff-max"),), seeds=(0,), model=ModelOptions(dim=8), recipe=RECIPE)
     first, second = estimate(experiment, tmp_path)
@@ -82,7 +82,7 @@ def test_what_is_taken_over_costs_no_time(clouds_folder, tmp_path):
     assert (second.runs, second.seconds) == (1, 0.0)
 
 
-def test_what_validation_told_of_another_size_is_left_out(clouds_folder, tmp_path, trainings):
+def test_validation_results_of_another_size_are_not_copied(clouds_folder, tmp_path, trainings):
     compare(clouds_folder, tmp_path, [12, 24], replace(RECIPE, validation=0.2))
     assert trainings == [12]
     told = [

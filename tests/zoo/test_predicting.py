@@ -73,7 +73,7 @@ def test_tensors_of_any_type_give_tensors(dtype, model, batch):
     assert torch.equal(model.predict(list(given)), found.argmax(dim=1))
 
 
-def test_a_unit_a_place_and_a_normalisation_of_ones_own_change_nothing(model, batch):
+def test_predictions_do_not_depend_on_unit_position_or_normalisation(model, batch):
     found = model.predict_proba(batch)
     np.testing.assert_allclose(model.predict_proba(1000.0 + 50.0 * batch.astype(np.float64)), found, atol=1e-5)
     sets = pointset.from_arrays(batch, [0, 1, 2, 0, 1])
@@ -138,7 +138,7 @@ def test_a_batch_stays_whole_where_its_parts_would_differ(why, monkeypatch):
 
 
 @pytest.mark.parametrize("pretrained", [name for name in pointset.list_pretrained() if "modelnet40" in name])
-def test_a_trained_model_does_not_mind_where_a_shape_stands(pretrained):
+def test_a_prediction_does_not_depend_on_the_position_of_the_shape(pretrained):
     name, _, data = pretrained.partition(".")
     model = pointset.create_model(name, pretrained=data).eval()
     cloud = np.random.default_rng(0).normal(size=(2, 300, 3)) * (1.0, 0.4, 2.0)

@@ -65,7 +65,7 @@ def test_a_run_is_saved_by_name_and_loaded_where_the_name_is_known(tmp_path, clo
         pointset.load_run(tmp_path / "run")
 
 
-def test_what_has_no_name_is_trained_but_not_saved(tmp_path, clouds_folder):
+def test_an_unregistered_function_can_be_trained_but_not_saved(tmp_path, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, split="train", points=16)
     model = pointset.create_model("isab3-pma", classes=3, weights=torch.sigmoid, **SMALL)
     assert pointset.fit(model, sets, Recipe(epochs=1), progress=False).history
@@ -74,7 +74,7 @@ def test_what_has_no_name_is_trained_but_not_saved(tmp_path, clouds_folder):
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-def test_a_name_travels_with_its_function():
+def test_a_registered_function_is_sent_to_workers():
     scale = 0.25
 
     @pointset.register_weights("scaled")
@@ -150,7 +150,7 @@ def test_streaming_and_export_refuse_by_name(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_function_that_takes_a_mask_may_leave_python(tmp_path):
+def test_a_function_with_a_mask_can_be_exported(tmp_path):
     pointset.register_weights("squared", export=True)(squared)
     model = pointset.create_model("isab3-pma", 4, weights="squared", **SMALL).eval()
     export_model(model, tmp_path / "model.pt2", mask=True)

@@ -116,7 +116,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_name_travels_with_its_parts(scratch):
+def test_registered_parts_are_sent_to_workers(scratch):
     for model, pool in (("isab16-low5", "pool"), ("isab16-max+low5", "pool.pools[1]")):
         name = pickle.dumps(carried(model))
         program = (
@@ -128,7 +128,7 @@ def test_a_name_travels_with_its_parts(scratch):
     assert type(carried("isab16-pma")) is str
 
 
-def test_what_cannot_travel_is_refused_before_it_starts():
+def test_parts_that_cannot_be_sent_to_workers_are_refused_at_once():
     lock = __import__("threading").Lock()
 
     class Locked(Middle):
@@ -170,7 +170,7 @@ def test_options_are_those_that_the_constructor_takes():
     assert (pool.heads, pool.gate.in_features) == (3, 12)
 
 
-def test_an_encoder_of_ones_own_stands_before_every_pooling():
+def test_a_user_defined_encoder_works_with_every_pooling():
     @pointset.register_encoder("wide")
     def wide(inputs: int, dim: int) -> list[nn.Module]:
         return [Masked(nn.Linear(inputs, 2 * dim)), Masked(nn.ReLU(), nn.Linear(2 * dim, dim))]
@@ -228,7 +228,7 @@ class NeedsDepth(Middle):
         ("mine", NeedsDepth, "'mine' needs 'depth'.*dim"),
     ],
 )
-def test_what_cannot_be_registered_is_said_at_once(name, make, words):
+def test_wrong_registrations_are_errors_at_once(name, make, words):
     with pytest.raises(PointsetError, match=words):
         pointset.register_pooling(name)(make)
 

@@ -17,7 +17,7 @@ MOST = 12_000_000
 NAMES = pointset.list_pretrained()
 
 
-def test_they_are_there_and_small():
+def test_shipped_models_exist_and_are_small():
     assert USUAL in NAMES
     assert sum(file.stat().st_size for file in FOLDER.rglob("*")) < MOST
 

@@ -31,7 +31,7 @@ def test_a_spec_builds_the_model_again(name):
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_body_has_the_weights_of_its_model(pooling):
+def test_a_body_without_a_head_has_the_weights_of_its_model(pooling):
     """Tasks add their own head to the body."""
     name, options = f"isab3-{pooling}", ModelOptions(dim=16, row_dropout=0.1)
     before = torch.random.get_rng_state()

@@ -54,7 +54,7 @@ def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path: Path, pack: Pack) 
     assert (tmp_path / "Set/a/train/1.off").read_bytes() == b"OFF"
 
 
-def test_only_bytes_come_out(tmp_path: Path) -> None:
+def test_permissions_and_times_are_not_unpacked(tmp_path: Path) -> None:
     entry = tarfile.TarInfo("Set/program")
     entry.mode, entry.mtime = 0o6777, 1
     path = tarball(tmp_path, {"Set/1.off": b"OFF"}, "gz", entry)
@@ -260,7 +260,7 @@ def test_what_a_killed_unpacking_left_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../" + "x" * 60_000, "y" * 60_000, "\x1b[31m/" * 9000 + "../z"])
-def test_a_long_name_is_shortened_in_the_message(tmp_path: Path, name: str) -> None:
+def test_a_long_entry_name_is_shortened_in_the_message(tmp_path: Path, name: str) -> None:
     path = archive(tmp_path, {name: b"OFF"})
     with pytest.raises(PointsetError) as caught:
         unpack(path, tmp_path / "Set", progress=False)

@@ -255,7 +255,7 @@ def test_what_cannot_be_used_is_left_out_and_said(damaged: Path) -> None:
     assert set(found.skipped) == {"ply_data_train0/1", "ply_data_train0/2", "ply_data_train2.h5"}
 
 
-def test_nothing_left_is_refused_even_so(release: Path) -> None:
+def test_a_release_without_usable_clouds_is_refused_even_with_skipping(release: Path) -> None:
     (release / "ply_data_test0.h5").write_bytes(b"")
     with pytest.raises(UnreadableShapesError, match="1 of 1 "):
         read_hdf5_folder(release, "test", on_error="skip")

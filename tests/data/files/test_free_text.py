@@ -23,7 +23,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_what_has_one_meaning_is_read(tmp_path: Path, name: str) -> None:
+def test_every_unambiguous_file_is_read(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read_both(tmp_path / "a.xyz", GOOD[name]), [[1, 2, 3], [4, 5, 6]])
 
 

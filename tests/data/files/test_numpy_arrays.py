@@ -48,7 +48,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_what_has_one_meaning_is_read(tmp_path: Path, name: str) -> None:
+def test_every_unambiguous_file_is_read(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read_both(tmp_path / "a.npy", GOOD[name]), POINTS)
     np.testing.assert_array_equal(read_both(tmp_path / "a.npz", npz(anything=GOOD[name])), POINTS)
 
@@ -102,7 +102,7 @@ def test_headers_of_anything_else_are_refused(tmp_path: Path, header: str) -> No
 
 
 @pytest.mark.parametrize("rows", [10**12, 2**64, 10**25, 5, 3, 0])
-def test_sizes_are_held_against_the_file(tmp_path: Path, rows: int) -> None:
+def test_announced_sizes_are_compared_with_the_file(tmp_path: Path, rows: int) -> None:
     """The size is checked before memory is allocated."""
     lying = npy(PLAIN.replace("4, 3", f"{rows}, 3"))
     for name, content in {"a.npy": lying, "a.npz": npz(points=lying)}.items():

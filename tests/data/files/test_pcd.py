@@ -53,7 +53,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_what_has_one_meaning_is_read(tmp_path: Path, name: str) -> None:
+def test_every_unambiguous_file_is_read(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read_both(tmp_path / "a.pcd", GOOD[name]), POINTS)
 
 

@@ -67,7 +67,7 @@ def test_a_polygon_is_covered_from_each_of_its_corners(outline: list, area: floa
         assert np.linalg.norm(found.sum(axis=0)) / 2 == pytest.approx(area * 1e6)  # all turn one way
 
 
-def test_the_others_keep_their_places() -> None:
+def test_triangulation_keeps_the_order_of_the_polygons() -> None:
     vertices = np.concatenate([tilted(ARROW), tilted([[0, 0], [1, 0], [1, 1], [0, 1], [-1, 0.5]])])
     corners = np.array([4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8])
     faces = cut_polygons(vertices, corners, np.array([3, 4, 5, 4]))

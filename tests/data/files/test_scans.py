@@ -181,7 +181,7 @@ def test_colors_are_not_taken_for_normals(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read_cloud(tmp_path / name, features=["columns"]).features, rows[:, 3:])
 
 
-def test_two_readers_of_one_text_do_not_meet(tmp_path: Path) -> None:
+def test_two_iterators_over_one_file_are_independent(tmp_path: Path) -> None:
     scan = open_scan(write(tmp_path / "a.xyz", FILES["blank.xyz"]), piece=50)
     for mine, theirs in zip(scan(), scan(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -336,7 +336,7 @@ def test_a_cloud_without_extent_or_without_points() -> None:
         assert list(normalize_chunks(np.zeros((0, 3)), how)()) == []
 
 
-def test_a_scan_is_chunks(tmp_path: Path) -> None:
+def test_a_scan_can_be_used_as_chunks(tmp_path: Path) -> None:
     from pointset import create_model
 
     model = create_model("isab3-pma", classes=4, dim=8).double().eval()

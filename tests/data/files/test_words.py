@@ -22,7 +22,7 @@ def test_lines_of_as_many_numbers_are_rows(block, table):
 
 
 @pytest.mark.parametrize("block", [b"", b" \n\t\n", b"1 2\n3\n", b"1 2 x\n", b"1 2 # two\n", b"# none\n", b"1,2\n"])
-def test_all_else_is_left_to_others(block):
+def test_other_blocks_are_left_to_the_slow_path(block):
     assert usual_table(block) is None
 
 

@@ -177,7 +177,7 @@ def test_wrong_options_are_refused(home: Path, meshes: Path, options: dict[str, 
     assert not home.exists()
 
 
-def test_results_that_wait_are_bounded() -> None:
+def test_the_number_of_waiting_results_is_bounded() -> None:
     """A slow consumer, for example because of a slow disk, slows the workers down."""
     given, taken = 0, 0
 

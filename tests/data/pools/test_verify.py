@@ -69,7 +69,7 @@ def test_a_pool_whose_manifest_is_damaged_anywhere_is_not_passed_over(name: str,
         assert found.problems
 
 
-def test_the_remedy_puts_it_right(few: Path, pool: Path) -> None:
+def test_the_recommended_command_repairs_the_pool(few: Path, pool: Path) -> None:
     flip(pool / "points.npy", -1)
     assert "--points 20 --sampler uniform --seed 0 --normals --rebuild" in verify_pool(pool, progress=False).remedy
     build_dataset(few, points=20, normals=True, rebuild=True, progress=False)
