@@ -27,8 +27,8 @@ FACE_SIDE = 64
 class FaceSets:
     """Draws sets from CelebA's list of attributes; an image is read when it is first drawn, and kept in memory.
 
-    A fifth of the images is for tests. Only pairs of attributes are drawn that enough images share and at least one
-    image lacks.
+    A fifth of the images is for tests. A pair of attributes is drawn only if enough images have both, and at least one
+    image has neither.
 
     Args:
         folder: folder that contains LIST and IMAGES at any depth.
