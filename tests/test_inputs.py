@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "evaluate, no shapes": (lambda: pointset.evaluate(MODEL, SETS.subset([])), "no shape to evaluate on"),
     "evaluate, 4 inputs": (
         lambda: pointset.evaluate(pointset.create_model("rff-max", 3, inputs=4), SETS),
-        "takes 4 numbers of each point, .* have 3: create it with inputs=3",
+        "takes 4 numbers of each point, .* have 3: create the model with inputs=3",
     ),
     "evaluate, a batch of 0": (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size .*at least 1, got 0"),
     "fit, a dict": (

@@ -1,7 +1,7 @@
-"""From mesh files and folders to batches of point sets.
+"""Read meshes and point clouds, sample them into point sets, and batch the sets.
 
-The names in `__init__.pyi` are loaded when they are first used. The function `batches` stays in the module of its name,
-which it would hide.
+The names in `__init__.pyi` are imported on first use. The function `batches` is not among them because it would hide
+the module of the same name.
 
 Imports: `runs`. Imported by: `commands`, `evaluation`, `explain`, `export`, `streaming`, `tasks`, `training`, `viz`,
 `zoo`.

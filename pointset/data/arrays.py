@@ -1,4 +1,4 @@
-"""From arrays of points and labels, as other libraries have them, to point sets."""
+"""Make point sets from arrays of points and labels."""
 
 import dataclasses
 import re
@@ -21,9 +21,9 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_kind, described
 
 NAME = "arrays"
-"""What a dataset in memory is called."""
+"""Name of every dataset that is made from arrays."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
-"""The name of a class that is a number: at most one of 64 bits."""
+"""A class name that is an integer; 20 digits are enough for 64 bits."""
 
 
 def from_arrays(
@@ -40,23 +40,24 @@ def from_arrays(
     up: Axis = "z",
     on_error: OnError = "raise",
 ) -> PointSets:
-    """Make point sets of clouds that are in memory: what `load_dataset` makes of files.
+    """Make point sets from clouds in memory, as `load_dataset` does from files.
 
     Args:
-        X: points [N, n, d] as an array or a tensor of any floating type or of whole numbers, or a list of N such clouds
-            [n_i, d] of several sizes; d is 3, or more: what stands behind the coordinates is the feature "columns".
-        y: N labels, whole numbers or names of classes.
-        classes: names of the classes in the order of the labels, such as `train.classes` for test data. Whole numbers
-            in y are then places in this list, unless all classes are whole numbers themselves, such as "-1" or 7, and
-            are called by them. None takes the values that are in y, sorted.
-        features: more than coordinates of each point: [N, n, f] or [N, n], or a list as of X, called "columns"; or
-            several such by their names, {"normals": ..., "intensity": ...}. Those called "normals", [N, n, 3], are made
-            unit vectors, come first, and turn with the shape.
-        points: points per set; those with fewer give all they have, and None takes all of every cloud.
+        X: points [N, n, d] as an array or a tensor of any floating or integer type, or a list of N such clouds
+            [n_i, d] of different sizes. If d is more than 3, the numbers after the coordinates are the feature
+            "columns".
+        y: N labels, integers or class names.
+        classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are then
+            indices into this list, unless all classes are integers themselves, such as "-1" or 7, and the labels
+            are those integers. None uses the sorted values of y.
+        features: point features beside the coordinates: [N, n, f] or [N, n], or a list like X, called "columns"; or
+            several by name, {"normals": ..., "intensity": ...}. "normals", [N, n, 3], are scaled to unit length, come
+            first, and are rotated with the shape.
+        points: points per set; smaller clouds give all their points. None uses all points of every cloud.
         normalize: see `DataOptions`.
-        names: unique, of the shapes; they seed the fixed subsets. Numbers when None.
-        split: what the sets are: "train", "test", ...
-        seed: of the fixed subsets; `DataOptions.data_seed`.
+        names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
+        split: name of the split: "train", "test", ...
+        seed: seed of the fixed subsets; `DataOptions.data_seed`.
         up: the axis that points up.
         on_error: when clouds cannot be used: "raise", or "skip" to leave them out with a warning.
 
@@ -65,9 +66,9 @@ def from_arrays(
 
     Raises:
         UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
-            one place; all were tried, and `failures` names them.
-        PointsetError: there are not as many labels or names as clouds, a label is not a class, names are given twice,
-            or all clouds look transposed.
+            one place; all clouds are checked, and `failures` names every bad one.
+        PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, a name
+            is repeated, or all clouds look transposed.
 
     Example:
         >>> sets = pointset.from_arrays(X, y, points=20)
@@ -95,7 +96,7 @@ def from_arrays(
 
 
 def _clouds(given: Any) -> Sequence[Any]:
-    """N clouds, which are looked at later."""
+    """The N clouds of X as a list; `_cloud` checks each of them."""
     if isinstance(given, np.ndarray | torch.Tensor):
         if given.ndim != 3 and not _is_list(given):
             alone = ": for one cloud give X[None]" if given.ndim == 2 else ""
@@ -109,12 +110,12 @@ def _clouds(given: Any) -> Sequence[Any]:
 
 
 def _is_list(given: Any) -> bool:
-    """Whether an array holds clouds as objects."""
+    """True for an object array, whose elements are the clouds."""
     return isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind == "O"
 
 
 def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
-    """By name, of every cloud."""
+    """The features of all clouds, by name."""
     named = {} if given is None else dict(given) if isinstance(given, Mapping) else {"columns": given}
     for name, values in named.items():
         check_kind("the names of features", [name], Sequence[str])
@@ -139,7 +140,7 @@ def _cloud(clouds: Sequence[Any], features: Mapping[str, Sequence[Any]], index: 
 
 
 def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
-    """The label of every cloud, and the names of the classes."""
+    """The label of every cloud, an index into the class names, and the class names."""
     values = as_array(given)
     if values.ndim != 1 or values.dtype.kind not in "iubUO":
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")

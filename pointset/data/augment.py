@@ -1,10 +1,10 @@
 """Augmentations of a batch, called as `augmentation(points [B, n, d], generator, mask=None) -> points`.
 
-Random numbers come from the `torch.Generator` alone, as many for points with features (d > 3) as without. The mask
-[B, n] is True at real points; padded rows come out as zeros. Distances are in the unit of the points.
+All random numbers come from the `torch.Generator`; features (d > 3) do not change how many are drawn. The mask [B, n]
+is True at real points; padded rows come out as zeros. Distances are in the unit of the points.
 
-Coordinates change, and features stay what they are; but with `normals=True` numbers 3 to 5 of each point are its unit
-normal, which turns with the shape: by x -> A x a normal becomes A^-T times itself, made a unit vector again.
+Only coordinates change, not features. But with `normals=True`, columns 3 to 5 are unit normals, which are transformed
+with the shape: the map x -> A x takes a normal v to A^-T v, scaled to unit length.
 """
 
 import math
@@ -22,12 +22,12 @@ from pointset.inputs import check_clouds, check_kind, takes
 
 
 class Augmentation(Protocol):
-    """A function of a batch; the given points are left alone."""
+    """A function that changes a batch of clouds, not in place."""
 
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
     ) -> Tensor:
-        """Return the changed points [B, n, d]; `normals` is given only where there are some."""
+        """Return the changed points [B, n, d]; `normals` is passed only if columns 3 to 5 are normals."""
         ...
 
 
@@ -68,7 +68,7 @@ class Scale:
 class Jitter:
     """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
 
-    The paper (arXiv 1612.00593, section 5.1) has a deviation of 0.02 and names no clipping.
+    The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
 
     Example:
         >>> moved = pointset.data.Jitter()(train.points[:2], torch.Generator().manual_seed(0))
@@ -79,7 +79,7 @@ class Jitter:
     sigma: float = 0.01
     """Standard deviation, in the units of the points."""
     clip: float = 0.05
-    """No coordinate is moved further."""
+    """Largest move of a coordinate."""
 
     def __post_init__(self) -> None:
         check("sigma", self.sigma, NonNegative)
@@ -142,7 +142,7 @@ class RotateUp:
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
     ) -> Tensor:
-        """Rotate [B, n, d] about the origin; heights stay."""
+        """Rotate [B, n, d] about the up axis through the origin."""
         _check(points, generator, mask)
         limit = math.radians(self.degrees)
         angles = _uniform((len(points), 1), -limit, limit, points, generator)
@@ -150,7 +150,7 @@ class RotateUp:
         return _zero_padding(_rows(points, self._turned(points[..., :3], angles), turned), mask)
 
     def _turned(self, vectors: Tensor, angles: Tensor) -> Tensor:
-        # (z, x) turn about y as (x, y) turn about z: both pairs are right-handed.
+        # A rotation about y acts on (z, x) as one about z acts on (x, y): both pairs are right-handed.
         first, second, height = (0, 1, 2) if self.up == "z" else (2, 0, 1)
         a, b, cosine, sine = vectors[..., first], vectors[..., second], angles.cos(), angles.sin()
         turned = torch.empty_like(vectors)
@@ -182,13 +182,15 @@ class RotateAny:
 
 @dataclass(frozen=True)
 class Drop:
-    """Move points onto the first one of their cloud, a share of them uniform on [0, most]: PointNet++'s random dropout.
+    """Random point dropout of PointNet++: replace a random share of each cloud's points by its first point.
 
-    Its released code has a `most` of 0.875, and repeats the first point so that clouds keep their size. A set network
-    that takes means sees the repeated point so many times; sets that are smaller in truth are a recipe's `points`.
+    The released code uses a `most` of 0.875, and repeats the first point so that clouds keep their size. A network
+    that averages over points therefore counts that point many times; a recipe's `points` gives sets that are
+    smaller.
     """
 
     most: float = 0.875
+    """The share is uniform on [0, most]."""
 
     def __post_init__(self) -> None:
         check("most", self.most, Share)
@@ -196,11 +198,15 @@ class Drop:
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
     ) -> Tensor:
-        """Drop some points of [B, n, d] at random, with their features; the first one stays."""
+        """Replace random points of [B, n, d], with their features, by the first real point of their cloud."""
         _check(points, generator, mask)
         share = _uniform((len(points), 1, 1), 0.0, self.most, points, generator)
         dropped = _uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
-        return _zero_padding(torch.where(dropped, points[:, :1], points), mask)
+        if mask is None or not points.numel():
+            first = points[:, :1]
+        else:
+            first = points.take_along_dim(mask.to(torch.uint8).argmax(dim=1)[:, None, None], dim=1)
+        return _zero_padding(torch.where(dropped, first, points), mask)
 
 
 @dataclass(frozen=True)
@@ -214,7 +220,7 @@ class Compose:
     """
 
     steps: tuple[Augmentation, ...]
-    """In the order in which they are applied."""
+    """Augmentations, in the order in which they are applied."""
 
     def __post_init__(self) -> None:
         check_kind("steps", self.steps, Sequence[Callable])
@@ -230,7 +236,7 @@ class Compose:
 
 AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "scale": lambda up: Scale(0.8, 1.25),
-    # Deep Sets' and the Set Transformer's released code: one factor per axis, and a turn of up to pi / 10.
+    # Released code of Deep Sets and the Set Transformer: one factor per axis, and a rotation of up to pi / 10.
     "stretch": lambda up: Scale(0.8, 1.25, anisotropic=True),
     "turn": lambda up: RotateUp(up, 18.0),
     "jitter": lambda up: Jitter(0.01, 0.05),
@@ -246,14 +252,14 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
 
 @takes(names=Sequence[str], up=Axis)
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
-    """Augmentations with their published defaults, such as ("scale", "jitter", "rotate-up"), in that order.
+    """Compose named augmentations with their published defaults, such as ("scale", "jitter", "rotate-up").
 
     Args:
-        names: keys of `AUGMENTATIONS`.
-        up: the axis that "turn" and "rotate-up" turn about.
+        names: keys of `AUGMENTATIONS`, in the order of application.
+        up: the axis that "turn" and "rotate-up" rotate about.
 
     Returns:
-        A function of points [B, n, 3] and a generator, which gives points of the same shape.
+        A function of points [B, n, d] and a generator that returns points of the same shape.
 
     Raises:
         PointsetError: a name is unknown.
@@ -275,7 +281,7 @@ def _check(points: Tensor, generator: Generator, mask: Tensor | None) -> None:
 
 
 def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:
-    """The points [B, n, d] with other coordinates, and perhaps other normals."""
+    """The points [B, n, d] with new coordinates and, if given, new normals."""
     if points.shape[2] == 3:
         return places
     changed = [places] if normals is None else [places, normals]
@@ -283,7 +289,7 @@ def _rows(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tens
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:
-    """Rotations [B, 3, 3] of quaternions [B, 4] (w, x, y, z) of any length but zero."""
+    """Rotation matrices [B, 3, 3] of quaternions [B, 4] (w, x, y, z), which are normalised first; none may be zero."""
     w, x, y, z = torch.nn.functional.normalize(quaternions, dim=1).unbind(1)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),

@@ -1,4 +1,4 @@
-"""Which axis points up: what is usual for a kind of file, and turning points to where a model has learned it."""
+"""Upward axes: the usual one of each file format, and rotating points from one upward axis to another."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -10,25 +10,25 @@ from pointset.errors import PointsetError, quoted
 
 Axis = Literal["y", "z"]
 UsualUp = Literal["y", "z", "auto"]
-"""An axis as said, or as is usual for the kind of file."""
+"""An axis, or "auto" for the usual one of the file format."""
 USUALLY_Y = frozenset({".obj", ".glb", ".gltf"})
-"""glTF says so (specification 2.0, section 3.4); OBJ says nothing, and most programs write it so."""
+"""Formats with Y up: glTF by its specification (2.0, section 3.4); OBJ does not say, but most programs write Y up."""
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
-    """The axis that usually points up in files of these names; None if nobody knows, or they differ."""
+    """The axis that usually points up in these files, by their suffixes; None if unknown or if they differ."""
     suffixes = {suffix_of(name) for name in names}
     return "y" if suffixes and suffixes <= USUALLY_Y else None
 
 
 def check_up(up: str | None) -> None:
-    """Raise a PointsetError for anything but "y", "z", "auto" and None, which is "auto"."""
+    """Raise a PointsetError unless `up` is "y", "z", "auto" or None (which means "auto")."""
     if up not in (None, "y", "z", "auto"):
         raise PointsetError(f"up must be 'y', 'z' or 'auto', got {quoted(up)}")
 
 
 def turned_up(rows: np.ndarray, now: Axis, wanted: Axis, *, normals: bool = False) -> np.ndarray:
-    """Rows [..., d] turned about x, so that another axis points up; numbers 3 to 5 may be normals, which turn."""
+    """Rows [..., d] rotated about x so that the `wanted` axis points up; with `normals`, columns 3 to 5 as well."""
     if now == wanted:
         return rows
     turned = rows.copy()

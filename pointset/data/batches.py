@@ -1,4 +1,4 @@
-"""Batches for training and evaluation; sets of several sizes are padded and masked."""
+"""Batches for training and evaluation; sets of different sizes are padded and masked."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from pointset.inputs import InputError, check_kind, takes
 
 
 class Batch(NamedTuple):
-    """Some sets and their classes.
+    """A batch of sets and their labels.
 
     Example:
         >>> batch = next(pointset.data.fixed_batches(test, batch_size=4))
@@ -34,18 +34,18 @@ class Batch(NamedTuple):
 
 
 class MixedBatch(NamedTuple):
-    """Some sets of which each may hold points of a second shape; see `pointset.data.mixing`."""
+    """A batch in which each set may contain points of a second shape; see `pointset.data.mixing`."""
 
     points: Tensor
     """[B, n, d] float32; d is 3, or more with features."""
     mask: Tensor | None
     """bool [B, n], as in `Batch`."""
     labels: Tensor
-    """int64 [B], of each set's own shape."""
+    """int64 [B], label of each set's own shape."""
     others: Tensor
-    """int64 [B], of the shape that it has points of."""
+    """int64 [B], label of the second shape."""
     shares: Tensor
-    """float32 [B], of these points in all."""
+    """float32 [B], share of the points that belong to the second shape."""
 
 
 @takes(dataset=PointSets, batch_size=Count)
@@ -61,10 +61,17 @@ def batches(
 ) -> Iterator[Batch | MixedBatch]:
     """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
 
-    Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be run again
-    to the last bit. The last batch may be shorter. Sets of several sizes are padded to the largest of their batch.
-    `size` says how many points the sets of batch i, from 0, have; those of the dataset when None. `mix` comes after
-    the augmentation, and the batches are of its kind.
+    Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be repeated
+    bit for bit. The last batch may be smaller. Sets of different sizes are padded to the largest of their batch.
+
+    Args:
+        dataset: N sets.
+        batch_size: sets per batch.
+        seed: seed of the run.
+        epoch: number of the epoch.
+        augment: applied to the points of each batch.
+        size: gives the points per set of batch i, from 0; None uses the dataset's.
+        mix: applied after `augment`; the batches are then of type `MixedBatch`.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
@@ -83,14 +90,14 @@ def batches(
 
 @takes(dataset=PointSets, batch_size=Count)
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
-    """The evaluation view: every shape once, in order, each as its fixed seeded subset.
+    """Batches of the evaluation view: every shape once, in order, each as its fixed seeded subset.
 
     Args:
         dataset: N sets.
-        batch_size: sets of each batch but the last.
+        batch_size: sets per batch; the last batch may be smaller.
 
     Returns:
-        An iterator over batches, which are padded where sets differ in size.
+        An iterator over batches, padded if sets differ in size.
 
     Example:
         >>> [len(batch.labels) for batch in pointset.data.fixed_batches(test, batch_size=5)]
@@ -105,14 +112,14 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
-    """A generator on the CPU for one epoch of one run; neighbouring pairs give unrelated streams."""
+    """A CPU generator for one epoch of one run; neighbouring (seed, epoch) pairs give unrelated streams."""
     mixed = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(mixed >> 1))
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep torch to this thread: on a batch of points, waiting for other threads takes longer than the work."""
+    """Limit torch to one thread: for a batch of points, synchronising threads takes longer than the work."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -123,10 +130,10 @@ def one_thread() -> Iterator[None]:
 
 @takes(items=Sequence[tuple])
 def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
-    """Items of `PointSets` side by side, padded where sizes differ: `DataLoader(sets, collate_fn=collate)`.
+    """Stack items of `PointSets` into a batch, padded if sizes differ: `DataLoader(sets, collate_fn=collate)`.
 
     Args:
-        items: B pairs of points [n_i, d] and a label.
+        items: B pairs (points [n_i, d], label).
 
     Returns:
         Points [B, n, d], mask [B, n] or None, and labels int64 [B].

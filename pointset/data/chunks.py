@@ -1,4 +1,4 @@
-"""One cloud that arrives in pieces, cut into blocks of one size; memory holds one piece and one block at a time."""
+"""Re-cut a cloud that arrives in pieces into blocks of one size, with one piece and one block in memory at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -19,20 +19,20 @@ Chunks = Callable[[], Iterable[Piece]] | Iterable[Piece] | Piece
 def blocks(
     chunks: Chunks, *, width: int, rows: int, dtype: torch.dtype, device: torch.device | str = "cpu"
 ) -> Iterator[Float[Tensor, "n width"]]:
-    """Go once through a cloud, in blocks of `rows` points, the last one shorter; none is empty.
+    """Iterate once over a cloud in blocks of `rows` points; the last block may be shorter, and none is empty.
 
-    The blocks do not depend on where the cloud was cut. They share one buffer: a block is good until the next one is
-    asked for.
+    The blocks do not depend on how the cloud was cut into pieces. They share one buffer: a block is valid until the
+    next one is requested.
 
     Args:
-        chunks: see `Chunks`; the pieces are numbers of any type, on any device.
+        chunks: see `Chunks`; the pieces may have any numeric type and device.
         width: numbers per point.
         rows: points per block.
-        dtype, device: of the blocks.
+        dtype, device: type and device of the blocks.
 
     Raises:
-        PointsetError: `chunks` is something else, or a piece is not [n, width] finite numbers that `dtype` can hold;
-            pieces are counted from 0.
+        PointsetError: `chunks` is not a `Chunks`, or a piece is not [n, width] finite numbers that `dtype` can hold;
+            the message counts pieces from 0.
     """
     buffer = torch.empty(rows, width, dtype=dtype, device=device)
     filled = number = 0
@@ -47,23 +47,23 @@ def blocks(
             if filled == rows:
                 yield buffer
                 filled = 0
-        del piece  # or it would live on while the source makes the next one
-        number += 1  # noqa: SIM113 - enumerate holds a piece until the next one is there
+        del piece  # frees its memory before the source makes the next piece
+        number += 1  # noqa: SIM113 - enumerate keeps a reference to a piece until the next one exists
     if filled:
         yield buffer[:filled]
 
 
 def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
-    """A function that starts the pieces again at every call.
+    """A function whose every call starts a new iteration over the pieces.
 
     Raises:
-        PointsetError: `chunks` can be gone through once only, or has no pieces.
+        PointsetError: `chunks` is an iterator, which can be used only once, or not an iterable of pieces.
     """
     if isinstance(chunks, Tensor | np.ndarray):
         return lambda: (chunks,)
     if isinstance(chunks, Iterator):
         raise PointsetError(
-            f"the chunks are a {type(chunks).__name__}, which runs once, and a cloud is gone through several times: "
+            f"the chunks are a {type(chunks).__name__}, which can be read once, but a cloud is read several times: "
             "give a function that makes a fresh one, as in model.stream(lambda: pieces(...))"
         )
     if callable(chunks):
@@ -73,7 +73,7 @@ def fresh_pieces(chunks: Chunks) -> Callable[[], Iterable[Piece]]:
 
 
 def check_piece(piece: Any, number: int, width: int) -> None:
-    """Refuse, with a PointsetError, what is not numbers [n, width]."""
+    """Raise a PointsetError unless the piece is a tensor or array of numbers [n, width]."""
     if not isinstance(piece, Tensor | np.ndarray):
         raise PointsetError(
             f"piece {number} of the cloud is a {type(piece).__name__}: give tensors or arrays [n, {width}]"
@@ -86,13 +86,14 @@ def check_piece(piece: Any, number: int, width: int) -> None:
 
 
 def _require_finite(held: Tensor, given: Tensor, number: int) -> None:
-    """Refuse numbers that are not finite, or no longer are when they are held in a narrower type."""
-    if bool(held.sum().isfinite()) or bool(held.isfinite().all()):  # a thirtieth of the work; sums may overflow
+    """Raise a PointsetError if `given` is not finite, or overflows in the narrower type of `held`."""
+    # The sum takes a thirtieth of the time of the full check, but it can overflow when all numbers are finite.
+    if bool(held.sum().isfinite()) or bool(held.isfinite().all()):
         return
     if bool(given.isfinite().all()):
         greatest = float(given.abs().max())
         raise PointsetError(
-            f"piece {number} of the cloud has a number of {greatest:.3g}, too large for {held.dtype}: scale it "
+            f"piece {number} of the cloud has the number {greatest:.3g}, too large for {held.dtype}: scale it "
             "down, as normalize_chunks does"
         )
     raise PointsetError(f"piece {number} of the cloud has a number that is not finite: leave the point out")

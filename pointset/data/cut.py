@@ -1,4 +1,4 @@
-"""The cut between training and validation shapes."""
+"""Split shapes into training and validation."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,11 +8,11 @@ from pointset.errors import PointsetError
 from pointset.inputs import check_kind
 
 _VALIDATION_STREAM = 1
-"""Keeps the validation cut apart from other uses of the same seed."""
+"""Makes the random numbers of the split independent of other uses of the same seed."""
 
 
 def validation_rows(labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
-    """True, bool [N], at the shapes that are held out: see `PointSets.split_validation`."""
+    """Mask bool [N], True at the shapes held out for validation; see `PointSets.split_validation`."""
     check_kind("fraction", fraction, float)
     check_seed(seed)
     if not 0.0 < fraction < 1.0:

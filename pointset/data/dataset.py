@@ -1,4 +1,4 @@
-"""From a name, a folder or a torch-geometric dataset to sets of points."""
+"""Load a dataset by name, from a folder, or from torch-geometric, as point sets."""
 
 import dataclasses
 import warnings
@@ -40,32 +40,32 @@ def load_dataset(
     """Load one split of a dataset as sets of points.
 
     Args:
-        name_or_folder: a card's name, as text (see `list_cards`), whose data is looked for in `home()/datasets`; or a
-            folder, with meshes or clouds (.npy, .npz, .ply, .pcd, .xyz, .txt) as class/split/file, split/class/file
+        name_or_folder: a dataset's name, as str (see `list_cards`), whose data is expected in `home()/datasets`; or a
+            folder with meshes or clouds (.npy, .npz, .ply, .pcd, .xyz, .txt) as class/split/file, split/class/file
             or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C); or a
-            torch-geometric dataset of `Data` with `pos`. "shapes10" is built at first use.
+            torch-geometric dataset of `Data` with `pos`. "shapes10" is generated on first use.
         split: "train" or "test" (any split that a class/split/file folder has).
-        points: points per set, n. Cloud files may differ in size: those with fewer points give all they have, and
-            batches are padded and masked.
-        seed: of the pools and of the fixed subsets; `DataOptions.data_seed`.
+        points: points per set, n. Cloud files may differ in size: smaller clouds give all their points, and batches
+            are padded and masked.
+        seed: seed of the pools and of the fixed subsets; `DataOptions.data_seed`.
         normals: keep the unit normals of the surface at the points; see `PointSets.normals`.
-        classes: keep only these, labelled in this order; None keeps all.
-        progress: tell how far it is while pools are made: a bar on a terminal, elsewhere a line every half minute.
+        classes: keep only these classes, labelled in this order; None keeps all.
+        progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`: pool_points, normalize, sampler, split_seed, variant, up, on_error,
-            features ("normals", say, which makes every point a row of 6 numbers).
-            `pointset data build` makes the pools of the default pool_points, with --points 10000 those of 10,000.
+            features (for example "normals", which makes every point a row of 6 numbers).
+            `pointset data build` samples the pools in advance: with the default pool_points, or another number with
+            --points.
 
     Returns:
-        The sets, in no unit of their own: each is normalised, by its largest distance from its centre unless asked
-        otherwise.
+        The sets. Each is normalised on its own, by default to a largest distance of 1 from its centre.
 
     Warns:
-        UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class has shapes to train on and
-            none to test on, or the other way about.
+        UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class occurs in only one of train
+            and test.
 
     Raises:
-        UnreadableShapesError: shapes cannot be used; all were tried, and `failures` names them.
-        PointsetError: the name is unknown, the data is absent, damaged or in no known layout, or an option is wrong.
+        UnreadableShapesError: shapes cannot be used; all shapes are checked, and `failures` names every bad one.
+        PointsetError: the name is unknown, the data is missing, damaged or in no known layout, or an option is wrong.
 
     Example:
         >>> for split in ("train", "test"):
@@ -84,7 +84,7 @@ def load_dataset(
 
 
 def load_sets(data: str | Path, options: DataOptions, *, progress: bool = True) -> tuple[PointSets, PointSets]:
-    """The training and the test sets that the options describe."""
+    """Load the training and the test sets."""
     return load_split(data, "train", options, progress=progress), load_split(data, "test", options, progress=progress)
 
 
@@ -97,7 +97,7 @@ def load_split(
     classes: Sequence[str] | None = None,
     progress: bool = True,
 ) -> PointSets:
-    """One split of a dataset under the options; arguments and errors as for `load_dataset`."""
+    """Load one split of a dataset with these options; arguments and errors as for `load_dataset`."""
     normals = normals or options.has_normals
     if not isinstance(data, str | Path):
         pool = geometric_pool(data, options, normals)
@@ -105,7 +105,7 @@ def load_split(
     else:
         card, folder = locate_data(data, progress=progress)
         pool, present = _folder_pool(folder, card, split, options, normals, progress)
-        _tell_of_gaps(folder, pool, split, present, classes)
+        _warn_of_missing_classes(folder, pool, split, present, classes)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
         sets = PointSets(pool, dataclasses.replace(options, up=up), name=name, source=source, split=split)
@@ -116,19 +116,19 @@ def load_split(
 
 
 def _usual_up(folder: Path, pool: Pool) -> Axis:
-    """What is usual for the files of a folder; said where it is not z, or not one, which nobody would look for."""
+    """The usual upward axis for the files of a folder, with a warning if it is y, or if the files differ."""
     if usual_up(pool.names) is None:
         if other := next((name for name in pool.names if usual_up([name])), None):
             warnings.warn(
                 f"{folder} holds {PurePath(other).suffix} files, which usually have Y up, beside others: all are taken "
-                "for Z up; turn those that are not, and say --up y or --up z (in Python up=)",
+                "for Z up; turn those that are not, and give --up y or --up z (in Python up=)",
                 UserWarning,
                 stacklevel=4,
             )
         return "z"
     warnings.warn(
         f"{folder} holds {PurePath(pool.names[0]).suffix} files, which usually have Y up: y is taken for their upward "
-        f"axis; look at them with `pointset data show {folder}`, and say --up y or --up z (in Python up=)",
+        f"axis; look at them with `pointset data show {folder}`, and give --up y or --up z (in Python up=)",
         UserWarning,
         stacklevel=4,
     )
@@ -138,17 +138,9 @@ def _usual_up(folder: Path, pool: Pool) -> Axis:
 def _folder_pool(
     folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool, progress: bool
 ) -> tuple[Pool, dict[str, frozenset[int]]]:
-    """One split of a folder, of released clouds, of cloud files or of meshes, and the labels that each split has."""
+    """The pool of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
     if is_released(folder):
-        _require_no_sampling(folder, options)
-        if normals or options.further:
-            wanted = ", ".join(options.features or ("normals",))
-            raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
-        pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
-        shapes = None if pool.skipped else len(pool)
-        check_against_card(pool.classes, shapes, card, split, folder, options.variant)
-        others = [one for one in SPLITS if one != split]
-        return pool, {one: frozenset(released_labels(folder, one, options.variant).tolist()) for one in others}
+        return _released_pool(folder, card, split, options, normals)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     listing = list_folder(folder, split, seed=options.split_seed)
@@ -164,17 +156,31 @@ def _folder_pool(
         sampling = Sampling.none(normals, options.further)
     elif options.further:
         raise PointsetError(
-            f"{folder} holds meshes, whose points have normals alone: leave {', '.join(options.further)} out"
+            f"{folder} holds meshes, whose points have only normals: leave {', '.join(options.further)} out"
         )
     plan = _built_with_normals(Plan.of(f"{folder.name}-{split}", listing, sampling))
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
     return pool if normals else dataclasses.replace(pool, normals=None), listing.present
 
 
-def _tell_of_gaps(
+def _released_pool(
+    folder: Path, card: Card | None, split: str, options: DataOptions, normals: bool
+) -> tuple[Pool, dict[str, frozenset[int]]]:
+    _require_no_sampling(folder, options)
+    if normals or options.further:
+        wanted = ", ".join(options.features or ("normals",))
+        raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
+    pool = read_released(folder, split, options.variant, card=card, on_error=options.on_error)
+    shapes = None if pool.skipped else len(pool)
+    check_against_card(pool.classes, shapes, card, split, folder, options.variant)
+    others = [one for one in SPLITS if one != split]
+    return pool, {one: frozenset(released_labels(folder, one, options.variant).tolist()) for one in others}
+
+
+def _warn_of_missing_classes(
     folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]], kept: Sequence[str] | None
 ) -> None:
-    """Warn of classes that are only in train, or only in test, of those that are kept."""
+    """Warn if a kept class is only in train, or only in test."""
     labels = {**present, split: set(pool.labels.tolist())}
     if not all(labels.get(one) for one in SPLITS):
         return
@@ -191,7 +197,7 @@ def _tell_of_gaps(
 
 
 def _built_with_normals(plan: Plan) -> Plan:
-    """The plan, or the same with normals where only that pool is there: it has the same points."""
+    """The plan, or the plan with normals if only that pool has been built: it holds the same points."""
     more = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
     return more if more.folder.is_dir() and not plan.folder.is_dir() else plan
 
@@ -202,7 +208,7 @@ def _require_no_sampling(folder: Path, options: DataOptions) -> None:
 
 
 def _keep_classes(pool: Pool, classes: Sequence[str]) -> tuple[Pool, Tensor]:
-    """The pool with new labels for the chosen classes, and the rows of their shapes."""
+    """The pool relabelled to the chosen classes (-1 for others), and the rows of their shapes."""
     for name in classes:
         if name not in pool.classes:
             raise PointsetError(f"no class is called {quoted(name)}: there are {', '.join(pool.classes)}")

@@ -1,4 +1,4 @@
-"""Which points of a pool a set gets: random subsets for training, one fixed subset for evaluation."""
+"""Choose the points of each set from its pool: random subsets for training, one fixed subset for evaluation."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
 
 Places = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Rows of all points of a pool [S], one set after the other, and the sizes of the sets [B], S together."""
+"""Row indices [S] into all points of a pool, concatenated over sets, and the sizes [B] of the sets, with sum S."""
 
 
 def random_places(pool: Pool, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Places:
-    """A fresh random subset of `size` points of each shape in rows [B] of a pool, or all its points if it has fewer."""
+    """Draw a random subset of `size` points of each shape in rows [B] of a pool; a smaller shape gives all points."""
     sizes = np.minimum(pool.sizes[rows], size)
     if pool.offsets is None:
         chosen = random_subsets(pool.points.shape[1], size, len(rows), generator).ravel()
@@ -25,9 +25,9 @@ def random_places(pool: Pool, rows: NDArray[np.int64], size: int, generator: tor
 
 
 def fixed_places(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> Places:
-    """One subset of each shape, which depends on the seed and the shape's name alone.
+    """The fixed subset of each shape, which depends only on the seed and the shape's name.
 
-    It is the beginning of a permutation: fewer points are a subset of more.
+    It is the start of a permutation, so a smaller subset is contained in a larger one.
     """
     sizes = np.minimum(pool.sizes[rows], size)
     each = zip(rows.tolist(), pool.sizes[rows].tolist(), sizes.tolist(), strict=True)
@@ -41,11 +41,11 @@ def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
-    """Subsets of range(available), each uniform among all of its size and independent of the others.
+    """Independent random subsets of range(available), each uniform among all subsets of size `count`.
 
     Numbers are drawn with replacement and repeats are dropped, so the cost grows with `count` and not with `available`.
-    For subsets of more than half, the complement is drawn. Only integers are computed: the result is the same with
-    any number of threads.
+    For more than half of the range, the complement is drawn. All arithmetic is in integers, so the result does not
+    depend on the number of threads.
 
     Returns:
         int64 [sets, count].
@@ -58,8 +58,8 @@ def random_subsets(available: int, count: int, sets: int, generator: torch.Gener
 
 
 def _distinct(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
-    """The first `count` different numbers of a sequence of random ones, for each of several sequences."""
-    # So many draws nearly always hold `count` different numbers; if not, more are drawn.
+    """The first `count` distinct numbers of a random sequence below `available`, for each of `sets` sequences."""
+    # This many draws nearly always contain `count` distinct numbers; if not, the loop draws more.
     expected = -available * np.log1p(-count / available) if count else 0.0
     more = int(expected + 4.0 * np.sqrt(expected)) + 1
     drawn = np.empty((sets, 0), dtype=np.int64)
@@ -72,12 +72,12 @@ def _distinct(available: int, count: int, sets: int, generator: torch.Generator)
 
 
 def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.bool_]:
-    """Where a number stands for the first time in its row [sets, draws]."""
+    """Mask [sets, draws], True where a number occurs for the first time in its row."""
     sets, draws = drawn.shape
     cell = drawn + np.arange(sets)[:, None] * available
     kind = np.min_scalar_type(draws)  # a small table stays in the processor's cache
     place = np.broadcast_to(np.arange(draws, dtype=kind), drawn.shape)
     first = np.empty(sets * available, dtype=kind)
-    # Written from the last place to the first: of several that share a cell, the first place stays.
+    # Written from the last place to the first, so that the first place overwrites the others in a shared cell.
     first[cell[:, ::-1].ravel()] = place[:, ::-1].ravel()
     return first[cell] == place

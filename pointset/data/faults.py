@@ -1,4 +1,4 @@
-"""What no model can make something of: shapes that are not finite or far too large."""
+"""Find shapes that no model can be trained on: not finite, or far too large."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 
 LARGEST = 1e4
-"""Of coordinates that a model may be expected to train on without a normalisation."""
+"""Largest coordinate on which a model can be expected to train without normalisation."""
 
 
 def first_fault(sets: PointSets) -> str:
-    """The first shape that spoils a training, and what to do about it; empty if there is none. Reads every point."""
+    """The message for the first shape that would spoil a training, "" if there is none. Reads every point."""
     pool = sets.source_pool
     for name, row in zip(sets.names, sets.rows.tolist(), strict=True):
         points = pool.take(pool.starts[row] + np.arange(pool.sizes[row]))

@@ -1,6 +1,7 @@
-"""To torch-geometric and back: sets as `Data`, and any dataset of `Data` with positions as sets."""
+"""Convert to and from torch-geometric: point sets as `Data`, and datasets of `Data` with positions as pools."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from pointset.errors import PointsetError, quoted
 class GeometricSets(Dataset[Any]):
     """Point sets as `torch_geometric.data.Data(pos [n, 3], y [1], normal [n, 3])`, without padding.
 
-    `normal` is there if the sets were loaded with normals, and the features stand in `x` [n, f]. With `fresh`, `pos` is
-    a new random subset each time, and there is no `normal`.
+    `normal` is present if the sets were loaded with normals, and `x` [n, f] if they have features. With `fresh`, `pos`
+    is a new random subset at each access, and there is no `normal`.
 
     Args:
-        sets: the `PointSets` that are shown.
-        fresh: draws a new subset at each access; None gives the fixed ones.
+        sets: the `PointSets` to convert.
+        fresh: generator of a new subset at each access; None gives the fixed subsets.
 
     Example:
         >>> train.to_geometric()[0]
@@ -62,36 +63,25 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     Args:
         dataset: a sequence of `Data` with `pos` [n, 3] and one label `y`. Those with `face` [3, F] are meshes and
             are sampled; the others are clouds, and may have `normal` [n, 3], `x` [n, f] (the feature "columns") and
-            other features [n] or [n, f] by their names. Classes are called by its `classes`, if it
-            has them, else by their labels.
+            other features [n] or [n, f] by name. The class names are its `classes`, if it has them, else the labels.
         options: how meshes are sampled; with `on_error="skip"`, items that cannot be used are left out with a warning.
         normals: keep the normals too.
 
     Returns:
-        A pool [M, P, 3] of meshes, or a ragged one of clouds.
+        A pool [M, P, 3] for meshes, a ragged pool for clouds.
 
     Raises:
-        UnreadableShapesError: items have no `pos`, no single label, no normals or no usable points; all were tried.
-        PointsetError: meshes stand beside clouds, or there are more labels than classes.
+        UnreadableShapesError: items have no `pos`, no single label, no normals or no usable points; all are checked.
+        PointsetError: the dataset mixes meshes and clouds, or has more labels than classes.
     """
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise PointsetError(f"{quoted(dataset)} is neither a name, a folder nor a torch-geometric dataset")
     items = [dataset[index] for index in range(len(dataset))]
     if not items:
         raise PointsetError("the torch-geometric dataset is empty: give one with at least one item")
-    are_meshes = [getattr(item, "face", None) is not None and len(item.face.T) > 0 for item in items]
-    if any(are_meshes) != all(are_meshes):
-        odd = are_meshes.index(not are_meshes[0])
-        raise PointsetError(f"the torch-geometric dataset mixes meshes and clouds: item {odd} differs from item 0")
-    if not are_meshes[0] and options.sampler != "uniform":
-        raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
-    if are_meshes[0] and options.further:
-        raise PointsetError(
-            f"the torch-geometric dataset holds meshes, whose points have normals alone: leave "
-            f"{', '.join(options.further)} out"
-        )
-    sampled, read = (functools.partial(make, options=options) for make in (_sample, _cloud))
-    make = sampled if are_meshes[0] else functools.partial(read, normals=normals)
+    are_meshes = _are_meshes(items, options)
+    read = functools.partial(_cloud, normals=normals)
+    make: Any = functools.partial(_sample if are_meshes else read, options=options)
     names = [f"{index:06}" for index in range(len(items))]
     made, skipped = try_all(
         names,
@@ -103,13 +93,29 @@ def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:
     )
     labels, clouds = [label for label, _ in made.values()], {name: cloud for name, (_, cloud) in made.items()}
     known = _classes(dataset, max(labels) + 1)
-    if not are_meshes[0]:
+    if not are_meshes:
         return ragged_pool(clouds, labels, known, skipped)
     points = np.stack([cloud.points for cloud in clouds.values()])
-    directions: Any = np.stack([cloud.normals for cloud in clouds.values()]) if normals else None  # type: ignore[misc]
+    directions: Any = np.stack([cloud.normals for cloud in clouds.values()]) if normals else None
     return Pool(
         points, list(clouds), np.array(labels, np.int64), known, options.sampler, normals=directions, skipped=skipped
     )
+
+
+def _are_meshes(items: Sequence[Any], options: DataOptions) -> bool:
+    """True if all items are meshes, False if all are clouds; a PointsetError if mixed, or if options do not apply."""
+    found = [getattr(item, "face", None) is not None and len(item.face.T) > 0 for item in items]
+    if any(found) != all(found):
+        odd = found.index(not found[0])
+        raise PointsetError(f"the torch-geometric dataset mixes meshes and clouds: item {odd} differs from item 0")
+    if not found[0] and options.sampler != "uniform":
+        raise PointsetError(f"the torch-geometric dataset holds clouds: leave sampler={options.sampler!r} out")
+    if found[0] and options.further:
+        raise PointsetError(
+            "the torch-geometric dataset holds meshes, whose points have only normals: leave "
+            f"{', '.join(options.further)} out"
+        )
+    return found[0]
 
 
 def _label(item: Any, index: int) -> int:

@@ -1,4 +1,4 @@
-"""Clouds that are in memory already, made into a pool: all are tried, and refused or left out together."""
+"""Make a pool from clouds in memory; all clouds are checked, and all bad ones are reported or left out together."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -19,21 +19,21 @@ T = TypeVar("T")
 def try_all(
     names: Sequence[str], make: Callable[[int, str], T], on_error: str, what: str, where: str, stacklevel: int
 ) -> tuple[dict[str, T], tuple[str, ...]]:
-    """Make something of every shape that can be used.
+    """Apply `make` to every shape, and collect its errors.
 
     Args:
-        names: unique, of the shapes.
-        make: from a shape's place and name; a PointsetError says why it cannot be used.
+        names: unique names of the shapes.
+        make: called with a shape's index and name; raises a PointsetError if the shape cannot be used.
         on_error: "raise", or "skip" to leave shapes out with a warning.
-        what: the word for several shapes.
-        where: what holds them.
-        stacklevel: of the warning: 1 would be the line in here.
+        what: plural noun for the shapes in messages.
+        where: name of their container in messages.
+        stacklevel: of the warning, counted from this function (1).
 
     Returns:
-        What was made, by name, and the names of those that are left out.
+        The results by name, and the names of the shapes left out.
 
     Raises:
-        UnreadableShapesError: some cannot be used; all were tried.
+        UnreadableShapesError: some shapes cannot be used; all were tried.
     """
     made, failures = dict[str, T](), dict[str, str]()
     for index, name in enumerate(names):
@@ -50,13 +50,13 @@ def try_all(
 
 
 def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequence[Any]) -> Cloud:
-    """A cloud from arrays or tensors, as `require_cloud`, whose points are not all at one place.
+    """Make a cloud from arrays or tensors, checked by `require_cloud`; its points must not all be at one place.
 
     Args:
         points: [n, 3].
         normals: [n, 3], or None.
-        with_normals: whether there must be some.
-        features: each [n] or [n, f], laid side by side.
+        with_normals: whether normals are required.
+        features: arrays [n] or [n, f], which are concatenated.
     """
     columns = as_array(points) if normals is None else np.hstack([as_array(points), as_array(normals)])
     numbers = [values[:, None] if values.ndim == 1 else values for values in map(as_array, features)]
@@ -69,10 +69,10 @@ def usable_cloud(points: Any, normals: Any, with_normals: bool, features: Sequen
 def ragged_pool(
     clouds: Mapping[str, Cloud], labels: Sequence[int], classes: Sequence[str], skipped: tuple[str, ...]
 ) -> Pool:
-    """A pool of clouds by name, one after the other; at least one.
+    """A ragged pool of at least one cloud, given by name.
 
     Raises:
-        CloudError: some have another number of features than the first.
+        CloudError: the number of features of some cloud differs from the first one's.
     """
     found = list(clouds.values())
     normals = [cloud.normals for cloud in found if cloud.normals is not None]
@@ -82,7 +82,7 @@ def ragged_pool(
     odd = next((name for name, width in widths.items() if width != first), None)
     if odd is not None:
         told = f"the features of {quoted(odd)} have {widths[odd]} columns, and those before have {first}"
-        raise CloudError(f"{told}: give all as many")
+        raise CloudError(f"{told}: give all the same number")
     return Pool(
         np.concatenate([cloud.points for cloud in found]),
         list(clouds),
@@ -97,15 +97,15 @@ def ragged_pool(
 
 
 def as_array(values: Any) -> np.ndarray:
-    """A tensor of any floating type, on any device, or something else as an array.
+    """Convert values to an array: a tensor of any type and device, or anything that numpy accepts.
 
     Raises:
-        InputError: entries are masked, or a tensor is not dense.
+        InputError: an array has masked entries, or a tensor is not dense.
     """
     if not isinstance(values, torch.Tensor):
         require_unmasked(values)
         return np.asarray(values)
     if values.layout is not torch.strided:
         raise InputError(f"a tensor must be dense, got one of layout {values.layout}: give tensor.to_dense()")
-    short = values.dtype in (torch.bfloat16, torch.float16)  # numpy knows no bfloat16
+    short = values.dtype in (torch.bfloat16, torch.float16)  # numpy has no bfloat16
     return (values.float() if short else values).numpy(force=True)

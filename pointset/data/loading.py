@@ -1,4 +1,4 @@
-"""Sets, and single shapes, like those of an earlier run."""
+"""Load datasets and single shapes in the same way as an earlier run did."""
 
 import dataclasses
 import warnings
@@ -35,22 +35,22 @@ def load_like(
     on_error: OnError | None = None,
     points: int | None = None,
 ) -> PointSets:
-    """Another split, or another dataset, made into sets like those that `PointSets.describe` tells of.
+    """Load another split or another dataset with the options in a `PointSets.describe` description.
 
     Args:
-        description: from `describe`.
+        description: from `PointSets.describe`.
         split: "train" or "test".
-        data: a card's name or a folder; the description's when None.
-        on_error: see `DataOptions`; None takes "skip" where the description lacks shapes already, else "raise".
-        points: per set; those of the description when None.
+        data: a dataset's name or a folder; None uses the description's.
+        on_error: see `DataOptions`; None means "skip" if shapes were left out of the description's data, else "raise".
+        points: points per set; None uses the description's.
 
     Raises:
-        PointsetError: the data is not there, or was in memory only, or its classes are not those of the description.
+        PointsetError: the data is missing, existed only in memory, or has other classes than the description.
     """
     if data is None and is_in_memory(description):
         raise PointsetError(
-            f"the run was trained on data in memory ({quoted(description['source'])}), which is not saved with it: say "
-            "which files to take with --data, or use pointset.evaluate in Python"
+            f"the run was trained on data in memory ({quoted(description['source'])}), which is not saved with it: "
+            "give files with --data, or use pointset.evaluate in Python"
         )
     options = DataOptions.of(description)
     if on_error is not None:
@@ -61,7 +61,7 @@ def load_like(
         sets = load_split(data or description["source"], split, options)
     except PointsetError as error:
         if data is None and points is None and not isinstance(error, UnreadableShapesError):
-            raise PointsetError(f"{error}; if the data of the run has moved, say where it is with --data") from error
+            raise PointsetError(f"{error}; if the data of the run has moved, give its place with --data") from error
         raise
     if sets.classes != description["classes"]:
         differing = sorted(set(sets.classes) ^ set(description["classes"])) or ["their order"]
@@ -74,20 +74,20 @@ def load_like(
 
 
 def is_in_memory(description: dict[str, Any]) -> bool:
-    """Whether sets were made of something else than files, so that nobody can load them again."""
+    """True if the sets were not made from files, so that they cannot be loaded again."""
     return description["source"] not in list_cards() and not Path(description["source"]).is_absolute()
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """One shape from a file, made into a set like those that a model was trained on."""
+    """A shape from a file, prepared like the sets that a model was trained on."""
 
     points: Tensor
     """float32 [n, d]: normalised coordinates, and the features that the sets have."""
     raw: NDArray[np.float32]
-    """[n, 3], the same points in the file's own units, turned as the sets stand."""
+    """[n, 3], the same points in the file's units, rotated to the upward axis of the sets."""
     mesh: Mesh | None
-    """What they were sampled from, turned as they are; None for a file of points."""
+    """The mesh that the points were sampled from, rotated likewise; None for a file of points."""
 
 
 def load_shape_like(
@@ -98,23 +98,23 @@ def load_shape_like(
     seed: int = 0,
     up: UsualUp | None = None,
 ) -> Shape:
-    """Read one mesh or point cloud and make it a set like those that `PointSets.describe` tells of.
+    """Read one mesh or point cloud and prepare it like the sets in a `PointSets.describe` description.
 
     Args:
-        description: from `describe`.
+        description: from `PointSets.describe`.
         path: a mesh or cloud file; see `pointset.data.read_mesh` and `read_cloud`.
-        points: n; None takes as many as the sets have. A cloud with more gives a random subset.
-        seed: of the points.
-        up: the file's upward axis; "auto" or None takes that of the sets for a kind of file that they came in, else
-            what is usual for its kind, y for OBJ, GLB and glTF, and where nothing is, that of the sets. A shape with
-            another than the sets is turned.
+        points: number of points; None uses that of the sets. A larger cloud gives a random subset.
+        seed: seed of the points.
+        up: the file's upward axis. "auto" or None means: that of the sets, if they came from files of the same format;
+            else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets. If it differs from the
+            axis of the sets, the shape is rotated.
 
     Warns:
-        UserWarning: it is turned.
+        UserWarning: the shape is rotated.
 
     Raises:
-        PointsetError: the file cannot be read or sampled, lacks a feature, or all points of a cloud are at one place;
-            it is named.
+        PointsetError: the file cannot be read or sampled, lacks a feature, or has all its points at one place; the
+            message names the file.
     """
     path, mesh, options = Path(path), None, DataOptions.of(description)
     if points is not None:
@@ -133,7 +133,7 @@ def load_shape_like(
         mesh = Mesh(turned_up(mesh.vertices, now, upward), mesh.faces)
         if options.further:
             lacking = ", ".join(options.further)
-            raise PointsetError(f"{path} is a mesh, and the model wants {lacking} of its points: give a point cloud")
+            raise PointsetError(f"{path} is a mesh, and the model needs {lacking} of its points: give a point cloud")
         cloud = Cloud(*sample_points(mesh, wanted, seed=seed, sampler=options.sampler, normals=True))
     beside = [cloud.normals] * options.has_normals + [cloud.features] * bool(options.further)
     normalised = normalize_points(torch.from_numpy(cloud.points)[None], normalization_elsewhere(description))[0]
@@ -142,23 +142,24 @@ def load_shape_like(
 
 
 def normalization_elsewhere(description: Mapping[str, Any]) -> str:
-    """How a shape that is not of the data of this description is normalised: as those were, wherever it stands.
+    """The normalisation for a shape that is not from the described data.
 
-    `standardize` leaves a centred cloud where it is, and moves another to where no centred one ever was.
+    It is the data's own, but `standardize` becomes `center-standardize` if the data was centred: `standardize`
+    subtracts one number from all coordinates, so an off-centre shape would stay off-centre, unlike all training shapes.
     """
     how = str(description["normalize"])
     return "center-standardize" if how == "standardize" and description.get("centred") else how
 
 
 def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = None) -> tuple[Axis, Axis]:
-    """The upward axis of a file and that of the sets; a UserWarning where they differ. See `load_shape_like`."""
+    """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
     wanted = DataOptions.of(description).up or "z"
     usual = wanted if suffix_of(str(path)) in description.get("kinds", ()) else usual_up([str(path)])
     said = None if up in (None, "auto") else up
     now = said or usual or wanted
     if now != wanted:
-        # Not named: ten thousand files of one kind are to be one warning.
+        # The message does not name the file: Python then shows it once for any number of files.
         which = "the files are said to have" if said else f"{Path(path).suffix.lower()} files usually have"
         leave = "" if said else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
         warnings.warn(
@@ -170,6 +171,6 @@ def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = 
 
 
 def is_cloud_file(path: Path) -> bool:
-    """Whether a file holds points rather than a mesh, by its suffix and, of .ply, its header."""
+    """True if a file holds points rather than a mesh, by its suffix and, for .ply, its header."""
     suffix = path.suffix.lower()
     return suffix in CLOUD_SUFFIXES and (suffix not in MESH_SUFFIXES or not has_faces(path))

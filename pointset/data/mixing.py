@@ -1,11 +1,13 @@
-"""Augmentations that put two shapes of a batch together, and whose labels say how much there is of each.
+"""PointCutMix: replace part of a shape's points by points of another shape of the batch, and mix the labels.
 
-PointCutMix (Zhang et al., arXiv 2101.01461, and its released code): a share of a shape's points, uniform on (0, 1) as
-Beta(1, 1) is, gives way to points of another shape of the batch, with probability a half. There it is the same share
-for a whole batch, here every shape has its own. There the points that come are those that an optimal assignment of the
-one cloud to the other pairs with those that go; it takes a second for two clouds of 1,024 points, and is left out.
-In variant R, where the points that go are random, so are those that come, as under an assignment. In variant K, where
-the nearest to a random point go, those of the other shape that are nearest to that place come.
+After Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a share of a shape's points,
+Beta(1, 1) or uniform on (0, 1), is replaced. Two differences:
+
+- Every shape draws its own share; in the released code a batch has one.
+- The released code computes an optimal assignment between the two clouds and inserts the points assigned to the removed
+  ones. This takes a second for two clouds of 1,024 points, and is left out. In variant R, which removes random points,
+  the inserted points are random too, as with an assignment. In variant K, which removes the points nearest to a random
+  centre, the inserted points are those of the other shape nearest to the same centre.
 """
 
 from collections.abc import Sequence
@@ -24,24 +26,24 @@ from pointset.inputs import check_clouds, check_kind
 
 
 class Mixed(NamedTuple):
-    """A batch of which some shapes hold points of another."""
+    """A batch in which some shapes contain points of another."""
 
     points: Float[Tensor, "B n d"]
-    """Every set as large as it was, its points in another order, with their features, zeros behind them."""
+    """Sets of unchanged sizes, with features; the order of the points changes, and zero padding stays last."""
     partners: Int[Tensor, " B"]
-    """The row of the batch that each set has taken points from."""
+    """For each set, the row of the batch from which it has points."""
     shares: Float[Tensor, " B"]
-    """Of the points, those that have come; 0 in a set that is left as it was."""
+    """Share of the points that come from the partner; 0 for an unchanged set."""
 
 
 @dataclass(frozen=True)
 class CutMix:
-    """PointCutMix of a batch; see the text of this module."""
+    """PointCutMix of a batch; see the module docstring."""
 
     which: Literal["random", "nearest"] = "random"
     """Variant R or K."""
     probability: float = 0.5
-    """That a shape is mixed."""
+    """Probability that a shape is mixed."""
 
     def __post_init__(self) -> None:
         check("which", self.which, Literal["random", "nearest"])
@@ -50,7 +52,7 @@ class CutMix:
     def __call__(
         self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
     ) -> Mixed:
-        """Mix the sets of a batch; the mask, True at real points, stays what it is."""
+        """Mix the sets of a batch; the mask, True at real points, stays valid: padding must come last."""
         check_clouds(points, mask, features=True)
         check_kind("generator", generator, Generator)
         count, most, _ = points.shape
@@ -62,7 +64,7 @@ class CutMix:
             real = points.new_ones(count, most, dtype=torch.bool)
         else:
             sizes, real = mask.sum(dim=1), mask
-        coming = (share * sizes).long().clamp(min=1)  # one at least, as in the released code
+        coming = (share * sizes).long().clamp(min=1)  # at least one, as in the released code
         chosen &= (partners != torch.arange(count)) & (sizes > 1)
         coming = torch.where(chosen, coming, 0).minimum(sizes[partners])
         own, theirs = self._orders(points, points[partners], real, real[partners], generator)
@@ -73,7 +75,7 @@ class CutMix:
     def _orders(
         self, own: Tensor, theirs: Tensor, real: Tensor, really: Tensor, generator: Generator
     ) -> tuple[Tensor, Tensor]:
-        """The orders [B, n] in which points of the one set go and those of the other come; padding is last in both."""
+        """Index orders [B, n] in which points of one set are removed and points of the other inserted; padding last."""
         if self.which == "random":
             first, second = torch.rand((2, *real.shape), generator=generator)
         else:
@@ -91,14 +93,14 @@ MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 
 
 def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose, CutMix | None]:
-    """What a recipe's `augment` names: what changes each shape, and what then mixes the shapes of a batch, if any.
+    """The augmentations in a recipe's `augment`: those of single shapes, and the mixing of shapes (or None).
 
     Args:
-        names: keys of `AUGMENTATIONS`, and perhaps one of `MIXINGS`, last.
-        up: the axis that "turn" and "rotate-up" turn about.
+        names: keys of `AUGMENTATIONS`, then at most one of `MIXINGS`.
+        up: the axis that "turn" and "rotate-up" rotate about.
 
     Raises:
-        PointsetError: a name is unknown, or a mixing is not the last.
+        PointsetError: a name is unknown, or a mixing is not last.
     """
     for place, name in enumerate(names, start=1):
         if name not in (*AUGMENTATIONS, *MIXINGS):
@@ -106,7 +108,7 @@ def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose,
             raise PointsetError(f"augment must name any of {known}, got {quoted(name)}")
         if name in MIXINGS and place < len(names):
             raise PointsetError(
-                f"augment has {names[place]!r} after {name!r}, which mixes what others made: put it last"
+                f"augment has {names[place]!r} after {name!r}, which mixes augmented shapes: put {name!r} last"
             )
     own = [name for name in names if name not in MIXINGS]
     return augmentation_from_names(own, up), MIXINGS.get(names[-1]) if names else None

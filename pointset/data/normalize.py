@@ -1,8 +1,8 @@
 """Normalisations of point clouds: of batches `points [B, n, 3]`, and of one cloud that arrives in pieces.
 
-A mask [B, n] is True at real points; padded rows do not count, and come out as zeros. Coordinates may be as large or as
-small as their type holds: a cloud whose squares would overflow or vanish is measured in a unit of its own. The unit is
-a power of two, so that a shape gives the same numbers at any size, to rounding.
+A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. Coordinates may be as large or as
+small as their type allows: a cloud whose squares would overflow or underflow is rescaled first, by a power of two, so
+that a shape gives the same result at any scale, up to rounding.
 """
 
 import math
@@ -19,9 +19,9 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, takes
 
 ROWS = 65_536
-"""Points of a cloud in pieces that are normalised at a time."""
+"""Default number of points that `normalize_chunks` normalises at a time."""
 STANDARDIZED = 1e-4
-"""How far `standardize` may move a point of a cloud that counts as standardised: rounding of float32."""
+"""Tolerance of `is_standardized` per coordinate, for the rounding of float32."""
 
 Points = Callable[[], Iterator[Float[Tensor, "n d"]]]
 
@@ -36,8 +36,8 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
         mask: bool [B, n], True at real points; None when all are.
 
     Returns:
-        [B, n, 3]. A cloud without extent, or with no real point, gives zeros (except under "none"), and one that is
-        not finite gives NaN.
+        [B, n, 3]. A cloud without extent, or without real points, gives zeros (except with "none"); one that is not
+        finite gives NaN.
 
     Raises:
         PointsetError: `how` is unknown (the known names are listed), or points or mask have another type or shape.
@@ -54,19 +54,20 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
 
 @takes(how=str, rows=Count, features=int)
 def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: int = 0) -> Points:
-    """What `normalize_points` makes of a whole cloud, piece by piece.
+    """Normalise a cloud piece by piece, with the result of `normalize_points` for the whole cloud.
 
-    The cloud is read twice now (not for "none"), for its centre and for its radius or standard deviation, in float64.
+    This call reads the cloud twice in float64 (except for "none"): for its centre, and for its radius or standard
+    deviation.
 
     Args:
         chunks: pieces [n_i, 3 + features], as for `model.stream`; such as `pointset.data.open_scan(path)`.
         how: one of `NORMALIZATIONS`.
         rows: points that are normalised at a time.
-        features: numbers behind the coordinates of each point, which stay what they are.
+        features: numbers after the coordinates of each point, which are not changed.
 
     Returns:
-        A function that returns a fresh iterator over float64 pieces [n_i, 3 + features], each good until the next is
-        asked for.
+        A function that returns a fresh iterator over float64 pieces [n_i, 3 + features]; each is valid until the next
+        one is requested.
 
     Raises:
         PointsetError: `how` is unknown, or the chunks are not points [n_i, 3], or can be read only once.
@@ -96,43 +97,43 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
 
 
 def normalization(how: str) -> Callable[[Tensor, Tensor | None], Tensor]:
-    """The function behind a name; see `normalize_points`."""
+    """The normalisation function of a name; see `normalize_points`."""
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
     return NORMALIZATIONS[how]
 
 
 def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Mean of the points at the origin, the farthest at distance 1 (PointNet, arXiv 1612.00593, sec. 5.1)."""
+    """Move the mean to the origin and scale the farthest point to distance 1 (PointNet, arXiv 1612.00593, sec. 5.1)."""
     return _normalized(points, mask, (1,), _radius)
 
 
 def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """One mean and one (population) standard deviation per cloud, over all its 3n numbers.
+    """Subtract one mean and divide by one (population) standard deviation per cloud, over all its 3n numbers.
 
-    As in the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825),
-    without their clipping of coordinates beyond 100 times the mean absolute one. One number moves a cloud along
-    (1, 1, 1) alone, so where it stands is still seen: a cloud that was centred before stays so, another does not.
+    As in the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825), without their
+    clipping of coordinates beyond 100 times the mean absolute coordinate. One mean for all axes moves a cloud only
+    along (1, 1, 1): a centred cloud stays centred, but an off-centre cloud stays off-centre in general.
     """
     return _normalized(points, mask, (1, 2), _deviation)
 
 
 def center_standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Mean of the points at the origin, and one (population) standard deviation per cloud, over all its 3n numbers.
+    """Move the mean point to the origin and divide by one (population) standard deviation over all 3n numbers.
 
-    `standardize` of a cloud that stands anywhere.
+    Equal to `standardize` after centring the cloud.
     """
     return _normalized(points, mask, (1,), _deviation)
 
 
 def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Bool [B]: clouds [B, n, 3] that `standardize` leaves as they are, to rounding."""
+    """Bool [B], True for clouds of [B, n, 3] that `standardize` does not change, up to rounding."""
     change = (standardize(points, mask) - _zero_padding(points, mask)).abs()
     return change.amax((1, 2)) <= STANDARDIZED if points.numel() else torch.ones(len(points), dtype=torch.bool)
 
 
 def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The points as they are, padded rows as zeros."""
+    """Return the points unchanged, except padded rows, which become zeros."""
     return _zero_padding(points, mask)
 
 
@@ -147,14 +148,14 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
 def _normalized(
     points: Tensor, mask: Tensor | None, dims: tuple[int, ...], size_of: Callable[[Tensor, Tensor | int], Tensor]
 ) -> Tensor:
-    """Clouds less their means over the dimensions, divided by their sizes [B, 1, 1]; a size of zero divides nothing."""
+    """Clouds minus their means over `dims`, divided by their sizes [B, 1, 1]; a size of zero is replaced by 1."""
     if not points.numel():
         return points
     count = _count(points, mask)
     centred = _centred(_away_from_zero(points, mask, dims), mask, dims, count)
     size = size_of(centred, count)
     kind = torch.finfo(points.dtype)
-    least = math.sqrt(kind.tiny / kind.eps)  # the squares of what is smaller are not exact
+    least = math.sqrt(kind.tiny / kind.eps)  # squares of smaller numbers lose precision
     smallest, largest = size.aminmax()
     if not (smallest > least and largest < math.inf):
         measured = (size > least) & (size < math.inf)
@@ -173,13 +174,13 @@ def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
 
 
 def _away_from_zero(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
-    """Points relative to their lowest corner: a constant cloud is exactly zero, a distant one keeps its digits."""
+    """Points relative to their minimum: a constant cloud becomes exactly zero, a distant one loses no precision."""
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
     return _zero_padding(points - real.amin(dims, keepdim=True), mask)
 
 
 def _in_own_unit(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
-    """As `_away_from_zero`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor vanish."""
+    """As `_away_from_zero`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor underflow."""
     return _largest_to_one(_away_from_zero(_largest_to_one(_zero_padding(points, mask)), mask, dims))
 
 
@@ -205,20 +206,21 @@ def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:
 
 @dataclass(frozen=True)
 class _Frame:
-    """A cloud's place and size."""
+    """Centre and size of a cloud."""
 
     origin: Tensor
-    """One of the points, [3], or one of its numbers, [1]: where sums are taken from."""
+    """The first point, [3], or its first coordinate, [1]; sums are taken relative to it, for precision."""
     shift: Tensor
-    """From there to the centre."""
+    """Centre of the cloud minus `origin`."""
     spread: Tensor
+    """Radius or standard deviation."""
 
     def centred(self, points: Tensor) -> Tensor:
         return (points - self.origin).sub_(self.shift)
 
 
 def _frame(points: Points, how: str) -> _Frame:
-    """The mean point, or the mean of all numbers, and the largest distance from it or the standard deviation."""
+    """Compute the centre (mean point, or mean of all numbers) and size (radius or standard deviation) of a cloud."""
     by_axis, farthest = how != "standardize", how == "unit-sphere"
     origin, total, count, reach = torch.zeros(1), torch.zeros(1, dtype=torch.float64), 0, 0.0
     for block in points():
@@ -229,7 +231,7 @@ def _frame(points: Points, how: str) -> _Frame:
         count += len(block)
         reach = max(reach, float(seen.abs().amax()))
     frame = _Frame(origin, total / max(count if by_axis else 3 * count, 1), torch.ones(()))
-    unit = 2.0 ** min(max(math.frexp(reach)[1], -1000), 1000)  # in which squares neither overflow nor vanish
+    unit = 2.0 ** min(max(math.frexp(reach)[1], -1000), 1000)  # keeps squares from overflow and underflow
     spread = torch.zeros((), dtype=torch.float64)
     for block in points():
         squares = frame.centred(block).div_(unit).square_()

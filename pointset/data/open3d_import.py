@@ -1,6 +1,6 @@
-"""Importing Open3D, or saying which system libraries it lacks.
+"""Import Open3D, or report the system libraries that it needs and this machine lacks.
 
-Its wheel cannot be imported without graphics and USB libraries, which a bare Debian 12 does not have.
+Its wheel needs graphics and USB libraries, which a minimal Debian 12 does not have.
 """
 
 import ctypes
@@ -19,11 +19,11 @@ DEBIAN_PACKAGES = {
     "libudev.so.1": "libudev1",
     "libusb-1.0.so.0": "libusb-1.0-0",
 }
-"""System libraries that Open3D 0.20 is linked to, and their packages."""
+"""System libraries that Open3D 0.20 is linked to, and their Debian packages."""
 
 
 def import_open3d() -> ModuleType:
-    """Import the module `open3d`, or raise a PointsetError that says what to install."""
+    """Import `open3d`; raise a PointsetError that says what to install if it fails."""
     try:
         return importlib.import_module("open3d")
     except ModuleNotFoundError as error:
@@ -37,7 +37,7 @@ def import_open3d() -> ModuleType:
 
 
 def missing_packages() -> list[str]:
-    """The Debian packages of the libraries that Open3D needs and this machine lacks; none but on Linux."""
+    """Debian packages with the libraries that Open3D needs and this machine lacks; empty except on Linux."""
     return [DEBIAN_PACKAGES[library] for library in _missing_libraries()] if sys.platform == "linux" else []
 
 
@@ -50,11 +50,11 @@ def _remedy(message: str) -> str:
     named = re.search(r"([^\s/]+\.so[.\d]*): cannot open shared object file", message)
     if named is None:
         return " ".join(message.split())
-    # The linker names one library at a time; all are named here, so that one installation is enough.
+    # The linker names only one library; the message names all, so that one installation is enough.
     missing = sorted({named[1], *_missing_libraries()})
     packages = [DEBIAN_PACKAGES[library] for library in missing if library in DEBIAN_PACKAGES]
     fix = f"on Debian or Ubuntu run `apt-get install {' '.join(packages)}`" if packages else "install them"
-    return f"these libraries of the system are missing: {', '.join(missing)}; {fix}"
+    return f"these system libraries are missing: {', '.join(missing)}; {fix}"
 
 
 def _is_there(library: str) -> bool:

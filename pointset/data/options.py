@@ -1,4 +1,4 @@
-"""The data options of a run, one frozen object that is passed whole and saved beside results."""
+"""The data options of a run: one frozen object that is passed as a whole and saved with results."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from pointset.errors import PointsetError, quoted
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
-"""The feature whose numbers are a direction, and turn with the shape."""
-MORE_POINTS = "let more be sampled, with pool_points (--pool-points of `train` and `compare`)"
-"""What helps where sets want more points than a pool has; other commands take what a model was trained on."""
+"""The feature that is a direction, and rotates with the shape."""
+MORE_POINTS = "sample more with pool_points (--pool-points of `train` and `compare`)"
+"""Advice when sets need more points than a pool has; other commands use the options that a model was trained with."""
 SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
-"""Fields that have another name in what `PointSets.describe` says."""
+"""Fields with another name in the output of `PointSets.describe`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Checked):
-    """Which point sets a run sees. Every row of a comparison shares them.
+    """How the point sets of a run are made; all models of a comparison share them.
 
     Example:
         >>> options = pointset.DataOptions(points=128, normalize="standardize")
@@ -40,7 +40,7 @@ class DataOptions(Checked):
     normalize: Literal["unit-sphere", "standardize", "center-standardize", "none"] = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""
     sampler: Sampler = "uniform"
-    """How a mesh becomes a pool of points; see `pointset.data.sampling`."""
+    """How points are sampled from meshes; see `pointset.data.sampling`."""
     data_seed: Seed = 0
     """Seeds pools and fixed test subsets."""
     split_seed: Seed = 0
@@ -61,30 +61,30 @@ class DataOptions(Checked):
         super().__post_init__()
         if len(set(self.features)) < len(self.features) or not all(self.features):
             raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
-        if self.up == "auto":  # one name for one thing: results are compared by it
+        if self.up == "auto":  # one spelling, because options of results are compared for equality
             object.__setattr__(self, "up", None)
-        if self.has_normals:  # first, so that their place is known
+        if self.has_normals:  # normals come first, so that they are always columns 3 to 5
             object.__setattr__(self, "features", (NORMALS, *self.further))
 
     @property
     def has_normals(self) -> bool:
-        """Whether numbers 3 to 5 of every point are its unit normal."""
+        """True if columns 3 to 5 of the points are unit normals."""
         return NORMALS in self.features
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The features behind the normals."""
+        """The features other than normals, which follow them."""
         return tuple(name for name in self.features if name != NORMALS)
 
     def describe(self) -> dict[str, Any]:
-        """The fields under the names that stand beside results; what was left out is said there for itself."""
+        """The fields by the names under which results save them, without `on_error`: results list skipped shapes."""
         return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items() if name != "on_error"}
 
     @classmethod
     def of(cls, description: dict[str, Any]) -> Self:
-        """The options in what `PointSets.describe` returned; clouds that came as clouds have no sampler.
+        """The options saved in a `PointSets.describe` description.
 
-        What was made without some shapes may do without others.
+        The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".
         """
         names = [field.name for field in dataclasses.fields(cls) if field.name != "on_error"]
         stored = {name: SAVED_AS.get(name, name) for name in names}

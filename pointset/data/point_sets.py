@@ -1,4 +1,4 @@
-"""Point sets that a model trains on and is measured on, drawn from pools of points."""
+"""Datasets of point sets, drawn from pools of points, for training and evaluation."""
 
 import copy
 import functools
@@ -27,30 +27,33 @@ from pointset.inputs import as_places, check_kind
 
 __all__ = ["PointSets", "Pool"]
 
+_AT_ONCE = 256
+"""Shapes that are read at a time for the evaluation view, so that memory never holds a whole pool."""
+
 
 class PointSets(Dataset[tuple[Tensor, int]]):
     """Shapes as point sets, each a subset of its pool of points.
 
-    The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends on the seed and
-    the shape's name alone. The training view (`draw`) is a fresh random subset each time. Both are normalised
-    after the subset is taken, so a model sees nothing of a shape but its points.
+    The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends only on the seed
+    and the shape's name. The training view (`draw`) is a fresh random subset each time. Both are normalised after the
+    subset is taken, so a model sees nothing of a shape except its points.
 
-    A point is its three coordinates and then what `options.features` names, of which normals come first: d numbers,
-    `inputs` of a model. Only coordinates are normalised.
+    A point has d numbers (`inputs`): three coordinates, then the features in `options.features`, normals first. Only
+    coordinates are normalised.
 
-    Sets have n points each; a shape of a ragged pool with fewer gives all it has. Sets of several sizes are padded with
-    zeros, and a mask is True at real points.
+    Sets have n points each; a smaller shape of a ragged pool gives all its points. Sets of different sizes are padded
+    with zeros, and a mask is True at real points.
 
     Args:
         pool: the points of all shapes.
-        options: how sets are made of them.
-        name, source, split: see below.
-        rows: int64 [N], rows of the pool; all when None.
+        options: how sets are made from the pool.
+        name, source, split: see Attributes.
+        rows: int64 [N], rows of the pool; None means all.
 
     Attributes:
         options: how the sets are made.
-        name: the card's or the folder's.
-        source: by which `load_dataset` finds the data again: the card's name, or the folder's path.
+        name: name of the dataset or of its folder.
+        source: the argument with which `load_dataset` finds the data again: a dataset's name, or a folder's path.
         split: "train", "test", "validation", ...
         classes: names of the classes, in the order of the labels.
         labels: int64 [N].
@@ -77,7 +80,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Make a view of a pool.
 
         Raises:
-            PointsetError: the sets would have more points than any shape of the pool, or features that it lacks.
+            PointsetError: the pool has no shape with enough points, or lacks features, or has features not asked for.
         """
         check_kind("pool", pool, Pool)
         check_kind("options", options, DataOptions)
@@ -97,7 +100,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def size(self) -> int:
-        """Points per set, n; the most of any set, if the pool is ragged."""
+        """Points per set, n; the maximum, if the pool is ragged."""
         return self.options.points
 
     @property
@@ -107,27 +110,28 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def inputs(self) -> int:
-        """Numbers of each point, d: 3 and those of the features."""
+        """Numbers per point, d: 3 coordinates and the features."""
         return 3 + sum(getattr(self.source_pool, array).shape[-1] for array in self._beside)
 
     @property
     def _beside(self) -> list[str]:
-        """Arrays of the pool whose rows stand beside the coordinates, in this order."""
+        """Names of the pool's arrays that follow the coordinates, in this order."""
         return ["normals"] * self.options.has_normals + ["features"] * bool(self.options.further)
 
     def require_inputs(self, model: Any) -> None:
-        """Raise a PointsetError if a model wants another number of numbers for each point."""
+        """Raise a PointsetError if a model expects another number of inputs per point."""
         wanted = getattr(model, "inputs", self.inputs)
         if wanted != self.inputs:
             beside = f" (coordinates and {', '.join(self.options.features)})" if self.options.features else ""
             raise PointsetError(
                 f"the model takes {wanted} numbers of each point, and those of {self.name or 'the data'} have "
-                f"{self.inputs}{beside}: create it with inputs={self.inputs}, or load the data with other features"
+                f"{self.inputs}{beside}: create the model with inputs={self.inputs}, or load the data with other "
+                "features"
             )
 
     @property
     def pool(self) -> NDArray[np.float32]:
-        """The points that sets are drawn from, shared with other views of the same data: see `Pool.points`."""
+        """The points that sets are drawn from, shared with other views of the same data; see `Pool.points`."""
         return self.source_pool.points
 
     @property
@@ -139,7 +143,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """What they are, in a line."""
+        """One line with name, split, number of shapes and classes, and options."""
         features = f" with {', '.join(self.options.features)}" if self.options.features else ""
         ragged = "up to " if self.mask is not None else ""
         return (
@@ -148,7 +152,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         )
 
     def _repr_html_(self) -> str:
-        """As a notebook shows them: the line, and the shapes of each class."""
+        """The repr, and a table of the number of shapes of each class, for notebooks."""
         counts = np.bincount(self.labels.numpy(), minlength=len(self.classes)).tolist()
         rows = "".join(
             f"<tr><td style='text-align: left'>{html.escape(name)}</td><td>{count:,}</td></tr>"
@@ -174,7 +178,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def mask(self) -> Tensor | None:
-        """Of the evaluation view, bool [N, n], True at real points; None when all sets have one size."""
+        """Mask of the evaluation view, bool [N, n], True at real points; None when all sets have one size."""
         sizes = self.sizes
         if (sizes == sizes.max(initial=0)).all():
             return None
@@ -182,7 +186,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def has_normals(self) -> bool:
-        """Whether the data was loaded with normals."""
+        """True if the data was loaded with normals."""
         return self.source_pool.normals is not None
 
     @functools.cached_property
@@ -202,19 +206,19 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """The training view: a fresh random subset of each shape's pool, without replacement.
 
         Args:
-            indices: int64 [B], of shapes.
+            indices: int64 [B], indices of shapes.
             generator: on the CPU.
-            size: points of each subset, in place of those of the evaluation view; all of a shape that has fewer.
+            size: points per subset; None means as many as in the evaluation view. A smaller shape gives all its points.
 
         Returns:
-            float32 [B, n, d], normalised; padded with zeros if the sets have several sizes.
+            float32 [B, n, d], normalised; padded with zeros if the sets have different sizes.
         """
         return self.draw_masked(indices, generator, size)[0]
 
     def draw_masked(
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """The training view, and the mask bool [B, n] of its real points; None when all sets have one size."""
+        """As `draw`, with the mask bool [B, n] of the real points; None when all sets have one size."""
         check_kind("generator", generator, torch.Generator)
         if size is not None:
             check("size", size, Points)
@@ -223,9 +227,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return self._take(*random_places(self.source_pool, rows, self.size if size is None else size, generator))
 
     def require(self, size: int, said: str, flag: str = "") -> None:
-        """Raise a PointsetError if no shape has so many points: it begins with what was said, and may name a flag.
+        """Raise a PointsetError if no shape of the pool has `size` points.
 
-        But the clouds of a test set may all be smaller than those of training.
+        Only the training split of a ragged pool is checked: all clouds of a test split may be smaller.
+
+        Args:
+            size: points per set.
+            said: the start of the message, such as "points=128".
+            flag: command-line option to name in the message.
         """
         pool, sizes = self.source_pool, self.source_pool.sizes
         largest = int(sizes.max(initial=0))
@@ -240,7 +249,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         )
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
-        """The shapes at `indices`, in that order, as a dataset of its own that shares the pool."""
+        """A dataset of the shapes at `indices`, in that order, which shares the pool."""
         check_kind("split", split, str | None)
         part = copy.copy(self)
         part.split = split or self.split
@@ -248,15 +257,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return part
 
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
-        """Cut a validation set, class by class, that shares no shape with what remains for training.
+        """Split into training and validation sets, stratified by class.
 
-        Of a class of c shapes round(fraction * c), chosen by the seed, go to validation, but one stays in training.
+        From a class of c shapes, round(fraction * c) random ones go to validation, but at least one stays in training.
 
         Returns:
             (training, validation), both in the order of this dataset.
 
         Raises:
-            PointsetError: the fraction is not in (0, 1), or so small that validation would be empty.
+            PointsetError: the fraction is not in (0, 1), or is so small that validation would be empty.
         """
         held_out = validation_rows(self.labels.numpy(), fraction, seed)
         train, validation = np.flatnonzero(~held_out), np.flatnonzero(held_out)
@@ -267,7 +276,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return GeometricSets(self, fresh)
 
     def describe(self) -> dict[str, Any]:
-        """Plain data to save beside a result."""
+        """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
         return {
             "name": self.name,
             "source": self.source,
@@ -287,7 +296,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of the classes and of the names, labels and points of all shapes, in order; not of where they lie."""
+        """A hash of the classes and of the names, labels and points of all shapes, in order; not of file paths."""
         return self.source_pool.fingerprint(self.rows.tolist(), self._beside)
 
     def _choose(self, rows: Tensor) -> None:
@@ -302,13 +311,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             )
 
     def _row(self, index: int) -> NDArray[np.int64]:
-        """The pool's row of one shape, [1]; an index beyond raises IndexError, which ends iteration."""
+        """The pool row of one shape, [1]; an index out of range raises IndexError, which ends iteration."""
         check_kind("index", index, int)
         place = range(len(self))[index]
         return self.rows.numpy()[place : place + 1]
 
     def _fixed(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """The evaluation view of rows of the pool, [B, n, d], and its mask."""
+        """Fixed subsets [B, n, d] of some rows of the pool, and their mask."""
         return self._take(*fixed_places(self.source_pool, rows, self.size, self.options.data_seed))
 
     def _normals(self, rows: NDArray[np.int64]) -> Tensor:
@@ -318,16 +327,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return pad_rows(self.source_pool.take(where, "normals"), sizes)[0]
 
     def _take(self, where: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-        """Points `where` of the pool, cut into sets of the sizes [B] and normalised: [B, n, d], and their mask."""
+        """The pool's points at the indices `where` as normalised sets [B, n, d] of the sizes [B], and their mask."""
         points, mask = pad_rows(self.source_pool.take(where), sizes)
         normalised = normalization(self.options.normalize)(points, mask)
         beside = [pad_rows(self.source_pool.take(where, array), sizes)[0] for array in self._beside]
         return (torch.cat([normalised, *beside], dim=2) if beside else normalised), mask
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and worker processes get no cached property."""
+        """The state without cached properties, for copies and worker processes."""
         return {key: value for key, value in vars(self).items() if key not in ("points", "normals", "fingerprint")}
-
-
-_AT_ONCE = 256
-"""Shapes whose points are read together for the evaluation view: it must not hold a whole pool."""

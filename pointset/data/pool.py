@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from pointset.inputs import InputError, check_kind, described
 
 AS_RELEASED = "as released"
-"""The sampler of clouds that came as clouds."""
+"""The `sampler` of clouds that were not sampled by this package."""
 LOOKED_AT = 64
-"""Shapes that tell whether all are centred."""
+"""Approximate number of shapes that `Pool.is_centred` examines."""
 CENTRED = 0.05
-"""How far from the origin the mean of a centred shape may lie along an axis, in standard deviations of its points."""
+"""Largest distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Points of shapes, to draw sets from.
+    """Points of shapes, from which sets are drawn.
 
-    A pool mapped from disk is pickled as its path, so that worker processes share the file, and gives the pages that it
-    has read back to the system.
+    A memory-mapped pool is pickled as its path, so that worker processes share the file, and releases the pages that
+    it has read, so that they do not count as memory of the process.
 
     Example:
         >>> pool = train.source_pool
@@ -43,7 +43,7 @@ class Pool:
     classes: list[str]
     """Names, in the order of the labels."""
     sampler: str
-    """By which the points were chosen on the surfaces."""
+    """How the points were sampled on the surfaces."""
     normals: NDArray[np.float32] | None = None
     """Unit normals at `points`, of the same shape, if they were kept."""
     checksums: tuple[str, ...] = ()
@@ -53,17 +53,17 @@ class Pool:
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
     features: NDArray[np.float32] | None = None
-    """f other numbers of each of the `points`, [M, P, f] or [T, f], if they were kept."""
+    """Other features of the `points`, [M, P, f] or [T, f], if they were kept."""
 
     def __post_init__(self) -> None:
         self._check()
         for name in ("points", "normals", "features"):
             array = getattr(self, name)
-            if array is not None and not array.flags.c_contiguous:  # else every draw copies it whole
+            if array is not None and not array.flags.c_contiguous:  # every draw would copy the whole array
                 object.__setattr__(self, name, np.ascontiguousarray(array))
 
     def _check(self) -> None:
-        """Refuse arrays of shapes that do not fit each other; what they hold is not read."""
+        """Raise an InputError unless types and shapes are consistent; array contents are not read."""
         for name, kind in {"names": Sequence[str], "classes": Sequence[str], "sampler": str}.items():
             check_kind(name, getattr(self, name), kind)
         count, ragged = len(self.names), self.offsets is not None
@@ -88,7 +88,7 @@ class Pool:
 
     @functools.cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where each shape begins among all points, [M]."""
+        """Index of each shape's first point among all points, [M]."""
         if self.offsets is not None:
             return self.offsets[:-1]
         return np.arange(len(self.names), dtype=np.int64) * self.points.shape[1]
@@ -101,14 +101,14 @@ class Pool:
         return np.full(len(self.names), self.points.shape[1], np.int64)
 
     def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[np.float32]:
-        """Rows `where` [S] of all points, of all normals or of all features: [S, 3] or [S, f]."""
+        """Rows [S, 3] or [S, f] of "points", "normals" or "features", at the indices `where` [S] into all points."""
         source = getattr(self, array)
         taken = source.view(np.ndarray).reshape(-1, source.shape[-1]).take(where, axis=0)
         _give_back(source)
         return taken
 
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
-        """Whether these shapes have their means at the origin, as all of some say that are looked at."""
+        """True if the means of these shapes are at the origin; only some of the shapes are examined."""
         some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
         return len(some) > 0 and all(map(self._is_centred, some.tolist()))
 
@@ -120,7 +120,7 @@ class Pool:
         return bool(np.abs(mean).max() <= CENTRED * (points - mean).std())
 
     def checksum(self, row: int) -> str:
-        """BLAKE2b of the points of one shape."""
+        """BLAKE2b hash of the points of one shape."""
         if self.checksums:
             return self.checksums[row]
         if row not in self._hashed:
@@ -132,7 +132,7 @@ class Pool:
         return hashlib.blake2b(block.data, digest_size=16).hexdigest()
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
-        """A hash of the classes, and of names, labels and points of some shapes, in order; and of other arrays."""
+        """A hash of the classes, and of names, labels, points and the arrays `beside` of some shapes, in order."""
         found = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
             found.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.checksum(row)}".encode())
@@ -153,7 +153,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class _Mapped:
-    """The place of an array in a file, pickled instead of its contents."""
+    """The location of an array in a file, pickled instead of its contents."""
 
     path: Path
     shape: tuple[int, ...]
@@ -174,11 +174,11 @@ def _require(name: str, array: Any, kinds: str, shape: tuple[int, ...], told: st
 
 
 def _is_mapped(array: Any) -> bool:
-    """Whether an array is a file's, read-only and whole: a part does not know its offset."""
+    """True for a whole, read-only memory map; the offset of a slice of one is unknown."""
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
 
 
 def _give_back(array: NDArray[np.float32]) -> None:
-    """Release pages that were read: they stay in the system's cache, but not in this process's memory."""
+    """Release pages that were read: they stay in the system's page cache, but not in this process's memory."""
     if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
         array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Sets of several sizes side by side, padded with zeros, with a mask of the real points."""
+"""Batch sets of different sizes, padded with zeros, with a mask of the real points."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from pointset.inputs import takes
 
 
 def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
-    """Cut rows [S, d] into sets of the sizes [B], S together, and lay them side by side; returns as `pad_sets`."""
+    """Split concatenated rows [S, d] into sets of the sizes [B], with sum S, and pad them; returns as `pad_sets`."""
     largest, width = int(sizes.max(initial=0)), rows.shape[1]
     if (sizes == largest).all():
         return torch.from_numpy(rows.reshape(len(sizes), largest, width)), None
@@ -24,7 +24,7 @@ def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tenso
 
 @takes(sets=Sequence[Tensor])
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-    """Lay sets of several sizes side by side.
+    """Stack sets of different sizes, padded with zeros.
 
     Args:
         sets: B tensors [n_i, d] of one type, d at least 3; n_i = 0 is allowed.

@@ -1,9 +1,9 @@
-"""From a mesh to points on its surface, the same for the same seed on any machine.
+"""Sample points on the surface of a mesh; a seed gives the same points on any machine.
 
-The samplers: "uniform" draws points independently, uniform in area. "fps" and "poisson" choose n of a larger
-uniform draw so that they spread evenly: by farthest points, in the order in which they are found, or by Poisson
-disk, in random order. Random numbers come from a PCG64 generator made from the seed; element-wise IEEE arithmetic,
-square roots and running sums, which every processor rounds alike, turn them into points.
+Samplers: "uniform" draws points independently, uniform in area. "fps" and "poisson" choose n evenly spread points from
+a larger uniform draw: by farthest-point sampling, in the order of choice, or by Poisson-disk sampling, in random
+order. Random numbers come from a PCG64 generator. The rest is element-wise IEEE arithmetic, square roots and cumulative
+sums, which every processor rounds alike.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes
 
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
-"""Uniform points drawn for each one that a sampler returns."""
+"""Number of uniform points drawn for each point that a sampler returns."""
 
 
 @overload
@@ -37,10 +37,10 @@ def sample_points(
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Sample points on the surface of a mesh.
 
-    Geometry is float64; the result is rounded to float32. With "uniform", the first k of n points are those of n = k.
+    Computed in float64, then rounded to float32. With "uniform", the first k of n points are the points for n = k.
 
     Args:
-        mesh: faces without area get no points.
+        mesh: a mesh; faces without area get no points.
         n: number of points.
         seed: at least 0.
         sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs Open3D).
@@ -97,7 +97,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
         Indices int64 [n], all different.
 
     Raises:
-        PointsetError: n is more than there are points, or another argument is wrong.
+        PointsetError: n is larger than N, or another argument is wrong.
 
     Example:
         >>> kept = pointset.data.downsample(X[0], 8, seed=0, sampler="fps")
@@ -119,7 +119,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
 
 
 def seed_for(seed: int, name: str) -> int:
-    """A seed for one shape, from the dataset's seed and its name: the same on any machine, in any order."""
+    """A seed for one shape, which depends only on the dataset's seed and the shape's name."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
 
 
@@ -127,7 +127,7 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     """Choose n of the points [N, 3] one by one, each the farthest from those chosen before (Gonzalez 1985).
 
     Returns:
-        Indices int64 [n], in the order of choice; of equally far points the one with the lowest index.
+        Indices int64 [n], in the order of choice; ties go to the lowest index.
     """
     columns = np.ascontiguousarray(_measurable(points).T)
     chosen = np.empty(n, dtype=np.int64)
@@ -136,20 +136,21 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
     for i in range(n):
         chosen[i] = candidate
         np.minimum(distances, _sum_of_squares(columns - columns[:, candidate, None]), out=distances)
-        distances[candidate] = -1.0  # so that copies of one point are chosen once each
+        distances[candidate] = -1.0  # so that an index is chosen only once, even among identical points
         candidate = int(distances.argmax())
     return chosen
 
 
 def _measurable(points: np.ndarray) -> np.ndarray:
-    """The points [N, 3], in a unit in which squares of their distances neither overflow nor vanish.
+    """The points [N, 3], rescaled if needed so that squared distances neither overflow nor underflow.
 
-    The unit is a power of two, and axes along which nothing changes are set to zero: differences stay what they are.
+    The factor is a power of two, so differences keep their precision. Constant axes become zero, as a large constant
+    would overflow or swamp the rest.
     """
     if points.dtype.kind != "f":
         return points.astype(np.float64)
     low, high = points.min(axis=0), points.max(axis=0)
-    extent = float(np.max(high / 2 - low / 2))  # halved, for the difference itself may overflow
+    extent = float(np.max(high / 2 - low / 2))  # half the extent: the difference itself may overflow
     kind = np.finfo(points.dtype)
     if extent == 0 or np.sqrt(kind.tiny) / kind.eps < extent < np.sqrt(kind.max) / 8:
         return points
@@ -157,14 +158,15 @@ def _measurable(points: np.ndarray) -> np.ndarray:
 
 
 def _corners(mesh: Mesh) -> np.ndarray:
-    """Coordinates of the faces' corners [3 corners, 3 axes, F]: long columns, on which arithmetic is fast."""
+    """Corner coordinates of all faces, [3 corners, 3 axes, F]; the long last axis makes arithmetic fast."""
     return mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
 
 
 def _cross_products(corners: np.ndarray) -> np.ndarray:
-    """Cross products [3, F] of each face's edges from its first corner: its normal, twice its area long.
+    """Cross products [3, F] of two edges of each face: normals, with twice the face's area as length.
 
-    No square of them overflows or vanishes: a mesh that float32 shows is between 1e-38 and 1e39 long.
+    Their squares neither overflow nor underflow in float64: a mesh that fits float32 has an extent between 1e-38 and
+    1e39.
     """
     x, y, z = corners[1] - corners[0]
     u, v, w = corners[2] - corners[0]
@@ -174,7 +176,7 @@ def _cross_products(corners: np.ndarray) -> np.ndarray:
 def _draw_uniform(
     corners: np.ndarray, areas: np.ndarray, n: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw points [n, 3] and their faces [n]: faces by area, then uniformly within each.
+    """Draw points [n, 3] and their faces [n]: a face with probability proportional to its area, then a point in it.
 
     P = (1 - sqrt(r1)) A + sqrt(r1) (1 - r2) B + sqrt(r1) r2 C (Osada et al., Shape Distributions, ACM
     Transactions on Graphics 21(4), 2002).
@@ -190,9 +192,9 @@ def _draw_uniform(
 
 
 def _first_above(cumulative: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Index of the first running sum above each number, which is never that of a face without area.
+    """Index of the first cumulative sum above each number, which is never that of a face without area.
 
-    Sorted numbers keep the search in the processor's cache: several times as fast.
+    The numbers are sorted first, which keeps the search in the processor's cache and makes it several times faster.
     """
     order = numbers.argsort()
     found = np.empty(len(numbers), dtype=np.int64)
@@ -201,17 +203,17 @@ def _first_above(cumulative: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
-    """Indices [n] of the candidates [N, 3] on a mesh that are left when those too close to others are eliminated.
+    """Indices [n] of the candidates [N, 3] that remain after eliminating those too close to others.
 
-    Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics Forum 34(2), 2015, as
-    Open3D does it; nothing in it is random.
+    Open3D's implementation of Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics
+    Forum 34(2), 2015; it is deterministic.
     """
     open3d = import_open3d()
     vector3d = open3d.utility.Vector3dVector
     cloud = open3d.geometry.PointCloud(vector3d(candidates))
-    # Open3D returns the points that are left but not which: each carries its index where its normal would be.
+    # Open3D returns the remaining points but not their indices, so each point carries its index as its normal.
     cloud.normals = vector3d(np.repeat(np.arange(len(candidates), dtype=np.float64), 3).reshape(-1, 3))
-    # Corners of their own for every face: what is read of the mesh are its areas.
+    # Faces need not share corners: Open3D only uses the surface area of this mesh.
     corners = vector3d(mesh.vertices[mesh.faces].reshape(-1, 3))
     triangles = open3d.utility.Vector3iVector(np.arange(3 * len(mesh.faces), dtype=np.int32).reshape(-1, 3))
     surface = open3d.geometry.TriangleMesh(corners, triangles)
@@ -222,12 +224,12 @@ def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:
-    """Unit vectors [N, 3]; each is scaled by its largest part first, since the square of a small one vanishes."""
+    """Unit vectors [N, 3]; each is divided by its largest component first, because small squares underflow."""
     scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
     return scaled / np.sqrt(_sum_of_squares(scaled.T))[:, None]
 
 
 def _sum_of_squares(columns: np.ndarray) -> np.ndarray:
-    """Squared lengths [N] of columns [3, N], term by term: a dot product may be fused and rounded differently."""
+    """Squared lengths [N] of columns [3, N]; not a dot product, which some processors fuse and round differently."""
     x, y, z = columns
     return x * x + y * y + z * z

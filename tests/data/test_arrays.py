@@ -152,3 +152,9 @@ def test_all_bad_clouds_are_named_and_may_be_left_out() -> None:
         sets = pointset.from_arrays([X[0], NAN[4], X[1]], ["a", "b", "c"], on_error="skip")
     assert warned[0].filename == __file__
     assert (sets.labels.tolist(), sets.describe()["left_out"]) == ([0, 2], ["000001"])
+
+
+def test_the_error_of_unusable_clouds_can_be_pickled() -> None:
+    error = UnreadableShapesError({"a": "a has no points"}, 2, [Path("report.json")], "correct them", "clouds")
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), vars(copied)) == (str(error), vars(error))

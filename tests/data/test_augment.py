@@ -105,6 +105,17 @@ def test_drop_moves_a_uniform_share_of_the_points_onto_the_first() -> None:
     assert torch.equal(Drop(0.0)(points, seeded()), points)
 
 
+def test_drop_repeats_the_first_real_point_wherever_padding_is() -> None:
+    points, mask = clouds(sets=4, points=9), torch.ones(4, 9, dtype=torch.bool)
+    mask[1, :3] = mask[2, 5:] = mask[3] = False
+    result = Drop(0.875)(points, seeded(), mask)
+    for row, first in enumerate((0, 3, 0)):
+        unmoved = (result[row] == points[row]).all(dim=1)
+        repeated = (result[row] == points[row, first]).all(dim=1)
+        assert ((unmoved | repeated) == mask[row]).all()
+    assert (result[3] == 0).all()
+
+
 @pytest.mark.parametrize(("up", "axis"), [("y", 1), ("z", 2)])
 def test_rotation_about_up_keeps_heights_and_distances_and_handedness(up: str, axis: int) -> None:
     basis = torch.eye(3).expand(500, 3, 3)

@@ -121,7 +121,7 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path: Path, home:
     pointset.fit(model, train, pointset.Recipe(epochs=1, batch_size=3, augment=("jitter", "cutmix-r")), progress=False)
     assert pointset.evaluate(model, again).logits.shape == (6, 2)
     for use in (pointset.fit, pointset.evaluate):
-        with pytest.raises(PointsetError, match=r"takes 7 numbers .* have 3: create it with inputs=3"):
+        with pytest.raises(PointsetError, match=r"takes 7 numbers .* have 3: create the model with inputs=3"):
             use(model, plain)
     path = folder / "class0" / "test" / "6.ply"
     shape = load_shape_like(train.describe(), path, points=9)

@@ -177,7 +177,7 @@ def test_a_recipe_names_it_last(name: str, clouds_folder) -> None:  # type: igno
     model = pointset.create_model("rff-max", classes=3, dim=8)
     recipe = Recipe(epochs=1, batch_size=40, augment=("scale", name))
     assert 0 < pointset.fit(model, train, recipe, progress=False).history[0]["accuracy"] < 1
-    with pytest.raises(PointsetError, match=f"augment has 'scale' after '{name}', .*put it last"):
+    with pytest.raises(PointsetError, match=f"augment has 'scale' after '{name}', .*put '{name}' last"):
         recipe_augmentations((name, "scale"))
     with pytest.raises(PointsetError, match=f"'{name}' after '{name}'"):
         recipe_augmentations((name, name))

@@ -251,8 +251,8 @@ def test_a_set_norm_over_seeds_is_not_an_obstacle() -> None:
 @pytest.mark.parametrize(
     ("chunks", "words"),
     [
-        (iter([CLOUD]), "the chunks are a list_iterator, which runs once.*lambda: pieces"),
-        ((piece for piece in [CLOUD]), "the chunks are a generator, which runs once"),
+        (iter([CLOUD]), "the chunks are a list_iterator, which can be read once.*lambda: pieces"),
+        ((piece for piece in [CLOUD]), "the chunks are a generator, which can be read once"),
         ("scan.npy", r"chunks is a str: give a function.*open_scan"),
         (3, "chunks is a int"),
         (lambda: None, r"what chunks\(\) gave is a NoneType"),
