@@ -1,7 +1,7 @@
-"""Checked configurations: frozen dataclasses that a flag or a file fills and that are saved beside results.
+"""Checked configurations: frozen dataclasses that are filled from Python, flags or files, and saved with results.
 
-Types and ranges stand in the annotations, and msgspec checks them when an object is made, so that direct construction,
-files and flags are all checked alike. Nothing heavy is imported here, so that `pointset --help` answers at once.
+Types and ranges are in the annotations, and msgspec checks them when an object is made, so all sources are checked
+alike. This module imports nothing heavy, so that `pointset --help` is fast.
 """
 
 import dataclasses
@@ -23,24 +23,24 @@ from pointset.errors import PointsetError, quoted
 FINITE = sys.float_info.max
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0, 2^63)")]
-"""The generators of torch and numpy both take it."""
+"""A seed that the generators of torch and of numpy accept."""
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number, at least 1")]
 Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to 8,192")]
-"""Of a layer: a matrix of the largest takes 0.3 GB, four times as much in training."""
+"""Width of a layer. The largest weight matrix takes 0.3 GB, and four times as much in training."""
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
-"""Layers of one kind."""
+"""Number of layers of one kind."""
 Points = Annotated[int, Meta(ge=1, le=10**7, description="a whole number from 1 to 10,000,000")]
-"""Of a set or a pool; larger clouds are streamed."""
+"""Number of points of a set or a pool; larger clouds are streamed."""
 SizeRange = Annotated[
     tuple[Points, Points],
     Meta(description="two numbers of points, the fewest and the most, each from 1 to 10,000,000"),
 ]
 Length = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
-"""Of a training, in whatever unit: a thousand million steps take ten days at a millisecond each."""
+"""Length of a training, in any unit: 10^9 steps of a millisecond take over ten days."""
 Batch = Annotated[int, Meta(ge=1, le=10**6, description="a whole number from 1 to 1,000,000")]
-"""Sets at once."""
+"""Sets per batch."""
 Cores = Annotated[int, Meta(ge=1, le=4096, description="a whole number from 1 to 4,096")]
-"""Threads or processes at once."""
+"""Number of threads or processes."""
 Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number above 0")]
 NonNegative = Annotated[float, Meta(ge=0, le=FINITE, description="a finite number, at least 0")]
 Share = Annotated[float, Meta(ge=0, lt=1, description="in [0, 1)")]
@@ -53,7 +53,7 @@ Form = Literal["reference", "paper"]
 Scale = Literal["model", "head"] | Positive
 NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
 HeadNormName = Literal["none", "layer", "batch"]
-"""Of one vector a set: the others would normalise it by itself."""
+"""Norms for one vector per set, where the other norms would normalise a vector by its own statistics."""
 ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
@@ -65,7 +65,7 @@ Weighting = str | Callable[..., Any]
 if TYPE_CHECKING:
     WeightingOption = Weighting
 else:
-    WeightingOption = WeightsName | str  # for the command line, which cannot say a function
+    WeightingOption = WeightsName | str  # for the command line, where a function cannot be given
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
@@ -75,11 +75,11 @@ Outputs = Literal["last", "all"]
 
 
 class Checked:
-    """Base of the configurations: every field is checked when the object is made."""
+    """Base class of configurations: every field is checked when the object is made."""
 
     LATER: ClassVar[tuple[str, ...]] = ()
-    """Fields that a subclass did not always have: what is saved names them only where they are not at their defaults,
-    so that runs from before them go on."""
+    """Fields added in a later version. They are saved only if they differ from their defaults, so that runs from
+    earlier versions can be continued."""
 
     def __post_init__(self) -> None:
         for name, kind in _kinds(type(self)).items():
@@ -90,7 +90,7 @@ class Checked:
 
     @classmethod
     def from_file(cls, values: dict[str, Any]) -> Self:
-        """Build from a TOML table, which has no null: "none" stands for no value where a field may have none."""
+        """Build from a TOML table; "none" means None for fields that allow it, because TOML has no null."""
         kinds = _kinds(cls)
         absent = [
             name
@@ -105,7 +105,7 @@ class Checked:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Build from a mapping, where lists may be tuples; an unknown key is an error that lists the known ones."""
+        """Build from a mapping, with lists converted to tuples; an unknown key raises a PointsetError."""
         known = _kinds(cls)
         for key in values:
             if key not in known:
@@ -116,9 +116,9 @@ class Checked:
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON: lists for tuples."""
+        """The fields as plain data for JSON, with tuples converted to lists."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
-        # A subclass may have other defaults, as the flags of a command do.
+        # The defaults of the class that defines LATER; a subclass, such as a command's flags, may have others.
         usual = next(one for one in type(self).__mro__ if "LATER" in vars(one))
         for name in self.LATER:
             if fields[name] == getattr(usual, name):
@@ -127,31 +127,31 @@ class Checked:
 
 
 def check(name: str, value: Any, kind: Any) -> None:
-    """Raise a PointsetError that names the value and what is allowed, unless it fits an annotated type."""
+    """Raise a PointsetError, with the allowed values, unless the value fits an annotated type."""
     if not _fits(value, kind):
         raise PointsetError(f"{name} must be {_allowed(kind)}, got {quoted(value)}")
 
 
 def nearest(key: object, known: Sequence[str]) -> str:
-    """The known name that a wrong one is most like."""
+    """The known name that is most similar to a wrong one."""
     return difflib.get_close_matches(str(key), known, n=1, cutoff=0.0)[0]
 
 
 def check_once(what: str, values: Sequence[object]) -> None:
-    """Raise a PointsetError that names the first of the values that is there twice."""
+    """Raise a PointsetError that names the first repeated value, if any."""
     if twice := [value for number, value in enumerate(values) if value in values[:number]]:
         raise PointsetError(f"{what} {quoted(twice[0])} is given twice: leave one out")
 
 
 def renamed(message: str, names: Mapping[str, str]) -> str:
-    """An error about fields of a configuration, with the names that they have where it is shown: field to name."""
+    """An error message with fields of a configuration renamed, for example to command-line flags."""
     for field, name in names.items():
         message = re.sub(rf"^{field}(?=[ =])|(?<=: set ){field}(?=,)", name, message)
     return message
 
 
 def check_seed(seed: int, name: str = "seed") -> None:
-    """Raise a PointsetError for a number that cannot seed a generator."""
+    """Raise a PointsetError unless a number can seed a generator."""
     check(name, seed, Seed)
 
 
@@ -162,7 +162,7 @@ def _kinds(cls: type) -> dict[str, Any]:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if isinstance(value, numbers.Number) and hasattr(value, "item"):  # a number of numpy
+    if isinstance(value, numbers.Number) and hasattr(value, "item"):  # a numpy scalar
         value = value.item()
     try:
         msgspec.convert(value, kind)
@@ -172,7 +172,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _allowed(kind: Any) -> str | None:
-    """What an annotated type allows, in words."""
+    """The values that an annotated type allows, as text for a message."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return next(part.description for part in parts if isinstance(part, Meta))
@@ -180,7 +180,7 @@ def _allowed(kind: Any) -> str | None:
         return f"one of {', '.join(map(repr, parts))}"
     if origin is tuple:
         return f"a list, each entry {_allowed(parts[0])}"
-    if origin in (UnionType, Union):  # `Literal[...] | None` makes the second
+    if origin in (UnionType, Union):  # `Literal[...] | None` is a Union
         return " or ".join(str(_allowed(part)) for part in parts if part is not NoneType)
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]
 
@@ -262,24 +262,24 @@ class AttentionOptions(Checked):
 
     @property
     def norm_name(self) -> NormName:
-        """The norm of the blocks: as asked, or the form's own."""
+        """The norm of the blocks: `norm`, or by default that of the form."""
         return self.norm or ("layer" if self.form == "paper" else "none")
 
     @property
     def covered_weights(self) -> tuple[Weighting, ...]:
-        """The weights that `coverage` is for."""
+        """The weights to which `coverage` applies."""
         return self.weights
 
 
 def name_of(weights: Weighting) -> str:
-    """What weights are called in errors and reprs."""
+    """Name of weights in messages and reprs."""
     return weights if isinstance(weights, str) else str(getattr(weights, "__name__", type(weights).__name__))
 
 
 def _check_weights(name: str, value: Any) -> None:
     if value is None and name == "pool_weights":
         return
-    # Files that POINTSET_PARTS names are imported when a model is built, and what they register is known then.
+    # Files named in POINTSET_PARTS are imported when a model is built, and may register further names.
     may_come = bool(os.environ.get("POINTSET_PARTS"))
     known = {*get_args(WeightsName), *USER_WEIGHTS}
     for one in value if isinstance(value, tuple) and value else (None,):
@@ -291,4 +291,4 @@ def _check_weights(name: str, value: Any) -> None:
 
 
 RELEASED = AttentionOptions()
-"""An attention block as the Set Transformer's authors released it."""
+"""The attention block of the Set Transformer's released code."""

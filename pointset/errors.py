@@ -1,4 +1,4 @@
-"""The one family of errors that is meant for the user's eyes, and how its messages show what somebody else wrote."""
+"""The base class of errors that users see, and functions that quote foreign values and texts in messages."""
 
 import re
 import reprlib
@@ -8,18 +8,18 @@ from pathlib import Path, PurePath
 from typing import Any
 
 NOT_OWN = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), "site-packages", "dist-packages", "<frozen")
-"""Parts of the paths of code that is not the user's."""
+"""Substrings of the paths of code that is not the user's."""
 QUOTED = 80
-"""Characters of a value in a message."""
+"""Default limit for the characters of a value in a message."""
 REPEATED = 200
-"""Most characters of a file, or of another library's words, in a message."""
+"""Limit for the characters of a file's content, or of another library's message, in a message."""
 
 
 class PointsetError(Exception):
-    """Something the user can put right.
+    """An error that the user can correct.
 
-    The message is one sentence that says what is wrong, where, and what to do about it. The command line prints
-    it without a traceback and exits with code 2.
+    The message is one sentence that says what is wrong, where, and what to do about it. The command line prints it
+    without a traceback and exits with code 2.
 
     Example:
         >>> pointset.create_model("isab16-pam")
@@ -29,10 +29,10 @@ class PointsetError(Exception):
 
 
 def quoted(value: object, most: int = QUOTED) -> str:
-    """A value as a message shows it: its repr, escaped, and cut to about `most` characters, at most 200.
+    """Format a value for a message: its repr, escaped, and cut to about `most` characters, at most 200.
 
-    Neither a huge value, a deeply nested one, nor one without a repr can make the message fail; a long text or number
-    is cut in its middle. A path is not cut.
+    Never fails, not even for huge or deeply nested values, or if repr fails. A long text or number is cut in its
+    middle; a path is not cut.
     """
     if isinstance(value, PurePath):
         return escaped(repr(str(value)))
@@ -41,23 +41,23 @@ def quoted(value: object, most: int = QUOTED) -> str:
 
 
 def one_line(text: object, most: int | None = None) -> str:
-    """Somebody else's words on one line, escaped: of a library's error, say `one_line(error, REPEATED)`.
+    """Put foreign text on one line, escaped, for example the error of a library: `one_line(error, REPEATED)`.
 
     Args:
-        text: words, or an error.
-        most: characters to keep.
+        text: text, or an error.
+        most: number of characters to keep; None keeps all.
     """
     line = escaped(" ".join(str(text).split()))
     return line if most is None or len(line) <= most else line[: most - 3] + "..."
 
 
 def escaped(text: str) -> str:
-    r"""Text with all that a terminal might obey, or cannot show, as Python writes it: ESC becomes \x1b."""
+    r"""Escape control characters and others that are not printable, as repr does: ESC becomes \x1b."""
     return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
 
 
 def place_in_own_code(error: BaseException) -> str:
-    """Where in the user's own code an error was raised, as " (mine.py, line 31)"; empty if nowhere in it."""
+    """The innermost place of an error in the user's code, as " (mine.py, line 31)"; "" if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(part in frame.filename for part in NOT_OWN)]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
@@ -68,7 +68,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class _Short(reprlib.Repr):
-    """Python's own way of showing no more than the beginning of a value, whatever its size."""
+    """A `reprlib.Repr` with our limits, which does not fail on huge integers."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -77,16 +77,16 @@ class _Short(reprlib.Repr):
         self.maxlevel = 4
 
     def repr_int(self, x: int, level: int) -> str:
-        """As any repr, but for a number that Python refuses to write out."""
+        """As usual, but give the number of digits of an integer that Python refuses to print."""
         try:
             return super().repr_int(x, level)
         except ValueError:
             return f"a number of about {x.bit_length() * 30103 // 100000 + 1:,} digits"
 
     def repr_bytes(self, x: Any, level: int) -> str:
-        """Like text: the beginning is enough."""
+        """The repr of the first bytes only."""
         return repr(x if len(x) <= self.maxstring else x[: self.maxstring]) + "..." * (len(x) > self.maxstring)
 
     def repr_instance(self, x: Any, level: int) -> str:
-        """An object whose repr fails is named by its type; that of an array has several lines."""
+        """As usual, on one line, because the repr of an array has several."""
         return " ".join(super().repr_instance(x, level).split())

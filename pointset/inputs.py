@@ -1,4 +1,4 @@
-"""What a user gives to a function, told and checked in one way: one sentence with the types and the shapes."""
+"""Check arguments of public functions; errors are one sentence with the expected and the given types and shapes."""
 
 import functools
 import inspect
@@ -31,15 +31,15 @@ WORDS = {
     "int": "a whole number",
     "float": "a number",
 }
-"""What a class is called in a message, and where one comes from."""
+"""Description of a class in a message, with the function that makes one."""
 
 
 class InputError(PointsetError, ValueError):
-    """A tensor, an array or another object that a function cannot take."""
+    """An argument has the wrong type, shape or value."""
 
 
 def described(value: Any) -> str:
-    """A value in a few words: "float32 [2, 5, 3]" of a tensor or an array, else its type."""
+    """Describe a value: "float32 [2, 5, 3]" for a tensor or an array, otherwise its type."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or kind is None:
         return "None" if value is None else type(value).__name__
@@ -47,10 +47,10 @@ def described(value: Any) -> str:
 
 
 def takes(**kinds: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check arguments where a public function is entered: `@takes(model=nn.Module, batch_size=Count)`.
+    """Decorate a function to check its arguments: `@takes(model=nn.Module, batch_size=Count)`.
 
     Args:
-        kinds: of each argument, see `check_kind`. Arguments that are not given are not checked.
+        kinds: the kind of each argument, see `check_kind`. Omitted arguments are not checked.
     """
 
     def entered(function: Callable[P, R]) -> Callable[P, R]:
@@ -70,14 +70,14 @@ def takes(**kinds: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def check_kind(name: str, value: Any, kind: Any) -> None:
-    """Refuse, with a PointsetError that names it, a value of another kind.
+    """Raise a PointsetError unless a value is of a kind.
 
     Args:
-        name: of the argument.
-        value: what was given.
+        name: name of the argument, for the message.
+        value: its value.
         kind: a class, classes joined by |, a sequence of a class, or an annotated type of `pointset.configuration`.
     """
-    if type(value) is kind:  # nearly always, and the rest takes longer
+    if type(value) is kind:  # the fast path, which is nearly always taken
         return
     parts = get_args(kind)
     if value is None and NoneType in parts:
@@ -98,7 +98,7 @@ def check_kind(name: str, value: Any, kind: Any) -> None:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """As isinstance, but numbers of numpy are whole numbers, and True is not one."""
+    """As isinstance, but numpy integers are ints, and booleans are not."""
     if isinstance(value, bool | numbers.Integral) and kind not in (bool, float):
         return not isinstance(value, bool) and (kind is int or int in get_args(kind))
     return isinstance(value, numbers.Real if kind is float else kind)
@@ -118,9 +118,9 @@ def _told(value: Any) -> str:
 
 
 def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:
-    """Refuse, with the types and the shapes, what is not a floating batch [B, n, 3] of clouds, or not its mask.
+    """Raise an InputError unless points are a floating tensor [B, n, 3], and the mask, if any, fits them.
 
-    With `features`, a point may have more numbers behind its coordinates.
+    With `features`, points [B, n, d] with d above 3 are allowed too.
     """
     floating = isinstance(points, Tensor) and points.dim() == 3 and points.is_floating_point()
     if not floating or not (points.shape[2] == 3 or (features and points.shape[2] > 3)):
@@ -131,10 +131,10 @@ def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> No
 
 
 def as_places(name: str, places: Any, count: int) -> Tensor:
-    """Places in a list of `count` as int64 [k]; those below 0 count from its end.
+    """Convert indices into a list of `count` entries to int64 [k]; negative ones count from the end.
 
     Raises:
-        InputError: they are not whole numbers [k], or one is beyond the end; the message has the name.
+        InputError: they are not whole numbers [k], or one is out of range; the message has the name.
     """
     try:
         found = torch.as_tensor(places)
@@ -150,39 +150,39 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:
-    """True for a mask bool [..., n] of points [..., n, d]."""
+    """True if `mask` is a bool tensor [..., n] for points [..., n, d]."""
     return isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]
 
 
 def mask_error(mask: Any, points: Tensor) -> InputError:
-    """The sentence for something else than a mask of points [..., n, d]."""
+    """The error for a value that is not a mask of points [..., n, d]."""
     return InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
 
 
 def require_unmasked(values: Any) -> None:
-    """Refuse, with an InputError, a masked array: as a plain one it would have what is masked for numbers."""
+    """Raise an InputError for an array with masked entries, which a conversion would turn into numbers."""
     if np.ma.is_masked(values):
         raise InputError(f"{described(values)} has masked entries, which have no value: leave those points out")
 
 
 def as_numbers(values: np.ndarray) -> Tensor:
-    """An array of any byte order and strides, perhaps read-only, as a tensor: float32 or, for more digits, float64."""
+    """Copy an array of any byte order and strides to a tensor: float32, or float64 for types with more digits."""
     require_unmasked(values)
     single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
 
 
 def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n, {}]") -> Tensor:
-    """Points as a tensor [..., width] of a model's type: arrays, whole numbers and other floating types are converted.
+    """Convert points to a tensor [..., width] of a model's type.
 
     Args:
-        points: tensor or array; whole numbers must be exact in the model's type.
+        points: tensor or array of any real type; integers must be exact in the model's type.
         width: numbers per point.
-        like: a parameter of the model, for type and (of arrays) device; None keeps a floating type.
-        shape: what is expected, for the message; {} is the width.
+        like: a parameter of the model, whose type is used, and for arrays its device; None keeps a floating type.
+        shape: the expected shape for the message; {} is replaced by the width.
 
     Raises:
-        InputError: they are something else; the message has their type and shape.
+        InputError: the points are not such numbers; the message has their type and shape.
     """
     expected = shape.format(width)
     if not isinstance(points, Tensor | np.ndarray):
@@ -210,7 +210,7 @@ def as_points(points: Any, width: int, like: Tensor | None, shape: str = "[B, n,
 
 
 def as_mask(mask: Any, points: Tensor) -> Tensor | None:
-    """A mask of points, or None; arrays are converted.
+    """Convert a mask of points to a tensor; None stays None.
 
     Raises:
         InputError: it is not bool [..., n], for points [..., n, d].

@@ -1,7 +1,7 @@
-"""Running an experiment: what is not finished of its grid, and then its files.
+"""Run an experiment: its unfinished runs, then its tables and its report.
 
-Every run has its own folder, so a comparison that was cut off goes on where it stopped. Every run trains with the same
-number of threads whatever the number of workers, so the workers change no result.
+Every run has its own folder, so an interrupted comparison continues where it stopped. Every run uses the same number
+of threads whatever the number of workers, so the number of workers does not affect the results.
 """
 
 from pathlib import Path
@@ -32,22 +32,22 @@ def run_experiment(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    r"""Run what is not finished of an experiment, and write its tables and its report.
+    r"""Run the unfinished runs of an experiment, and write its tables and its report.
 
     Args:
         experiment: what to run.
-        out: folder for the runs and the results; what is finished there is not done again.
-        workers: where the work is done.
-        progress: show how far it is, on a terminal all the time and elsewhere every half minute, and the table of the
-            seeds that are complete whenever there is a further one.
+        out: folder for the runs and the results; finished runs in it are not repeated.
+        workers: number and kind of the worker processes.
+        progress: show progress (continuously on a terminal, otherwise every half minute), and a preliminary table
+            whenever a further seed is complete.
         report: write report.html and report.md too.
 
     Returns:
         The finished runs, with tables and statistics.
 
     Raises:
-        PointsetError: `out` holds a comparison under another protocol or one that another process is at, a file of it
-            is damaged, or no run at all could be finished.
+        PointsetError: `out` holds a comparison with another protocol, or one that another process is running; a file
+            in it is damaged; or every run failed.
 
     Example:
         >>> from pointset.runs.workers import Workers
@@ -61,11 +61,11 @@ def run_experiment(
     if world_size() > 1:
         raise PointsetError("a comparison distributes its runs itself: run it without torchrun or accelerate launch")
     out, workers = Path(out), workers or Workers()
-    if workers.backend == "loky":  # a cluster's machines may have other devices than this one
+    if workers.backend == "loky":  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
         warn_of_slow_products(experiment.recipe.precision, experiment.recipe.device)
     check_folder(experiment, out)
-    prepared = prepare_sets(experiment, progress)  # data that is not there leaves no folder behind
+    prepared = prepare_sets(experiment, progress)  # first, so that missing data leaves no folder behind
     with owned(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
@@ -74,16 +74,16 @@ def run_experiment(
 
 @takes(experiment=Experiment, out=str | Path)
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
-    """Write the tables and the report of the runs that are finished; nothing is trained, timed or waited for.
+    """Write the tables and the report of the finished runs, without training, timing or waiting for anything.
 
-    Costs are those of an earlier call; times taken beside runs that are under way would be wrong.
+    Costs are those of an earlier call, because times measured while runs are in progress would be wrong.
 
     Args:
         experiment: what was run.
-        out: the folder of its runs; others may be under way in it.
+        out: folder of the runs; some may be in progress.
 
     Raises:
-        PointsetError: `out` holds a comparison under another protocol, a file of it is damaged, or no run is finished.
+        PointsetError: `out` holds a comparison with another protocol, a file in it is damaged, or no run is finished.
     """
     out = Path(out)
     check_folder(experiment, out)
@@ -107,7 +107,7 @@ def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool
 def _written(comparison: Comparison, report: bool) -> Comparison:
     save(comparison)
     if report:
-        from pointset.comparison.report.pages import write_report  # matplotlib, which the first run need not wait for
+        from pointset.comparison.report.pages import write_report  # imports matplotlib, which delays the first run
 
         write_report(comparison)
     return comparison

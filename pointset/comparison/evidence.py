@@ -51,10 +51,10 @@ class Evidence:
         return [RunFolder(folder).history() for folder in self.folders[label].values()]
 
     def curves(self, label: str, name: str) -> list[list[float]]:
-        """A column of the training histories for each seed that has it, as long as the shortest; see `curve`."""
+        """A column of the training histories, for each seed that has it, cut to the shortest history."""
         columns = [[row[name] for row in history if name in row] for history in self.histories(label)]
         return [*map(list, zip(*zip(*columns, strict=False), strict=True))]
 
     def curve(self, label: str, name: str) -> list[float]:
-        """A column of the training histories, mean over seeds, as long as the shortest run; empty if there is none."""
+        """The mean of `curves` over seeds; empty if no history has the column."""
         return [fmean(values) for values in zip(*self.curves(label, name), strict=True)]

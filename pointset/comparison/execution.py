@@ -1,4 +1,4 @@
-"""Runs in processes of their own: nothing that kills one harms another."""
+"""Run experiments in separate processes, so that a crash of one run does not affect the others."""
 
 import os
 import pickle
@@ -15,7 +15,7 @@ from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
 
 def run_one(run: Run) -> Finished | Failure:
-    """Do a run, or read its result; an error becomes a `Failure`."""
+    """Perform a run, or read its result if it is finished; an error becomes a `Failure`."""
     try:
         with run.locked(), torch_threads(run.threads):
             digests.remove(run.failure)
@@ -27,13 +27,13 @@ def run_one(run: Run) -> Finished | Failure:
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
-    """Do runs in processes; on this machine one per core, divided by the threads, when no count is given.
+    """Perform runs in worker processes; the default number on this machine is the cores divided by a run's threads.
 
-    A killed process breaks its whole pool. The runs that had begun then run one at a time, so that the one that kills
-    its process is found and reported; the others go on side by side.
+    A killed process breaks the whole pool. The runs that had started are then repeated one at a time, to find the run
+    that kills its process; the others continue in parallel.
 
     Returns:
-        What became of each, as they finish.
+        An iterator over the outcomes, in the order in which runs end.
     """
     left = {run.folder: run for run in runs}
     while left:
@@ -52,10 +52,10 @@ def _spread(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finish
     from joblib import Parallel, delayed
 
     threads = runs[0].threads
-    # When a cluster's worker dies, its other runs are lost, and joblib waits for dask's workers for ever.
+    # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_one if workers.backend == "loky" else run_apart
     with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
-        # Ray's backend gives back lists only.
+        # Ray's backend can return only lists.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
         jobs = (delayed(_named)(perform, run) for run in runs)
         with closed(hand_over(Parallel(return_as=return_as), jobs, workers)) as finished:
@@ -67,9 +67,9 @@ def _named(perform: Callable[[Run], Finished | Failure], run: Run) -> tuple[Run,
 
 
 def run_apart(run: Run) -> Finished | Failure:
-    """Do one run in a process of its own, so that its death is the failure of this run alone."""
+    """Perform one run in a subprocess, so that a killed process fails only this run."""
     program = "import pickle, sys, pointset.comparison.execution as e; e.run_one(pickle.load(sys.stdin.buffer))"
-    # What torch does not count: the threads of numpy's libraries, which joblib limits in its own workers.
+    # Limits the threads of numpy's libraries, which torch does not control; joblib does this in its own workers.
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(run.threads))
     ended = subprocess.run(
         [sys.executable, "-c", program],

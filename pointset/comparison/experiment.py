@@ -1,4 +1,4 @@
-"""An experiment as data: a task, models, seeds, one protocol."""
+"""The description of an experiment: a task, models, seeds and one protocol."""
 
 import dataclasses
 import re
@@ -17,13 +17,13 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 LONGEST_LABEL = 150
-"""Characters; file systems end at 255 bytes, and size and seed come after it."""
+"""Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
 Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a comparison: a model's name and what sets it apart from the options that all share.
+    """One row of a comparison: a model's name and its changes to the shared options.
 
     Example:
         >>> from pointset.comparison.experiment import Entry
@@ -32,11 +32,11 @@ class Entry:
     """
 
     name: str
-    """Of a model, as `list_models` has them."""
+    """Name of a model, as in `list_models`."""
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `ModelOptions`."""
+    """Fields of `ModelOptions` that differ from the shared options."""
     label: str = ""
-    """What the row is called; the name and the changes when not given."""
+    """Label of the row; default: the name and the changes."""
 
     def __post_init__(self) -> None:
         check("name", self.name, str)
@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def slug(self) -> str:
-        """The label as part of a file's name."""
+        """The label as part of a file name."""
         return re.sub(r"[^\w.+=-]+", "_", self.label)
 
     def options(self, shared: ModelOptions) -> ModelOptions:
@@ -60,7 +60,7 @@ class Entry:
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Self) -> "Entry":
-        """From a name, or from a table with name, perhaps label, and changes."""
+        """Make an entry from a name, or from a table with `name`, optionally `label`, and changes."""
         if isinstance(given, Entry):
             return given
         if isinstance(given, str):
@@ -84,21 +84,22 @@ class Experiment:
     """
 
     task: Task
-    """What is learned, on which sets, by which metrics."""
+    """The task: what is learned, on which sets, and with which metrics."""
     models: tuple[Entry, ...] = ()
-    """The task's own rows when empty."""
+    """The models; default: the task's own rows."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """One run per model, size and seed."""
+    """Seeds; there is one run per model, size and seed."""
     threads: int = 1
-    """Of torch in each run; they can change results by rounding, so they are part of the protocol."""
+    """Torch threads of each run; part of the protocol because they can change results by rounding."""
     model: ModelOptions = None  # type: ignore[assignment]  # the task's usual ones
-    """The options that all models share; the task's usual ones when not given."""
+    """Options shared by all models; default: the task's usual ones."""
     recipe: Recipe = None  # type: ignore[assignment]  # the task's usual one
-    """The training of all runs; the task's usual one when not given."""
+    """Training recipe of all runs; default: the task's usual one."""
     title: str = ""
-    """Of the report."""
+    """Title of the report."""
     published: Mapping[str, Mapping[str | int, Published]] = field(default_factory=dict)
-    """By label, and by size of set or name of a metric; shown beside ours, and no result depends on it."""
+    """Published values by label, and by set size or metric name; shown beside the results, which do not depend on
+    them."""
 
     def __post_init__(self) -> None:
         usual = {
@@ -162,7 +163,7 @@ class Experiment:
         return known[str(key)]
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """One line with title, task, and the numbers of models and seeds."""
         models, seeds = len(self.models), len(self.seeds)
         return (
             f"Experiment {self.title or 'without a title'}: {models} model{'s' * (models != 1)} on {self.task.title}, "
@@ -171,24 +172,24 @@ class Experiment:
 
     @property
     def labels(self) -> list[str]:
-        """The rows, in the given order."""
+        """Labels of the rows, in the given order."""
         return [entry.label for entry in self.models]
 
     def entry(self, label: str) -> Entry:
-        """The row of that label."""
+        """The row with this label."""
         return next(entry for entry in self.models if entry.label == label)
 
     def published_of(self, label: str, size: Size, metric: Metric) -> Published | None:
-        """The published value of a metric, of one row at one size."""
+        """The published value of a metric for one row at one size, or None."""
         if size is not None and metric != self.task.measured[0]:
             return None
         return self.published.get(label, {}).get(metric.name if size is None else size)
 
     def changed(self, **changes: Any) -> "Experiment":
-        """The experiment with other fields, or with other options of its task.
+        """A copy of the experiment with other fields, or with other options of its task.
 
         Raises:
-            PointsetError: neither has a field of that name.
+            PointsetError: neither the experiment nor its task has a field of that name.
         """
         own = {one.name for one in dataclasses.fields(self)}
         options = {name: changes.pop(name) for name in list(changes) if name not in own}
@@ -202,11 +203,11 @@ class Experiment:
         return dataclasses.replace(self, task=dataclasses.replace(task, **options), **changes)
 
     def protocol(self) -> dict[str, Any]:
-        """What all runs share and what decides their results, as plain data."""
+        """Everything that all runs share and that affects their results, as plain data."""
         return {"task": self.task.name, "options": self.task.options(), **self._shared()}
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """The experiment as plain data."""
         return {
             "title": self.title,
             "task": self.task.name,

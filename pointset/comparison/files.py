@@ -1,19 +1,19 @@
-"""An experiment as a TOML file.
+"""Read an experiment from a TOML file.
 
     title = "DeepSets against Set Transformers"
-    task = "classification"             # of point sets, when not given; others are in `pointset.tasks.registry`
+    task = "classification"             # the default, of point sets; for others see `pointset.tasks.registry`
     seeds = [0, 1, 2]
-    models = ["rff-max", { name = "isab16-pma", seeds = "pooled" }]   # a name, or a name with options of its own
+    models = ["rff-max", { name = "isab16-pma", seeds = "pooled" }]   # names, or names with options of their own
 
-    data = "modelnet40-hdf5"            # options of the task; they may stand in a table [options] too
+    data = "modelnet40-hdf5"            # options of the task; a table [options] is possible too
     points = [100, 1000]
 
     [model]                             # fields of ModelOptions, for all models
     [recipe]                            # fields of Recipe
     [published.rff-max]                 # published values, as [mean, standard deviation, runs], by size of set
-    100 = [0.7951, 0.0166, 5]           # or, where a task has no sizes, by metric
+    100 = [0.7951, 0.0166, 5]           # or, for a task without sizes, by metric
 
-In a file "none" stands for no value where a field may have none, as in `clip_norm = "none"`.
+TOML has no null: "none" means None for fields that allow it, as in `clip_norm = "none"`.
 """
 
 import tomllib
@@ -42,18 +42,18 @@ KEYS: Mapping[str, Any] = {
     "options": Table,
     "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
 }
-"""What an experiment's file may say of any task; its other keys are options of the task."""
+"""Keys of an experiment's file for every task, and their types; other keys are options of the task."""
 
 
 def read_experiment(path: str | Path, create: Callable[[str | None, Mapping[str, Any]], Task]) -> Experiment:
     """Read an experiment from a TOML file.
 
     Args:
-        path: of the file.
-        create: makes a task of its name, None where the file has none, and of its options as they stand in the file.
+        path: the file.
+        create: makes a task from its name (None if the file gives none) and its options as written in the file.
 
     Raises:
-        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the file is named.
+        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the message names the file.
     """
     content = read_toml(path)
     try:
@@ -63,10 +63,10 @@ def read_experiment(path: str | Path, create: Callable[[str | None, Mapping[str,
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """The content of an experiment's file.
+    """Parse the TOML file of an experiment.
 
     Raises:
-        PointsetError: the file is missing or is not TOML; it is named.
+        PointsetError: the file is missing or is not TOML; the message names it.
     """
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
@@ -76,7 +76,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise PointsetError(f"{path} is a folder: give a TOML file") from None
     except RecursionError:
         raise PointsetError(f"{path} is not a TOML file that can be read: it is nested too deeply") from None
-    except (OSError, ValueError) as error:  # of bytes, of syntax, of numbers with thousands of digits
+    except (OSError, ValueError) as error:  # ValueError: wrong UTF-8, wrong syntax, or a number of thousands of digits
         raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
 
 
@@ -87,7 +87,7 @@ def _from_content(content: Mapping[str, Any], create: Callable[[str | None, Mapp
     options = {key: value for key, value in content.items() if key not in KEYS}
     for key in options:
         if key in content.get("options", {}):
-            raise PointsetError(f"{quoted(key)} stands both in [options] and outside of it: give it once")
+            raise PointsetError(f"{quoted(key)} is given both inside and outside of [options]: give it once")
     task = create(content.get("task"), {**content.get("options", {}), **options})
     found: dict[str, Any] = {key: content[key] for key in ("title", "threads") if key in content}
     if "models" in content:
@@ -104,12 +104,12 @@ def _from_content(content: Mapping[str, Any], create: Callable[[str | None, Mapp
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """The entries of a list; a single value alone."""
+    """A list as a tuple; any other value as a tuple of one entry."""
     return tuple(value) if isinstance(value, list) else (value,)
 
 
 def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published]:
-    """Published values of one model; keys of digits are sizes of set."""
+    """The published values of one model; keys that are numbers are set sizes."""
     kind = Annotated[tuple[float, float, int], Meta(description="[mean, standard deviation, runs]")]
     for key, values in rows.items():
         check(f"published.{label}.{key}", values, kind)

@@ -1,4 +1,4 @@
-"""A comparison: what the finished runs of an experiment say, gathered."""
+"""Collect the finished runs of an experiment into a comparison."""
 
 import html
 import json
@@ -29,7 +29,7 @@ from pointset.training.checkpoints import RunFolder
 
 @dataclass(frozen=True)
 class Comparison:
-    """The finished runs of an experiment, and what follows from them; `run_experiment` and `compare` return one.
+    """The finished runs of an experiment and their statistics, as returned by `run_experiment` and `compare`.
 
     Example:
         >>> from pointset.comparison.experiment import Entry, Experiment
@@ -49,20 +49,20 @@ class Comparison:
     """
 
     experiment: Experiment
-    """What was run."""
+    """The experiment that was run."""
     runs: list[Finished]
-    """Of models, within sizes, within seeds, in the experiment's order."""
+    """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
     pairs: Mapping[Size, list[Pair]]
-    """By size: every two models compared."""
+    """The comparisons of all pairs of models, by size."""
     costs: Mapping[Size, Mapping[str, Cost]]
-    """By size and label."""
+    """Costs of the models, by size and label."""
     failures: Sequence[Failure]
     """Runs that could not be finished, each with its error."""
     folder: Path
-    """Where the runs are."""
+    """Folder of the runs and results."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """One line with task, numbers of models and runs, and folder."""
         models = len({run.model for run in self.runs})
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return (
@@ -71,22 +71,22 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the line, and the table."""
+        """The repr, the table and its caption, for notebooks."""
         return (
             f"<p>{html.escape(repr(self))}</p>{self.table('html')}<p><small>{html.escape(self.caption())}</small></p>"
         )
 
     @property
     def rows(self) -> list[Row]:
-        """One row per size and model, in the order in which they were given."""
+        """One row per size and model, in the experiment's order."""
         return make_rows(self.experiment, self.runs, self.pairs, self.costs)
 
     def table(self, style: str = "simple", brief: bool = False) -> str:
-        """The table as text in one of tabulate's formats ("simple", "github", ...); `brief` to fit a terminal."""
+        """The table in one of tabulate's formats ("simple", "github", ...); `brief` has fewer columns."""
         return make_table(self.rows, self.experiment.task.measured, style, brief)
 
     def caption(self) -> str:
-        """What the table's numbers are, in a few words."""
+        """The caption of the table: data, training and how the numbers were taken."""
         experiment, task, recipe = self.experiment, self.experiment.task, self.experiment.recipe
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
@@ -97,7 +97,7 @@ class Comparison:
         )
 
     def _left_out(self) -> str:
-        """Which sets lack shapes that could not be used; the same ones at every size."""
+        """The numbers of shapes that were left out of the sets, for the caption; they are equal at all sizes."""
         file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"
         sets = read_description(file, "comparison").values() if file.exists() else []
         lacking = [one for one in sets if isinstance(one, dict) and one.get("skipped")]
@@ -105,12 +105,12 @@ class Comparison:
         return f"; left out, because they could not be used: {', '.join(found)}" if found else ""
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
-        """A finished run of a row: its folder, and what it was made from.
+        """A finished run, with its folder and options.
 
         Args:
-            label: of the row.
-            seed: of the run.
-            points: size of the sets; may be left out where there is one size.
+            label: label of the row.
+            seed: seed of the run.
+            points: size of the sets; default: the first size of the experiment.
         """
         points = points or self.experiment.task.sizes[0]
         if not any((one.model, one.points, one.seed) == (label, points, seed) for one in self.runs):
@@ -124,7 +124,7 @@ class Comparison:
         return run.task.train(run, run.recipe, run.folder).model
 
     def history(self, label: str, seed: int, points: Size = None) -> list[dict[str, Any]]:
-        """What a finished run left of each epoch; see `run`."""
+        """The training history of a finished run, one row per epoch; see `run`."""
         return RunFolder(self.run(label, seed, points).folder).history()
 
     def evidence(self, points: Size) -> Evidence:
@@ -158,7 +158,7 @@ def make_rows(
     pairs: Mapping[Size, Sequence[Pair]],
     costs: Mapping[Size, Mapping[str, Cost]],
 ) -> list[Row]:
-    """One row for every size and model with a finished run."""
+    """Make one row for every size and model with a finished run."""
     rows = []
     for size in experiment.task.sizes:
         groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
@@ -179,7 +179,7 @@ def make_rows(
 
 
 def best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
-    """The label with the best mean of a metric; of equals, the first; empty without rows."""
+    """The label with the best mean of a metric, the first of equals; "" without rows."""
     sign = 1.0 if metric.higher_is_better else -1.0
     means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}
     return max(means, key=lambda label: means[label], default="")
@@ -197,7 +197,7 @@ def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
 def gather(
     experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], measure: bool = True
 ) -> Comparison:
-    """Make a comparison of what became of the runs; models that were never timed are timed now, if `measure`."""
+    """Make a comparison from the outcomes of runs; `measure` also measures costs that no earlier call has saved."""
     labels, sizes, seeds = experiment.labels, experiment.task.sizes, experiment.seeds
     runs = sorted(
         (outcome for outcome in outcomes if isinstance(outcome, Finished)),
@@ -224,7 +224,7 @@ def _pairs(experiment: Experiment, out: Path, runs: Sequence[Finished]) -> list[
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Size, measure: bool) -> dict[str, Cost]:
-    """Costs of the models that could be trained, from the file of an earlier call or measured side by side."""
+    """Costs of the models that have a finished run: saved by an earlier call, or all measured now."""
     trained = {one.model for one in runs}
     entries = [entry for entry in experiment.models if entry.label in trained]
     file = out / f"costs{of_size(size)}.json"

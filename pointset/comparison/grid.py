@@ -1,4 +1,4 @@
-"""The grid of an experiment's runs, and the folder that it belongs to."""
+"""The grid of an experiment's runs, and the check that an output folder belongs to the experiment."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from pointset.zoo.carried import carried
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:
-    """The grid: seeds outermost, so that a table with every row is there early."""
+    """All runs of the grid; seeds vary slowest, so that a table of all models is available early."""
     return [
         make_run(experiment, out, entry, size, seed)
         for seed in experiment.seeds
@@ -24,7 +24,7 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
 
 def longest_first(experiment: Experiment, runs: Sequence[Run]) -> list[Run]:
-    """The same runs, of each seed and size those first that compute most: workers then end at about the same time."""
+    """Sort runs by cost, highest first, within each seed and size, so that workers end at about the same time."""
     entries = {entry.label: entry for entry in experiment.models}
     work = {group: _work(experiment, entries[group[0]], group[1]) for group in {(run.label, run.size) for run in runs}}
     places = {place: number for number, place in enumerate(dict.fromkeys((run.seed, run.size) for run in runs))}
@@ -32,15 +32,15 @@ def longest_first(experiment: Experiment, runs: Sequence[Run]) -> list[Run]:
 
 
 def _work(experiment: Experiment, entry: Entry, size: Size) -> int:
-    """Multiply-adds of a model; none where it cannot be built, which its runs will say."""
+    """Multiply-adds of a model; 0 if it cannot be built, which its runs will report."""
     task = experiment.task
-    with suppress(Exception):  # whatever a part of one's own raises
+    with suppress(Exception):  # a user-defined part may raise anything
         return multiply_adds(task.build(entry.name, entry.options(experiment.model), 0, size), task.elements(size))
     return 0
 
 
 def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: int) -> Run:
-    """One run; its folder does not depend on what else is compared."""
+    """One run of the grid; its folder does not depend on the other models."""
     options = entry.options(experiment.model)
     return Run(
         label=entry.label,
@@ -57,18 +57,22 @@ def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: 
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:
-    """Raise a PointsetError for a folder that is for something else; nothing is written or waited for."""
+    """Raise a PointsetError if the folder belongs to another experiment; does not write or wait."""
     protocol = experiment.protocol()
     check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
 
 
 def prepare_sets(experiment: Experiment, progress: bool) -> dict[Size, dict[str, Any]]:
-    """Make the sets of every size ready, and describe them; nothing is written into the comparison's folder."""
+    """Prepare the sets of every size, and return their descriptions; writes nothing into the comparison's folder."""
     return {size: experiment.task.prepare(size, experiment.recipe, progress) for size in experiment.task.sizes}
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:
-    """Write down what the folder is for, or refuse a folder that is for something else; the caller owns it."""
+    """Save the protocol and the data's descriptions in the folder, which the caller must own.
+
+    Raises:
+        PointsetError: the folder belongs to another protocol or other data.
+    """
     protocol = experiment.protocol()
     claim(out / "protocol.json", protocol, list(protocol), "comparison")
     for size, description in prepared.items():

@@ -1,4 +1,4 @@
-"""Names in Markdown: labels and classes are other people's, and may look like markup."""
+"""Escape user-defined labels and class names, which may contain markup, in Markdown."""
 
 import re
 
@@ -9,10 +9,10 @@ INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
 
 
 def in_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # a_b needs no escape, and reads better without
+    """Escape text so that Markdown shows it literally, on one line."""
+    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
 
 
 def in_table(text: str, style: str) -> str:
-    """Text for a cell in one of tabulate's formats."""
+    """Escape text for a table cell in one of tabulate's formats."""
     return in_markdown(text) if style == "github" else escaped(text)

@@ -6,32 +6,32 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a finished run, and how it is written."""
+    """A metric of finished runs, and its format in tables."""
 
     name: str
     higher_is_better: bool
     digits: int = 4
-    """Behind the point, in tables."""
+    """Decimals in tables."""
     share: bool = False
-    """Whether it lies from 0 to 1 and is written in per cent."""
+    """True for a share from 0 to 1, which is written in per cent."""
     head: str = ""
-    """Of its column in a table; the name when not given."""
+    """Header of its column in a table; default: the name."""
     shown: bool = True
-    """Whether tables have it at all; results.csv has every metric."""
+    """Show it in tables; results.csv has every metric."""
     brief: bool = True
-    """Whether a terminal has room for it."""
+    """Show it on a terminal."""
     spread: bool = True
-    """Whether the deviation over seeds stands beside the mean."""
+    """Show the deviation over seeds with the mean."""
     detailed: bool = True
-    """Whether its interval and what others publish of it have columns."""
+    """Show columns for its interval and its published values."""
 
     @property
     def title(self) -> str:
-        """As a table's head and the axis of a chart have it."""
+        """Title in the header of a table and on the axis of a chart."""
         return self.head or self.name
 
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
-        """A value, with its deviation where there is one; sign "+" writes that of a difference."""
+        """Format a value, with its deviation if given; sign "+" always writes the sign, for differences."""
         scale = 100 if self.share else 1
         text = f"{scale * value:{sign}.{self.digits}f}"
         return text if deviation is None else f"{text} ± {scale * deviation:.{self.digits}f}"
@@ -47,8 +47,8 @@ class Published(NamedTuple):
     """
 
     mean: float
-    """Over the runs, in the unit of the metric: accuracies are shares from 0 to 1."""
+    """Mean over the runs, in the unit of the metric: accuracies are shares from 0 to 1."""
     deviation: float
     """Standard deviation over the runs."""
     runs: int
-    """How many there were."""
+    """Number of runs."""

@@ -1,4 +1,4 @@
-"""Where an experiment stands, and how long what is left of it will take."""
+"""The state of an experiment's runs, and an estimate of the time that the unfinished ones will take."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,27 +12,28 @@ from pointset.runs.threads import torch_threads
 from pointset.training.sizes import usual_size
 
 MEASURED_STEPS = 5
+"""Training steps over which a step's time is averaged."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Of one run."""
+    """State of one run."""
 
     model: str
     points: Size
     seed: int
     state: str
-    """"finished", "running", "failed", "stopped" (begun, and no process is working on it) or "waiting"."""
+    """"finished", "running", "failed", "stopped" (started, but no process is working on it) or "waiting"."""
     done: int
-    """How much of the training is in a checkpoint, in the task's unit."""
+    """Length of the training saved in a checkpoint, in the task's unit."""
     metrics: Mapping[str, float] | None = None
-    """From the moment the model is tested; robustness tests may still be missing then."""
+    """Test metrics, once the model is tested; robustness tests may still be missing."""
     reason: str = ""
-    """Why it failed."""
+    """Reason of a failure."""
 
 
 def status(experiment: Experiment, out: str | Path) -> list[State]:
-    """Look at every run's folder; nothing is started, changed or waited for.
+    """Return the state of every run from its folder, without starting, changing or waiting for anything.
 
     Raises:
         PointsetError: the folder holds another comparison.
@@ -62,24 +63,26 @@ def _word(run: Run) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long the runs of one model at one size take."""
+    """The time that the unfinished runs of one model at one size will take."""
 
     model: str
     points: Size
     runs: int
-    """Not finished."""
+    """Number of unfinished runs."""
     step_seconds: float
-    """Mean of a few measured steps, data included; 0 where the training of another size is taken over."""
+    """Mean time of a training step, including data loading; 0 if the runs reuse the training of another size."""
     seconds: float
-    """Of all its runs one after the other, less the epochs that are done."""
+    """Total time of the runs in sequence, without the epochs that are done."""
 
 
 def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
-    """Measure a few training steps of every model at every size, on this machine as it is now.
+    """Estimate the remaining time from a few measured training steps of every model at every size.
+
+    The steps are measured on this machine under its current load.
 
     Raises:
-        PointsetError: the folder holds another comparison, or the data lacks what the comparison would need, such as a
-            test split.
+        PointsetError: the folder holds another comparison, or the data cannot be used, for example for lack of a test
+            split.
     """
     check_folder(experiment, Path(out))
     groups: dict[tuple[Size, str], list[Run]] = {
@@ -89,7 +92,9 @@ def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
         if not run.finished:
             groups[run.size, run.label].append(run)
     if any(groups.values()):
-        prepare_sets(experiment, progress=False)  # a step alone needs no test split
+        prepare_sets(
+            experiment, progress=False
+        )  # checks the whole data; a training step would not notice a missing split
     with torch_threads(experiment.threads):
         return [_estimate(runs) for runs in groups.values() if runs]
 
@@ -105,9 +110,9 @@ def _estimate(runs: Sequence[Run]) -> Estimate:
 
 
 def step_seconds(run: Run) -> float:
-    """Seconds of a training step, measured on a model that is thrown away."""
+    """Measure the seconds of a training step with a temporary model."""
     size = usual_size(run.recipe)
-    for steps in (1, MEASURED_STEPS):  # the first one pays for memory and for the libraries' choice of kernels
+    for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
         recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, points=size, last_points=None)
         fitted = run.task.train(run, recipe, None)
     return fitted.seconds / MEASURED_STEPS

@@ -1,4 +1,4 @@
-"""The files of a comparison: its tables, for people and for programs."""
+"""Write the result files of a comparison: table.md, CSV and JSON."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def save(comparison: Comparison) -> None:
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """Everything there is to know about a comparison, as plain data."""
+    """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
     return {
         **rows_and_pairs(comparison),
         "runs": [asdict(run) for run in comparison.runs],
@@ -42,7 +42,7 @@ def table_file(comparison: Comparison) -> str:
 
 
 def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
-    """What the runs say together, as plain data."""
+    """The rows and pairs of a comparison as plain data."""
     first = comparison.experiment.task.measured[0]
     return {
         "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
@@ -54,7 +54,7 @@ def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
 
 
 def origins(comparison: Comparison) -> list[dict[str, Any]]:
-    """What the runs were made by: versions, machine, commit, each combination once, and how many runs it has."""
+    """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
     found: list[dict[str, Any]] = []
     for one in comparison.runs:
         about = read_description(comparison.run(one.model, one.seed, one.points).folder / "run.json", "run")
@@ -68,12 +68,12 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def commit_of(origin: Mapping[str, Any]) -> str:
-    """The commit of one of the `origins` in words; the version where no commit is known."""
+    """The commit of one of the `origins`, or its version if no commit is known."""
     return origin["commit"] or f"pointset {origin['versions']['pointset']}"
 
 
 def machine_of(origin: Mapping[str, Any]) -> str:
-    """The machine of one of the `origins` in words."""
+    """The machine of one of the `origins`, as text."""
     if (machine := origin["machine"]) is None:
         return "an unrecorded machine"
     return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
@@ -95,7 +95,7 @@ def _results(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _further(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
-    """The rows of the files that a task has beside results.csv."""
+    """The rows of a task's further CSV files, by file name."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in comparison.runs:
         folder = comparison.run(run.model, run.seed, run.points).folder
@@ -110,7 +110,7 @@ def _place(run: Any) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of the same columns, named in the first line."""
+    """Rows with equal columns as CSV with a header."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()

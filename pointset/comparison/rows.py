@@ -1,4 +1,4 @@
-"""The rows of a comparison: metrics over seeds beside published ones, and what can be told apart."""
+"""The rows and the table of a comparison: metrics over seeds, published values, and differences from the best row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,29 +14,29 @@ NOT_DISTINGUISHABLE = "not distinguishable"
 
 @dataclass(frozen=True)
 class Summary:
-    """One metric of one row over its seeds."""
+    """One metric of one row, summarised over its seeds."""
 
     mean: float
     deviation: float | None
     """Sample standard deviation; None for a single seed."""
     interval: Interval | None
-    """95 % of the mean over seeds, by Student's t."""
+    """95 % confidence interval of the mean over seeds, by Student's t."""
     seeds: int
     published: Published | None
 
     @classmethod
     def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> "Summary":
-        """Of the values of a metric in some runs."""
+        """Summarise the values of a metric in the runs of a row."""
         interval = mean_interval(values)
-        if metric.share and interval:  # no share lies elsewhere, so nothing is lost
+        if metric.share and interval:  # a share is always in [0, 1]
             interval = Interval(max(0.0, interval.low), min(1.0, interval.high))
         deviation = stdev(values) if len(values) > 1 else None
         return cls(fmean(values), deviation, interval, len(values), published)
 
     def verdict(self, metric: Metric) -> str:
-        """Whether the published mean and ours lie within two standard errors of their difference, in words.
+        """Compare the mean with the published one: "agrees" within two standard errors of the difference, or the gap.
 
-        Where either has no spread, merely how far apart they are; empty if nothing is published.
+        If either has no spread, only the gap is given; empty if nothing is published.
         """
         if self.published is None:
             return ""
@@ -62,12 +62,12 @@ class Row:
     seconds: float
     cost: Cost | None
     below_best: Pair | None
-    """The best row of this size (first) against this one; None for the best row itself, or where no seed is shared."""
+    """The best row of this size (first) compared with this row; None for the best row, or without a shared seed."""
     best: bool
-    """Whether this row has the best mean of the first metric at its size; of several, the first."""
+    """True for the row with the best mean of the first metric at its size; ties go to the first row."""
 
     def against_best(self, metric: Metric) -> str:
-        """What the difference from the best row is worth, in a few words; `metric` is the first one."""
+        """The difference from the best row as text, or that there is none; `metric` is the first metric."""
         if self.below_best is None:
             return "best" if self.best else "no shared seed"
         if self.below_best.p is None:

@@ -8,33 +8,33 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 Size = int | None
-"""Elements of a set, where an experiment has several sizes; None where a task draws sets of all sizes."""
+"""Number of elements of the sets; None for tasks whose sets vary in size."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the grid a run stands."""
+    """The coordinates of a run in the grid."""
 
     model: str
-    """The label of its row: the model's name, and what sets it apart."""
+    """The label of its row."""
     points: Size
     """Size of the sets."""
     seed: int
 
     @property
     def name(self) -> str:
-        """The run in words."""
+        """The name of the run in messages."""
         sets = "" if self.points is None else f", {self.points} points"
         return f"{self.model}{sets}, seed {self.seed}"
 
 
 def of_size(size: Size) -> str:
-    """The end of the name of what is about one size."""
+    """Suffix of file names for one set size."""
     return "" if size is None else f"-n{size}"
 
 
 def of_run(size: Size, seed: int) -> str:
-    """The end of the name of a run's folder, after its row."""
+    """Suffix of the name of a run's folder, which starts with the row's slug."""
     return f"{of_size(size)}-seed{seed}"
 
 
@@ -52,9 +52,9 @@ class RunSpec:
     model_options: ModelOptions
     recipe: Recipe
     threads: int
-    """Of torch, in the run's process."""
+    """Torch threads of the run's process."""
     folder: Path
-    """Of this run alone."""
+    """Folder of this run."""
 
     def at(self, size: Size) -> Self:
         """The run of the same row and seed at another size."""
@@ -63,5 +63,5 @@ class RunSpec:
 
     @property
     def place(self) -> Place:
-        """Where in the grid it stands."""
+        """The coordinates of the run in the grid."""
         return Place(self.label, self.size, self.seed)

@@ -1,7 +1,8 @@
-"""One model, one size of set, one seed: trained and tested in a folder of its own, in a process of its own.
+"""A run: one model at one set size with one seed, trained and tested in its own folder.
 
-run.json, history.jsonl and model.safetensors are the training's (see `pointset.training.checkpoints`); result.json has
-the metrics; failure.txt says why the run failed, until it is tried again. A task may leave more.
+The folder has run.json, history.jsonl and model.safetensors from the training (see `pointset.training.checkpoints`),
+result.json with the metrics, and after a failure, until the next attempt, failure.txt with the reason. A task may add
+files.
 """
 
 import json
@@ -21,22 +22,22 @@ from pointset.runs.claims import owned
 
 @dataclass(frozen=True)
 class Finished(Place):
-    """What came of a run."""
+    """The result of a finished run."""
 
     metrics: Mapping[str, float]
-    """On the test sets, by name."""
+    """Test metrics, by name."""
     parameters: int
     seconds: float
-    """Training time, data included, validation and start-up not: of the processor, which other work on the machine
-    makes hardly longer, or of the clock on a GPU."""
+    """Training time, including data loading but not validation and start-up: processor time, which depends little on
+    other work on the machine, or wall-clock time on a GPU."""
     length: int
-    """Of the training, in the task's unit."""
+    """Length of the training, in the task's unit."""
     tested: int
-    """Test sets."""
+    """Number of test sets."""
 
     @property
     def summary(self) -> str:
-        """The metrics in words."""
+        """The metrics as text."""
         return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
 
 
@@ -60,28 +61,28 @@ class Run(RunSpec):
 
     @property
     def result(self) -> Path:
-        """Where the result is kept."""
+        """Path of the result."""
         return self.folder / "result.json"
 
     @property
     def failure(self) -> Path:
-        """Where the reason stands when the run has failed."""
+        """Path of the file with the reason of a failure."""
         return self.folder / "failure.txt"
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do."""
+        """True if the run is trained and completely tested."""
         return self.result.exists() and self.task.is_tested(self)
 
     @property
     def epochs(self) -> int:
-        """Finished ones: lines of the history."""
+        """Number of finished epochs, which are the lines of the history."""
         file = self.folder / "history.jsonl"
         return len(digests.read(file, self._anew).splitlines()) if file.exists() else 0
 
     @property
     def running(self) -> bool:
-        """Whether a process is working on it, on this machine or on one that shares its disk."""
+        """True if a process is working on the run, on this machine or on one that shares its disk."""
         try:
             with FileLock(self._lock_file, timeout=0) if self._lock_file.exists() else nullcontext():
                 return False
@@ -90,13 +91,13 @@ class Run(RunSpec):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from doing the same run.
+        """Lock the run against other processes.
 
         Raises:
             PointsetError: another process is working on it.
         """
         busy = "another process is working on it: wait for it to finish"
-        with owned(self.folder, busy, self._lock_file.name, wait=2):  # `running` holds it for a moment
+        with owned(self.folder, busy, self._lock_file.name, wait=2):  # `running` may hold the lock for a moment
             yield
 
     @property
@@ -108,7 +109,7 @@ class Run(RunSpec):
         return f"delete {self.folder} and run the same command again"
 
     def perform(self) -> Finished:
-        """Train and test the model; what is there already is not done again."""
+        """Train and test the model; steps that are already done are not repeated."""
         fitted = self.task.train(self, self.recipe, self.folder)
         if not self.result.exists():
             metrics, tested = self.task.test(self, fitted.model)
@@ -128,10 +129,10 @@ class Run(RunSpec):
         return self.read()
 
     def read(self) -> Finished:
-        """The result that is there.
+        """Read the saved result.
 
         Raises:
-            PointsetError: it is damaged, has been edited, or is that of another run.
+            PointsetError: it is damaged, was edited, or belongs to another run.
         """
         remedy = f"delete {self.result} and run the same command again to test the model again"
         return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
@@ -150,16 +151,16 @@ class Run(RunSpec):
         return result
 
     def failed(self, reason: str) -> Failure:
-        """Write down why the run failed, where that can be written and no other process is at it."""
-        with suppress(OSError, PointsetError), self.locked():  # a full disk, say: no reason to stop the other runs
+        """Save the reason of a failure, if the folder can be written and no other process works on the run."""
+        with suppress(OSError, PointsetError), self.locked():  # a full disk, for example, must not stop the other runs
             digests.write_text(self.failure, reason + "\n")
         return self.as_failure(reason)
 
     def read_failure(self) -> str:
-        """The reason that is written down.
+        """Read the saved reason of the failure.
 
         Raises:
-            PointsetError: its file is damaged.
+            PointsetError: the file is damaged.
         """
         remedy = f"delete {self.failure} and run the same command again"
         return digests.read_text(self.failure, remedy).strip()

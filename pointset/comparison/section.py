@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from pointset.viz.page import HtmlPage
 
 Table = list[dict[str, Any]]
-"""Rows; the keys of the first are the table's head."""
+"""Rows of a table; the keys of the first are its header."""
 
 
 @dataclass
 class Tile:
-    """A small picture among others of its kind, and the words under it."""
+    """A small picture in a grid, with a title and a text below it."""
 
     picture: Figure
     title: str
@@ -26,14 +26,14 @@ class Tile:
 
 @dataclass
 class Section:
-    """A heading, a few sentences, and a chart, tiles, a table or a link to a page under them."""
+    """A heading, a text, and a chart, tiles, a table or a link to a page."""
 
     title: str
     text: str
     chart: Figure | None = None
     name: str = ""
-    """Of the file of the chart or of the page, or of those of the tiles."""
+    """Stem of the file names of chart, page and tiles."""
     table: Table = field(default_factory=list)
     tiles: Sequence[Tile] = ()
     page: HtmlPage | None = None
-    """That the section links to."""
+    """Page to which the section links."""

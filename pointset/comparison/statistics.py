@@ -1,18 +1,17 @@
-"""What a difference between two models is worth: intervals and tests, over seeds and over test sets.
+"""Confidence intervals and significance tests for differences between models, over seeds and over test sets.
 
-Two things make a metric differ when nothing real differs: the seeds of the trainings, and the sets that happen to be in
-the test. A difference counts here as distinguishable when both tests agree: the larger of the p-value over seeds and
-the p-value over test sets is below the level, after Holm's correction for the number of pairs. (The larger of two valid
-p-values is a valid p-value for "either of them is chance": an intersection-union test, Berger 1982.) With one seed
-two runs may differ, but two models are never called distinguishable.
+Equally good models differ by chance for two reasons: the seeds of their trainings, and the choice of the test sets. Two
+models are called distinguishable if both tests reject: the larger of the p-value over seeds and the p-value over test
+sets must be below the level, after Holm's correction for the number of pairs. (The larger of two valid p-values is a
+valid p-value for "at least one null hypothesis is true": an intersection-union test, Berger 1982.) With a single seed,
+two runs may differ significantly, but two models are never called distinguishable.
 
-The error over seeds is taken from all rows together where a task says so (`pooled`): three seeds leave a t-test of two
-rows alone two degrees of freedom, with which hardly any pair survives Holm's correction, and accuracies of one test set
-vary alike in all rows. Where they do not (errors of a regression, whose deviations differ by a factor of a hundred
-between rows), a common error would hide every difference between the good rows, and each pair has its own. Tests over
-test sets need to know which sets a run got right; a task that has only means of its test sets goes without.
-
-scipy and statsmodels do the arithmetic.
+If a task sets `pooled`, the standard error over seeds is estimated from all rows together. With three seeds, a t-test
+of two rows has two degrees of freedom, and hardly any pair would survive Holm's correction; accuracies on one test set
+vary about equally in all rows, so that pooling is justified. It is not where deviations differ by a factor of a hundred
+between rows, as with the errors of a regression: a pooled error would hide all differences between the good rows, so
+each pair has its own. The test over test sets needs to know which sets a run got right; tasks with only a mean over
+their test sets do without.
 """
 
 import itertools
@@ -27,58 +26,60 @@ from numpy import ndarray
 from pointset.errors import PointsetError
 
 LEVEL = 0.05
+"""Significance level."""
 RESAMPLES = 10_000
+"""Resamples of the bootstrap."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A range that holds the true value in a given share of repeats."""
+    """A confidence interval."""
 
     low: float
     high: float
 
     def negated(self) -> "Interval":
-        """The interval of the negative value."""
+        """The interval of the negated value."""
         return Interval(-self.high, -self.low)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models under the same seeds and on the same test sets; differences are first minus second."""
+    """Comparison of two models with the same seeds and test sets; differences are first minus second."""
 
     first: str
     second: str
     difference: float
-    """Of the first metric, a mean over the seeds that both have."""
+    """Difference of the first metric, mean over the seeds that both models have."""
     seed_differences: list[float]
-    """One per seed that both have."""
+    """The difference for each of these seeds."""
     over_seeds: Interval | None
     """95 % interval of the difference for new seeds; None for a single seed."""
     over_shapes: Interval | None
-    """95 % interval of the difference for new test sets (paired bootstrap); None where no set is right or wrong."""
+    """95 % interval of the difference for new test sets (paired bootstrap); None if sets are not right or wrong."""
     p_seeds: float | None
-    """t-test over seeds, see `seed_error`; None for a single seed."""
+    """p-value of the t-test over seeds, see `seed_error`; None for a single seed."""
     p_shapes: float | None
-    """Paired bootstrap over test sets."""
+    """p-value of the paired bootstrap over test sets."""
     p_mcnemar: float | None
-    """McNemar's exact test of the two runs of the first seed."""
+    """p-value of McNemar's exact test of the two runs of the first seed."""
     p: float | None
-    """Of the pair: the larger of p_seeds and p_shapes; p_mcnemar for a single seed; None where there is no test."""
+    """p-value of the pair: the larger of p_seeds and p_shapes; p_mcnemar for a single seed; None without a test."""
     p_holm: float | None
     """p after Holm's correction for the number of pairs tested."""
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the models differ by more than other seeds and other shapes explain; never with a single seed."""
+        """True if the difference is significant over seeds and over test sets; never with a single seed."""
         return self.p_seeds is not None and self.p_holm is not None and self.p_holm < LEVEL
 
     @property
     def runs_differ(self) -> bool:
-        """Whether the only runs differ by more than other shapes explain; the models may still be equally good."""
+        """True if there is a single seed, and its runs differ significantly; the models may still be equally good."""
         return self.p_seeds is None and self.p_holm is not None and self.p_holm < LEVEL
 
     def reversed(self) -> "Pair":
-        """The same pair seen from the second model."""
+        """The same comparison with first and second exchanged."""
         return replace(
             self,
             first=self.second,
@@ -91,7 +92,7 @@ class Pair:
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
-    """Interval of the mean of independent values by Student's t; None for fewer than two values."""
+    """Confidence interval of the mean of independent values by Student's t; None for fewer than two values."""
     from scipy.stats import t
 
     if len(values) < 2:
@@ -102,47 +103,47 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 @dataclass(frozen=True)
 class SeedError:
-    """How far one run is off, for reasons of its own: neither its model's nor its seed's."""
+    """Residual standard deviation of one run, not explained by its model or its seed."""
 
     deviation: float
     freedom: int
-    """Degrees of freedom behind the deviation."""
+    """Degrees of freedom of the deviation."""
 
     def of_difference(self, seeds: int) -> float:
-        """Standard error of the difference of two models over so many seeds."""
+        """Standard error of the difference of two models, each a mean over this number of seeds."""
         return self.deviation * (2.0 / seeds) ** 0.5
 
     def interval(self, difference: float, seeds: int, confidence: float = 0.95) -> Interval:
-        """Of the difference of two models, for new seeds."""
+        """Confidence interval of the difference of two models, for new seeds."""
         from scipy.stats import t
 
         reach = float(t.ppf(0.5 + confidence / 2, self.freedom)) * self.of_difference(seeds)
         return Interval(difference - reach, difference + reach)
 
     def p_value(self, difference: float, seeds: int) -> float:
-        """Two-sided, of "the two models are equally good"."""
+        """Two-sided p-value of the hypothesis that the two models are equally good."""
         from scipy.stats import t
 
-        if self.deviation == 0.0:  # nothing to divide by
+        if self.deviation == 0.0:
             return 1.0 if difference == 0.0 else 0.0
         return float(2.0 * t.sf(abs(difference) / self.of_difference(seeds), self.freedom))
 
 
 def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
-    """The residual deviation of metric = model + seed + chance, from all models together.
+    """Residual deviation of the model metric = model + seed + error, estimated from all models; None if undefined.
 
-    This is the randomised block design of the analysis of variance, seeds being the blocks: (k - 1) (n - 1) degrees of
-    freedom for k models and n seeds. For two models it is the paired t-test; for more it takes the error of a run to
-    be equal in all of them, and in exchange has power with three seeds. Where one model's
-    deviation is three times that of the others, a table of five or seven equally good models claims a difference in 7
-    to 9 % of simulations (of the test over seeds alone, after Holm), not in 5 %. None for a single seed or model.
+    This is the analysis of variance of a randomised block design with seeds as blocks: (k - 1) (n - 1) degrees of
+    freedom for k models and n seeds. For two models it is the paired t-test. For more, it assumes equal error variances
+    of all models, and in exchange has power with three seeds. If one model's deviation is three times that of the
+    others, a table of five or seven equally good models shows a difference in 7 to 9 % of simulations (test over seeds
+    alone, after Holm), instead of 5 %. Undefined for a single seed or model.
     """
     models, seeds = values.shape
     freedom = (models - 1) * (seeds - 1)
     if freedom < 1:
         return None
     residuals = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0) + values.mean()
-    # Equal numbers may leave a residual by rounding.
+    # Equal values may leave a rounding error.
     deviation = float(np.sqrt(np.square(residuals).sum() / freedom))
     return SeedError(deviation if deviation > 1e-12 else 0.0, freedom)
 
@@ -150,16 +151,16 @@ def seed_error(values: Float[ndarray, "models seeds"]) -> SeedError | None:
 def paired_bootstrap(
     differences: Float[ndarray, " shapes"], seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES
 ) -> tuple[Interval, float]:
-    """Percentile interval of the mean of per-shape differences, and the p-value of "it is zero" that goes with it.
+    """Percentile interval of the mean per-shape difference, and the p-value of the hypothesis that it is zero.
 
-    Shapes are drawn anew with replacement (Efron and Tibshirani 1993, chapters 13 and 16). A tie with zero counts as
-    evidence for zero, so that two models that never differ have p = 1. Where no resample lies beyond zero, all that
-    they say is p < 2 / (resamples + 1), which Holm's correction in a table of 23 rows makes more than 0.05: there the
-    p-value is that of the paired t-test, if it is smaller.
+    Shapes are resampled with replacement (Efron and Tibshirani 1993, chapters 13 and 16). A resampled mean of exactly
+    zero counts as evidence for the hypothesis, so that two models that never differ have p = 1. If no resample is on
+    the other side of zero, the bootstrap only shows p < 2 / (resamples + 1), which Holm's correction in a table of 23
+    rows raises above 0.05; the p-value is then that of the paired t-test, if smaller.
     """
     if len(differences) == 0:
         raise PointsetError("there are no test shapes: use data with a test split")
-    # The mean of a resample depends only on how often each distinct difference is drawn.
+    # The mean of a resample depends only on how often each distinct value is drawn.
     values, counts = np.unique(differences, return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(differences), counts / len(differences), resamples)
     means = drawn @ values / len(differences)
@@ -172,13 +173,13 @@ def paired_bootstrap(
 def _paired_t_test(differences: Float[ndarray, " shapes"]) -> float:
     from scipy.stats import ttest_1samp
 
-    if len(differences) < 2 or differences.std() < 1e-12:  # nothing to divide by
+    if len(differences) < 2 or differences.std() < 1e-12:
         return 1.0
     return float(ttest_1samp(differences, 0.0).pvalue)
 
 
 def mcnemar(first: Bool[ndarray, " shapes"], second: Bool[ndarray, " shapes"]) -> float:
-    """Exact p-value of "both are right equally often", from the shapes on which just one is right (McNemar 1947)."""
+    """McNemar's exact test (1947): p-value of the hypothesis that both runs have the same accuracy."""
     from statsmodels.stats.contingency_tables import mcnemar as test
 
     table = [[np.sum(first & second), np.sum(first & ~second)], [np.sum(~first & second), np.sum(~first & ~second)]]
@@ -186,23 +187,23 @@ def mcnemar(first: Bool[ndarray, " shapes"], second: Bool[ndarray, " shapes"]) -
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm 1979): any of them below 0.05 by chance has probability 0.05."""
+    """Holm's correction (1979), which bounds the probability of any false rejection; returns the adjusted p-values."""
     from statsmodels.stats.multitest import multipletests
 
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
 
 
 def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, resamples: int = RESAMPLES) -> list[Pair]:
-    """Compare every two models.
+    """Compare all pairs of models.
 
     Args:
-        scores: for each model and each of its seeds, which test sets it gets right (bool [sets], the same sets for
-            all), or its metric alone (float [1]).
-        pooled: whether the error over seeds is that of all models together.
-        resamples: of the bootstrap over test sets.
+        scores: for each model and seed, which test sets are right (bool [sets], the same sets for all), or only the
+            metric (float [1]).
+        pooled: estimate the error over seeds from all models together.
+        resamples: resamples of the bootstrap over test sets.
 
     Returns:
-        One `Pair` for every two models that share a seed, the models in the given order.
+        One `Pair` for every two models that share a seed, in the given order.
     """
     error = _common_error(scores) if pooled else None
     pairs = [
@@ -215,7 +216,7 @@ def compare_pairs(scores: Mapping[str, Mapping[int, ndarray]], pooled: bool, res
 
 
 def _common_error(scores: Mapping[str, Mapping[int, ndarray]]) -> SeedError | None:
-    """From the seeds that all models share which have several; None where these are fewer than two."""
+    """The pooled error of all models with several seeds, from the seeds that they share; None for fewer than two."""
     several = [runs for runs in scores.values() if len(runs) > 1]
     shared = [seed for seed in next(iter(several), {}) if all(seed in runs for runs in several)]
     return seed_error(np.array([[runs[seed].mean() for seed in shared] for runs in several])) if shared else None

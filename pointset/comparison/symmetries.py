@@ -1,4 +1,4 @@
-"""Whether user-defined parts of a comparison's models are functions of sets: a table cannot show that they are not."""
+"""Warn of user-defined parts that are not functions of sets, which a table of results would not reveal."""
 
 import math
 import warnings
@@ -9,13 +9,13 @@ from pointset.evaluation.symmetry import check_symmetry
 from pointset.zoo.carried import user_parts
 
 MOST = 1e-2
-"""The deviation, as a share of the largest logit, that may still be rounding; in float32 that is mostly below 1e-4."""
+"""Tolerated deviation, relative to the largest logit; rounding in float32 mostly stays below 1e-4."""
 SIZES = (3, 7)
-"""Of the sets that are tried: small, for it is done at every start."""
+"""Sizes of the test sets; small, because the check runs at every start."""
 
 
 def warn_of_order(experiment: Experiment) -> None:
-    """Warn of each row with a user-defined part whose results depend on the order of a set, or on padding."""
+    """Warn of every row with a user-defined part whose results depend on the order of elements or on padding."""
     for entry in experiment.models:
         said = _deviations(experiment, entry)
         if said:
@@ -27,13 +27,13 @@ def warn_of_order(experiment: Experiment) -> None:
 
 
 def _deviations(experiment: Experiment, entry: Entry) -> str:
-    """What the results of an untrained model depend on and should not, in words; empty if nothing."""
+    """The things that the outputs of an untrained model should not depend on but do, as text; empty if none."""
     task, options = experiment.task, entry.options(experiment.model)
     try:
         if not user_parts(task.zoo_name(entry.name), options):
             return ""
         found = check_symmetry(task.build(entry.name, options, 0, task.sizes[0]), sizes=SIZES)
-    except PointsetError:  # of a model that cannot be built, which its runs will say
+    except PointsetError:  # the model cannot be built, which its runs will report
         return ""
     order = max(found.permutation, found.duplicates)
     names = {"the order of the elements": order, "padding": found.padding or 0.0}

@@ -11,12 +11,10 @@ from pointset.comparison.statistics import Interval
 NAMES = ("model", "points")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
 LEFT_OUT = ("M mult-adds", "ms a set", "step MB")
-"""Columns that a terminal has no room for."""
-
-
+"""Columns that are left out on a terminal, for lack of room."""
 Part = Literal["all", "metrics", "costs"]
 WORDS = ("model", "against the best", "pair", "class")
-"""Columns that are read from the left, like every verdict."""
+"""Columns of text, which are left-aligned, as all verdicts are."""
 
 
 def make_table(
@@ -27,15 +25,15 @@ def make_table(
     part: Part = "all",
     emphasized: bool = False,
 ) -> str:
-    """The rows as text; a column that would be empty, or the same for all, is left out.
+    """Format rows as a text table; empty columns, and sizes and seeds that are equal for all rows, are left out.
 
     Args:
-        rows: of a comparison.
-        metrics: of its task.
+        rows: rows of a comparison.
+        metrics: metrics of its task.
         style: one of tabulate's formats.
-        brief: leave out what does not fit a terminal.
-        part: all columns, or what the rows reach, or what they cost.
-        emphasized: whether the best row of each size is bold, as Markdown has it.
+        brief: leave out columns that do not fit a terminal.
+        part: all columns, only metrics, or only costs.
+        emphasized: print the best row of each size in bold Markdown.
     """
     from tabulate import tabulate
 
@@ -50,14 +48,14 @@ def make_table(
 
 
 def is_words(column: str) -> bool:
-    """Whether a column of this head holds words, not numbers."""
+    """True if a column with this header holds text rather than numbers."""
     return column in WORDS or "verdict" in column
 
 
 def make_columns(
     rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: Part = "all"
 ) -> dict[str, list[str]]:
-    """The cells of `make_table` by column, not escaped for any format."""
+    """The cells of `make_table` by column header, without escapes."""
     against = [row.against_best(metrics[0]) for row in rows] if len({row.model for row in rows}) > 1 else []
     columns = {
         "model": [row.model for row in rows],
@@ -76,14 +74,14 @@ def make_columns(
 
 
 def _short(value: float, digits: int) -> str:
-    """With so many digits behind the point; below 1, with two significant ones."""
+    """A value with this number of decimals, or with two significant digits below 1."""
     return f"{value:.{digits}f}" if value >= 1 else f"{value:.2g}"
 
 
 def _metric_columns(
     rows: Sequence[Row], metrics: Sequence[Metric], against: list[str], brief: bool
 ) -> dict[str, list[str]]:
-    """The columns of all metrics; those beside a metric are called after it where several metrics have them."""
+    """The columns of all metrics; interval, published and verdict are prefixed by the metric if several have them."""
     columns: dict[str, list[str]] = {}
     several = sum(metric.detailed for metric in metrics) > 1
     for metric in metrics:

@@ -1,4 +1,4 @@
-"""What the engine asks of a task: sets and sizes, models, a training, a test, metrics, sections of a report."""
+"""The interface of a task: sets and sizes, models, training, test, metrics and sections of the report."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,28 +20,28 @@ from pointset.zoo.options import ModelOptions
 
 
 class Task(ABC):
-    """What is learned and how it is judged: its subclasses are frozen dataclasses whose fields are its options.
+    """What is learned and how it is evaluated. Subclasses are frozen dataclasses whose fields are the options.
 
-    A task travels to other processes. Everything random comes from the seeds that are handed in.
+    A task is pickled to other processes. All randomness comes from the seeds that are passed in.
     """
 
     name: ClassVar[str]
-    """As in the file of an experiment, such as "max-regression"."""
+    """Name in the file of an experiment, such as "max-regression"."""
     rows: ClassVar[Sequence[str]] = ()
-    """The models of an experiment that names none."""
+    """Default models of an experiment."""
     pooled: ClassVar[bool] = False
-    """Whether one error over seeds is taken from all rows together; see `pointset.comparison.statistics`."""
+    """Estimate the error over seeds from all rows together; see `pointset.comparison.statistics`."""
     unit: ClassVar[str]
-    """What a training is counted in: "epochs" or "steps"."""
+    """Unit of the length of a training: "epochs" or "steps"."""
     sets_are: ClassVar[str]
-    """What test sets are called in results.csv, such as "shapes"."""
+    """Column of results.csv with the number of test sets, such as "shapes"."""
     usual_model: ClassVar[ModelOptions] = ModelOptions()
-    """Of an experiment that says nothing of its models."""
+    """Default model options of an experiment."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What was compared on, as a caption begins."""
+        """Name of the data, with which captions begin."""
 
     @property
     @abstractmethod
@@ -50,16 +50,16 @@ class Task(ABC):
 
     @property
     def sizes(self) -> Sequence[Size]:
-        """One for each size of set that models are trained and tested at."""
+        """The set sizes at which models are trained and tested."""
         return (None,)
 
     @classmethod
     def from_file(cls, options: Mapping[str, Any]) -> Self:
-        """From the options as they stand in a file."""
+        """Make a task from options as written in a file."""
         return cls(**options)
 
     def options(self) -> dict[str, Any]:
-        """The options that decide the results, as plain data; sizes are not among them."""
+        """The options that affect the results, except sizes, as plain data."""
         return asdict(self)  # type: ignore[call-overload]
 
     def as_dict(self) -> dict[str, Any]:
@@ -68,23 +68,23 @@ class Task(ABC):
 
     @abstractmethod
     def recipe(self, **changes: Any) -> Recipe:
-        """The usual training with changes.
+        """The task's usual recipe with changes.
 
         Raises:
-            PointsetError: a change is of a field that is unknown, or that the task does not use.
+            PointsetError: a changed field is unknown, or the task does not use it.
         """
 
     @abstractmethod
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
-        """Raise a PointsetError for options or a recipe with which every run would fail."""
+        """Raise a PointsetError if every run with these seeds and this recipe would fail."""
 
     def with_seeds(self, seeds: Sequence[int]) -> Self:
-        """The task of an experiment that keeps to these seeds."""
+        """The task for an experiment with only these seeds."""
         return self
 
     @abstractmethod
     def zoo_name(self, model: str) -> str:
-        """The zoo's name of what a model is made from.
+        """The name in the zoo from which a model is made.
 
         Raises:
             PointsetError: no model has this name.
@@ -96,10 +96,10 @@ class Task(ABC):
 
     @abstractmethod
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """Make the sets of a size ready, and describe them as plain data: a comparison's folder belongs to them.
+        """Prepare the sets of a size, and describe them as plain data, to which the comparison's folder is then bound.
 
         Raises:
-            PointsetError: they are not there, or the recipe cannot be trained on them.
+            PointsetError: the data is missing, or cannot be used with the recipe.
         """
 
     @abstractmethod
@@ -108,49 +108,49 @@ class Task(ABC):
 
     @abstractmethod
     def elements(self, size: Size) -> int:
-        """Elements n of the sets that the costs of a model are measured with."""
+        """Number of elements n of the sets with which the costs of models are measured."""
 
     @abstractmethod
     def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
-        """Train the model of a run, in a folder or without one; what is finished in the folder is loaded."""
+        """Train the model of a run, in a folder or without one; a finished training in the folder is loaded."""
 
     def takes_over(self, run: RunSpec) -> bool:
-        """Whether `train` finds the finished training of another size and needs none of its own."""
+        """True if `train` reuses the training of another size."""
         return False
 
     @abstractmethod
     def steps_per_epoch(self, size: Size, recipe: Recipe) -> int:
-        """Training steps to a line of the history."""
+        """Training steps per line of the history."""
 
     def done(self, epochs: int, recipe: Recipe) -> int:
-        """How much of the training, in `unit`, so many lines of the history are."""
+        """Length of the training, in `unit`, after this number of lines of the history."""
         return epochs
 
     @abstractmethod
     def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
-        """The metrics of a trained model by name, and on how many sets they were taken."""
+        """The metrics of a trained model by name, and the number of test sets."""
 
     def is_tested(self, run: RunSpec) -> bool:
-        """Whether `test_further` has nothing left to do for a run."""
+        """True if `test_further` has nothing left to do for a run."""
         return True
 
     def test_further(self, run: RunSpec, model: nn.Module) -> None:  # noqa: B027 - most tasks have no further tests
-        """Do what is asked for beyond the metrics, and leave it in the run's folder."""
+        """Run further tests, such as robustness, and save their results in the run's folder."""
 
     def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
-        """What pairs are compared by: bool [sets], the sets that a run got right, or [1], the first metric alone."""
+        """The values by which pairs are compared: bool [sets], the sets that a run got right, or the first metric [1]."""
         return np.array([metrics[self.measured[0].name]])
 
     @abstractmethod
     def length(self, recipe: Recipe) -> str:
-        """How long a training is, for the caption."""
+        """The length of a training, for the caption."""
 
     @abstractmethod
     def taken(self, recipe: Recipe) -> str:
-        """When the metrics are taken, and on what, for the caption."""
+        """The test sets, and the epoch at which metrics are taken, for the caption."""
 
     def next_commands(self, runs: Sequence[tuple[RunSpec, Mapping[str, float]]]) -> list[str]:
-        """Commands that look further at finished runs, of which the metrics are given; there is at least one."""
+        """Commands to suggest for finished runs, given with their metrics; there is at least one run."""
         return []
 
     def baselines(self, folder: Path) -> Mapping[str, float]:
@@ -159,8 +159,8 @@ class Task(ABC):
 
     @abstractmethod
     def sections(self, evidence: Evidence) -> Iterator[Section]:
-        """What a report shows of one size beyond pairs and costs."""
+        """Sections of the report for one size, beyond pairs and costs."""
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Rows of further CSV files, by file name, that the folder of one run adds; `place` begins each row."""
+        """Rows of further CSV files, by file name, from the folder of one run; each row starts with `place`."""
         return {}

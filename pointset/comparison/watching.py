@@ -1,4 +1,4 @@
-"""What is seen of a comparison while it runs: how far each run is, and the table of the seeds that are complete."""
+"""Progress of a comparison while it runs: the state of each run, and a table of the complete seeds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,15 +15,15 @@ from pointset.training.checkpoints import RunFolder
 from pointset.training.sizes import share_of_work
 
 Group = tuple[str, Size]
-"""Runs that take equally long: the label of their row, and their size."""
+"""Row label and set size; runs of one group take about equally long."""
 
 
 def watched(
     experiment: Experiment, out: Path, runs: Sequence[Run], outcomes: Iterator[Finished | Failure], progress: bool
 ) -> Iterator[Finished | Failure]:
-    """Pass the outcomes on, and tell how far they are; the table is shown after each seed that is complete.
+    """Yield the outcomes, and show progress and, after each complete seed, the table so far.
 
-    On a terminal there are a bar, the runs that are under way, and a line for each that is finished.
+    A terminal shows a bar, the runs in progress, and a line for each run that has ended.
     """
     found: list[Finished | Failure] = []
     shown: tuple[int, ...] = ()
@@ -42,7 +42,7 @@ def watched(
 
 
 def complete_seeds(runs: Sequence[Run], outcomes: Sequence[Finished | Failure]) -> tuple[int, ...]:
-    """The seeds of which every run is over, in the order of the runs."""
+    """The seeds whose runs have all ended, in the order of the runs."""
     over = {(one.model, one.points, one.seed) for one in outcomes}
     open_seeds = {run.seed for run in runs if (run.label, run.size, run.seed) not in over}
     return tuple(dict.fromkeys(run.seed for run in runs if run.seed not in open_seeds))
@@ -51,11 +51,11 @@ def complete_seeds(runs: Sequence[Run], outcomes: Sequence[Finished | Failure]) 
 def table_so_far(
     experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], seeds: tuple[int, ...]
 ) -> str:
-    """The table of some seeds, marked as such; it is empty where none of their runs is finished."""
+    """The table of some seeds, marked as preliminary; empty if none of their runs is finished."""
     part = experiment.changed(seeds=seeds)
     try:
         table = gather(part, out, [one for one in outcomes if one.seed in seeds], measure=False)
-    except PointsetError:  # a damaged file, which is named at the end
+    except PointsetError:  # a damaged file, which is reported at the end
         return ""
     name = "first table" if len(seeds) == 1 else "table so far"
     head = f"{name}, preliminary: {len(seeds)} of {len(experiment.seeds)} seeds"
@@ -63,7 +63,7 @@ def table_so_far(
 
 
 def _in_brief(outcome: Finished | Failure, experiment: Experiment) -> str:
-    """What came of a run: the metrics that a terminal has room for, as a table has them."""
+    """The outcome of a run as text: the metrics for a terminal, formatted as in the table."""
     if isinstance(outcome, Failure):
         return outcome.summary
     metrics = [metric for metric in experiment.task.measured if metric.shown and metric.brief]
@@ -71,18 +71,18 @@ def _in_brief(outcome: Finished | Failure, experiment: Experiment) -> str:
 
 
 class Seen(NamedTuple):
-    """Of one run, by its folder."""
+    """Progress of one run, read from its folder."""
 
     share: float
-    """Of its training, in [0, 1]."""
+    """Finished share of its training, in [0, 1]."""
     seconds: float
-    """That this took."""
+    """Time that this share took."""
     told: str
-    """How far it is, in words."""
+    """Progress as text."""
 
 
 class Watch:
-    """Looks into the folders of runs."""
+    """Reads the progress of runs from their folders."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
@@ -92,10 +92,10 @@ class Watch:
         self._before = [self._look(run).share for run in runs]
 
     def standing(self) -> Standing:
-        """How much of the runs' training is done, and what is being trained.
+        """The finished share of all trainings, and the runs in progress.
 
-        A run's work is the time that runs of its row take; of rows of which none has begun, the mean of the others. A
-        run that takes over the training of another size has none.
+        Runs are weighted by the time that a training of their row takes; for rows without a started run, by the mean of
+        the others. A run that reuses the training of another size has weight 0.
         """
         seen = [self._look(run) for run in self._runs]
         whole = _seconds_by_group(self._runs, seen)
@@ -111,7 +111,7 @@ class Watch:
         )
 
     def _look(self, run: Run) -> Seen:
-        """What there is of a run; its files are read again where they have changed."""
+        """The progress of a run; its files are read again only if they have changed."""
         if run.folder in self._over:
             return self._seen[run.folder][1]
         file = run.folder / "history.jsonl"
@@ -130,7 +130,7 @@ class Watch:
 
 
 def _seconds_by_group(runs: Sequence[Run], seen: Sequence[Seen]) -> dict[Group, float]:
-    """Seconds that a whole training takes, by what is seen of those that have begun."""
+    """Estimated seconds of a whole training, for the groups with a started run."""
     groups: dict[Group, list[Seen]] = {}
     for run, one in zip(runs, seen, strict=True):
         if one.share and one.seconds:
@@ -143,20 +143,20 @@ def _seconds_by_group(runs: Sequence[Run], seen: Sequence[Seen]) -> dict[Group, 
 def _seen(run: Run, begun: bool) -> Seen:
     try:
         history = RunFolder(run.folder).history() if begun else []
-    except PointsetError:  # a damaged file, which the run itself will name
+    except PointsetError:  # a damaged file, which the run itself will report
         history = []
     if not history:
         return Seen(0.0, 0.0, "begins")
     asked, done, unit = run.recipe.steps or run.recipe.epochs, run.task.done(len(history), run.recipe), run.task.unit
     seconds, told = sum(row.get("seconds", 0.0) for row in history), f"{unit.removesuffix('s')} {done:,}"
-    if run.recipe.steps is not None and unit != "steps":  # counted in something else than the recipe's length
+    if run.recipe.steps is not None and unit != "steps":  # the recipe's length has another unit
         return Seen(0.0, 0.0, told + _reached(history[-1]))
     share = min(1.0, done / asked) if run.recipe.steps else share_of_work(run.recipe, done)
     return Seen(share, seconds, f"{told} of {asked:,}{_reached(history[-1])}")
 
 
 def _reached(row: Mapping[str, Any]) -> str:
-    """What an epoch reached, in words."""
+    """The accuracy or loss of an epoch, as text."""
     words = {"validation_accuracy": "validation accuracy", "accuracy": "training accuracy"}
     name = next((name for name in words if name in row), None)
     if name is None:

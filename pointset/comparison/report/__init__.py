@@ -1,1 +1,1 @@
-"""A comparison as a page, a Markdown file and figures that a reviewer can check."""
+"""Write a comparison as an HTML page and as Markdown with figures."""

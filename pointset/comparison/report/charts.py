@@ -1,4 +1,4 @@
-"""The charts that every report has: each takes evidence and returns a matplotlib figure, or None without data."""
+"""The charts of every report: each function takes evidence and returns a matplotlib figure, or None without data."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PUBLISHED = "dash: published"
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 ROOM = 0.35
-"""The share of an axis that what is drawn on it keeps when a baseline is added."""
+"""Baselines are drawn only if the data still covers at least this share of the axis."""
 START = 0.2
-"""The share of a training that may lie outside a panel: early values are far from all later ones."""
+"""Initial share of a training that may be cut off from a panel, because its values are far from all later ones."""
 
 
 def style(evidence: Evidence, label: str) -> dict[str, Any]:
-    """How a row is drawn on every chart of the report; many rows share colours by encoder and markers by pooling."""
+    """Line style of a row in all charts; with many rows, colours stand for encoders and markers for poolings."""
     if not _are_many(evidence):
         return line_style(list(evidence.parts).index(label))
     return {"markersize": 4, **pair_styles([*evidence.parts.values()])[evidence.parts[label]]}
@@ -39,7 +39,7 @@ def _are_many(evidence: Evidence) -> bool:
 
 
 def legend(figure: Figure, evidence: Evidence, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:
-    """The figure with a legend of these rows under it, and of what else is on it."""
+    """Add a legend of these rows, and of `more` styles by name, below the figure."""
     styles = {label: style(evidence, label) for label in labels}
     if _are_many(evidence):
         styles = pair_legend({evidence.parts[label]: one for label, one in styles.items()})
@@ -56,17 +56,17 @@ def learning_curves(
     fitted: bool = False,
     level: bool = False,
 ) -> Figure | None:
-    """Columns of the training histories in panels: means over seeds, in bands from the lowest to the highest seed.
+    """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
 
     Args:
         evidence: of one size.
-        columns: of the histories, and what they are called; those that no history has are left out.
-        places: from the length of a history to where its lines stand, in `unit`.
-        unit: of a training's length.
-        scale: what values are multiplied by.
-        fitted: whether the beginning of a curve may leave its panel, so that the rest can be seen, and a dash at the
-            right marks what is published of a row, however long that was trained.
-        level: whether all columns are the metric on one axis, which has lines for what needs no model.
+        columns: columns of the histories and their titles; columns that no history has are left out.
+        places: from the length of a history to the x coordinates of its rows, in `unit`.
+        unit: unit of the x axis.
+        scale: factor for all values.
+        fitted: fit the y axis to the curves without their start, and mark published values of rows by a dash at the
+            right edge, independent of their training length.
+        level: all columns are the metric, share one y axis, and get the baselines.
     """
     found = {name: {label: evidence.curves(label, name) for label in evidence} for name in columns}
     found = {name: curves for name, curves in found.items() if any(curves.values())}
@@ -93,18 +93,18 @@ def learning_curves(
 
 
 def _curve(axes: Axes, by_seed: Any, places: Callable[[int], Sequence[float]], color: str, many: bool) -> None:
-    """The mean of curves [seeds, length], and their band unless it would be one of too many."""
+    """Plot the mean of curves [seeds, length] and, unless there are many rows, the band of their range."""
     if not by_seed.size:
         return
     x = places(by_seed.shape[1])
-    marker = "o" if len(x) == 1 else None  # a line of one point would be invisible
+    marker = "o" if len(x) == 1 else None  # a line through a single point is invisible
     axes.plot(x, by_seed.mean(axis=0), color=color, lw=1.2, marker=marker, markersize=4)
     if len(by_seed) > 1 and not many:
         axes.fill_between(x, by_seed.min(axis=0), by_seed.max(axis=0), color=color, alpha=0.18, lw=0)
 
 
 def draw_baselines(axes: Axes, evidence: Evidence) -> None:
-    """Lines at what the metric is without a model, where the axes have room; call it when all else is on them."""
+    """Draw lines at the metric's values without a model, if there is room; call it after everything else is drawn."""
     heights = {name: _scale(evidence.metric) * value for name, value in evidence.baselines.items()}
     low, high = axes.get_ylim()
     bottom, top = min([low, *heights.values()]), max([high, *heights.values()])
@@ -115,18 +115,18 @@ def draw_baselines(axes: Axes, evidence: Evidence) -> None:
     for name, height in sorted(heights.items(), key=lambda pair: pair[1]):
         axes.hlines([height], 0, 1, transform=across, color=FAINT, lw=0.8, ls=(0, (4, 3)), zorder=1)
         words = f"{name} {height:.1f}" + (f", {words}" if words else "")
-    # In one line over the highest: they are often too close to one another for a line each.
+    # One text for all above the highest, because the lines are often too close for a text each.
     axes.text(0.995, max(heights.values()), words, transform=across, fontsize=6.5, color=FAINT, ha="right", va="bottom")
 
 
 def _published(evidence: Evidence, name: str) -> dict[str, float]:
-    """What is published of the rows, by label, where a column of the history is a metric."""
+    """Published means by label, if the history's column is a metric."""
     summaries = {label: row.metrics.get(name) for label, row in evidence.rows.items()}
     return {label: one.published.mean for label, one in summaries.items() if one and one.published}
 
 
 def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) -> None:
-    """Limit the heights to the published values and the curves without their start."""
+    """Fit the y axis to the published values and to the curves without their start."""
     shown = np.concatenate([[*curve[int(START * len(curve)) :]] for curve in curves] + [marks])
     low, high = float(shown.min()), float(shown.max())
     if np.isfinite([low, high]).all() and high > low:
@@ -134,7 +134,7 @@ def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) 
 
 
 def trained_sizes(evidences: Sequence[Evidence]) -> Figure:
-    """The first metric of models trained and tested at each of several sizes, with 95 % intervals over seeds."""
+    """Plot the first metric against the size of the sets in training and test, with 95 % intervals over seeds."""
     metric, scale = evidences[0].metric, _scale(evidences[0].metric)
     figure, (axes,) = make_panels(1, 1, 3.0)
     labels = list(dict.fromkeys(label for evidence in evidences for label in evidence))
@@ -155,7 +155,7 @@ def trained_sizes(evidences: Sequence[Evidence]) -> Figure:
 
 
 def pareto(evidence: Evidence) -> Figure | None:
-    """The first metric against multiply-adds and against training time, with the frontier drawn and named."""
+    """Plot the first metric against multiply-adds and against training time, with a labelled Pareto frontier."""
     metric = evidence.metric
     rows = [row for row in evidence.rows.values() if row.cost]
     if len(rows) < 2:
@@ -190,7 +190,7 @@ def _scale(metric: Metric) -> float:
 
 
 def _reach(found: Summary, scale: float) -> tuple[float, float]:
-    """How far an interval goes down and up from its mean."""
+    """Distances from the mean down to the low and up to the high end of the interval."""
     if found.interval is None:
         return 0.0, 0.0
     return scale * (found.mean - found.interval.low), scale * (found.interval.high - found.mean)

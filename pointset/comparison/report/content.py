@@ -1,4 +1,4 @@
-"""What every report says, section by section, before it is laid out as HTML or Markdown; a task adds its own."""
+"""The sections of every report, independent of HTML and Markdown; a task adds its own sections."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ from pointset.comparison.tables import write_interval
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """All sections for which there is something to show."""
+    """All sections of the report that have content."""
     task = comparison.experiment.task
     evidences = [evidence for size in task.sizes if len(evidence := comparison.evidence(size))]
     if len(evidences) > 1:
@@ -56,14 +56,14 @@ PARETO_BARS = "; bars are 95 % intervals over seeds"
 
 
 def costs_text(rows: Sequence[Row]) -> str:
-    """What the costs of rows are measured in; those that were not taken are left out."""
+    """The units of the cost columns, without those that were not measured."""
     counted = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
     which = ", of the processor where there is no GPU."
     return (counted if any(row.cost for row in rows) else "Seconds of one training") + which
 
 
 def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
-    """What was tested, and when a pair counts as distinguishable."""
+    """Explain the tests in the table of pairs, and the rule for distinguishable pairs."""
     unit = " in points of per cent" * metric.share
     lone = [pair.p_seeds is None for pair in pairs]
     shapes = pairs[0].over_shapes is not None
@@ -89,7 +89,7 @@ SEEDS_DIFFER = "other seeds of the same models may differ as much"
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """For each size a sentence on which row is best and which rows cannot be told apart from it."""
+    """One sentence per size: which row is best, and which rows are not distinguishable from it."""
     metric = comparison.experiment.task.measured[0]
     sentences = []
     for points in dict.fromkeys(row.points for row in comparison.rows):
@@ -112,7 +112,7 @@ def verdicts(comparison: Comparison) -> list[str]:
 
 
 def without_a_model(comparison: Comparison) -> str:
-    """What the metric is without any model, in a sentence; empty where the task knows nothing of the kind."""
+    """The values of the metric without a model, as text; empty if the task has no baselines."""
     metric = comparison.experiment.task.measured[0]
     sentences = []
     for size in dict.fromkeys(row.points for row in comparison.rows):
@@ -123,7 +123,7 @@ def without_a_model(comparison: Comparison) -> str:
 
 
 def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
-    """Every pair with its intervals and p-values; a column that is empty for all is left out."""
+    """The table of all pairs with intervals and p-values; empty columns are left out."""
     table = [
         {
             "pair": f"{pair.first} - {pair.second}",

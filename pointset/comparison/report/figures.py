@@ -1,4 +1,4 @@
-"""Figures of a report: SVG files beside report.md, and the same inside report.html in the colours of its scheme."""
+"""Figures of a report: files for report.md, and inline in report.html with its light or dark colours."""
 
 import base64
 import re
@@ -19,13 +19,13 @@ SCHEME = {
     "#ffffff": "paper",
     **{color: f"c{place}" for place, color in enumerate(COLORS) if color != "#000000"},
 }
-"""Colours that the page chooses for a light and a dark screen, by the name of its variable."""
+"""CSS variables of the page, which has a light and a dark scheme, by the colour that they replace."""
 SHEET = re.compile(r'(<path d="[^"]*") style="fill: #ffffff"/>')
-"""What lies under a figure, and under axes."""
+"""The white background of a figure or of its axes."""
 
 
 def draw(sections: Sequence[Section]) -> dict[str, bytes]:
-    """The content of every file in figures/, by name: a chart as SVG, the small pictures of tiles as PNG, a page."""
+    """Contents of all files in figures/, by name: charts as SVG, tiles as PNG, and HTML pages."""
     files = {}
     for section in sections:
         if section.chart is not None:
@@ -38,21 +38,21 @@ def draw(sections: Sequence[Section]) -> dict[str, bytes]:
 
 
 def tile_name(section: Section, place: int) -> str:
-    """The file of a tile, the first of which has place 0."""
+    """File name of the tile with this index."""
     return f"{section.name}-{place + 1}.png"
 
 
 def inline_chart(section: Section, files: Mapping[str, bytes]) -> str:
-    """The chart as a part of an HTML page, whose style sheet sets its size and its colours."""
+    """A chart as inline SVG, whose size and colours come from the page's style sheet."""
     svg = files[f"{section.name}.svg"].decode()
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would be in force on the whole page
-    svg = SHEET.sub(r'\1 style="fill: none"/>', svg)  # the page's paper, and the shadows at its edges, show through
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would apply to the whole page
+    svg = SHEET.sub(r'\1 style="fill: none"/>', svg)  # shows the page's own background
     svg = re.sub(r'style="[^"]*"', lambda found: _in_scheme(found.group()), svg)
     return re.sub(r' width="[^"]*" height="[^"]*"', ' role="img"', svg, count=1)
 
 
 def _in_scheme(style: str) -> str:
-    """A style with the page's font and colours in place of its own."""
+    """A style attribute with the page's font and colours."""
     style = re.sub(r"font-family: [^;\"]*;? ?", "", style)
     return re.sub(r"#[0-9a-f]{6}", lambda found: _variable(found.group()), style)
 

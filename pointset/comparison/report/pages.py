@@ -1,4 +1,4 @@
-"""Laying a report out: one HTML file that asks the network for nothing, and Markdown with figures beside it."""
+"""Write a report: one self-contained HTML file, and Markdown with a folder of figures."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ def write_report(comparison: Comparison) -> None:
     for name, content in files.items():
         digests.write(folder / "figures" / name, content)
     for name in digests.read_list(folder / "figures").keys() - files.keys():
-        digests.remove(folder / "figures" / name)  # of an earlier report, which this one replaces
+        digests.remove(folder / "figures" / name)  # left over from an earlier report
     digests.write_text(folder / "report.md", as_markdown(comparison, found, about))
     digests.write_text(folder / "report.html", as_html(comparison, found, about, files))
 
 
 def describe(comparison: Comparison) -> dict[str, Any]:
-    """What was run, where and with what, and how to repeat and cite it."""
+    """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
     experiment, found = comparison.experiment, origins(comparison)
     commits = _each_once(commit_of(one) for one in found)
     return {
@@ -42,7 +42,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
         "without": without_a_model(comparison),
         "costs": costs_text(comparison.rows),
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
-        "command": command().replace(" --report", ""),  # which runs nothing
+        "command": command().replace(" --report", ""),  # with --report the command would not run anything
         "commit": commits,
         "metric": experiment.task.measured[0].name,
         "seeds": ", ".join(map(str, experiment.seeds)),
@@ -65,7 +65,7 @@ def _each_once(words: Iterable[str]) -> str:
 def as_html(
     comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], drawn: Mapping[str, bytes]
 ) -> str:
-    """The report as one HTML file, with the files of the figures, by name, inside."""
+    """The report as one HTML file; `drawn` has the contents of the figures' files, by name."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup, escape
 
@@ -98,7 +98,7 @@ def _as_rows(columns: Mapping[str, Sequence[str]]) -> Table:
 
 
 def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
-    """The report as Markdown; the figures lie in figures/."""
+    """The report as Markdown that links to figures/."""
     parts = [f"# {in_markdown(about['title'])}", *map(in_markdown, (comparison.caption() + ".", *about["verdicts"]))]
     metrics, rows = comparison.experiment.task.measured, comparison.rows
     parts += [make_table(rows, metrics, "github", part="metrics", emphasized=True)]
