@@ -1,1 +1,1 @@
-"""What datasets there are and where they lie: cards, folders, released layouts, downloads."""
+"""Find and read datasets: cards, folders, released layouts and downloads."""

@@ -1,4 +1,4 @@
-"""Unpacking a downloaded archive: whole or not at all, and never outside its folder."""
+"""Unpack a downloaded archive, completely or not at all, and never outside its folder."""
 
 import errno
 import shutil
@@ -16,30 +16,31 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.progress import followed
 
 REMAINDER = "__MACOSX"
-"""Added by macOS; not data."""
+"""A folder of metadata that macOS adds to archives."""
 DAMAGE = (*zips.DAMAGE, tarfile.TarError)
-"""Raised for damaged, cut or encrypted archives, beside some OSErrors: see `_is_damage`."""
+"""Errors for damaged, truncated or encrypted archives; for OSErrors see `_is_damage`."""
 
 Members = Iterator[tuple[str, int]]
-"""Names and sizes of the entries, each given before it is unpacked."""
+"""Names and sizes of entries; each is yielded before it is unpacked."""
 
 
 def unpack(
     archive: Path, folder: Path, *, progress: bool = True, look: Callable[[Path], object] = lambda _: None
 ) -> None:
-    """Unpack the folder of that name out of an archive, or all of an archive that has its files at the top.
+    """Unpack one folder of an archive, or the whole archive if it has only files at the top.
 
-    The folder is unpacked beside its place and renamed when it is whole; the next call removes what a killed one left.
+    The files are unpacked to a temporary folder, which is renamed when it is complete; the next call removes the
+    leftovers of an interrupted one.
 
     Args:
         archive: a zip file, or a tar file with any compression.
-        folder: becomes the archive's folder of the same name, wherever it lies there.
-        progress: show a bar, or lines where the output is not a terminal.
-        look: called with the unpacked folder, before it has its name.
+        folder: the target; the archive's folder of the same name, at any depth, is moved there.
+        progress: show a bar, or lines if the output is not a terminal.
+        look: called with the unpacked folder before it is renamed.
 
     Raises:
-        PointsetError: the archive is damaged, has no such folder, or has an entry that leads elsewhere; or the disk
-            is full. Damage inside the files of an uncompressed tar file is not seen: it has no checksums of them.
+        PointsetError: the archive is damaged, has no such folder, or has an entry outside it; or the disk is full.
+            Damage inside the files of an uncompressed tar file is not detected, because tar has no checksums for them.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -73,7 +74,7 @@ def _of_zip(archive: Path, target: Path) -> Members:
             kind = stat.S_IFMT(info.external_attr >> 16)
             _require_plain(kind in (0, stat.S_IFREG, stat.S_IFDIR), info.filename, archive)
             yield info.filename, info.file_size
-            content.open(info).close()  # fails where another name stands in front of the bytes, of folders too
+            content.open(info).close()  # fails if the local header has another name, for folders too
             written = Path(content.extract(info, target))
             if written.is_file() and written.stat().st_size != info.file_size:
                 found = written.stat().st_size
@@ -87,18 +88,18 @@ def _of_tar(archive: Path, target: Path) -> Members:
         for info in content:
             _require_plain(info.isdir() or info.isreg(), info.name, archive)
             yield info.name, info.size
-            content.extract(info, target, filter=_bytes_alone)
+            content.extract(info, target, filter=_without_metadata)
         _require_end(content)
 
 
-def _bytes_alone(info: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    """Extract bytes without owners, permissions and dates."""
+def _without_metadata(info: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
+    """The tar filter "data", which also drops owners, permissions and dates."""
     safe = tarfile.data_filter(info, path)
     return safe.replace(mode=None, mtime=None, uid=None, gid=None, uname=None, gname=None, deep=False)  # type: ignore[arg-type]
 
 
 def _require_end(content: tarfile.TarFile) -> None:
-    """Require zeros after the last entry: `tarfile` takes a damaged name for the end too."""
+    """Require zeros after the last entry, because `tarfile` also takes a damaged name for the end."""
     stream = cast(IO[bytes], content.fileobj)
     stream.seek(content.offset)
     end = stream.read(tarfile.BLOCKSIZE)
@@ -125,18 +126,18 @@ def _damage_told(archive: Path) -> Iterator[None]:
 
 
 def _is_damage(error: OSError) -> bool:
-    """Whether the archive is at fault, not the disk: a broken stream, an odd name, a file in a folder's place."""
+    """True if the archive rather than the disk is at fault: a broken stream, a wrong name, a file as a folder."""
     names = (errno.ENAMETOOLONG, errno.EILSEQ, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
     return error.errno in (None, errno.EINVAL, *names)
 
 
 def _find(root: Path, name: str, archive: Path) -> Path:
-    """The folder `name` in the unpacked archive, or all of it if it has files alone."""
+    """The folder `name` in the unpacked archive, or the archive itself if it has only files."""
     shutil.rmtree(root / REMAINDER, ignore_errors=True)
     tops = sorted(root.iterdir()) if root.is_dir() else []
     if tops and not any(path.is_dir() for path in tops):
         return root
-    if (root / name).is_dir():  # rather than one that lies deeper
+    if (root / name).is_dir():  # preferred to deeper folders of the same name
         return root / name
     places = [path for path in root.rglob(name) if path.is_dir()]
     if len(places) != 1:

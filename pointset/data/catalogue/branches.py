@@ -1,4 +1,4 @@
-"""A dataset's folder and those inside it: their shape files by name, found but not opened."""
+"""Scan a dataset's folder and its subfolders for shape files, by name, without opening them."""
 
 import os
 import unicodedata
@@ -10,42 +10,42 @@ from pointset.data.files.file_kinds import is_shape_file, is_unread_shape
 from pointset.errors import PointsetError, quoted
 
 DEPTH = 2
-"""Levels of folders below a dataset's own."""
+"""Levels of subfolders that are scanned."""
 
 
 @dataclass
 class Branch:
-    """A folder's shape files and folders, each by name in Unicode's composed form (NFC), sorted."""
+    """The shape files and subfolders of a folder, sorted by name in Unicode's composed form (NFC)."""
 
     path: Path
     inside: str
-    """Where it is in the dataset's folder, such as "chair/train"; empty for that folder itself."""
+    """Path relative to the dataset's folder, such as "chair/train"; empty for that folder itself."""
     files: dict[str, Path] = field(default_factory=dict)
     folders: list["Branch"] = field(default_factory=list)
     deeper: list[Path] = field(default_factory=list)
-    """Folders in it that are not looked into, being too deep."""
+    """Subfolders that are not scanned because they are too deep."""
     beside: list[Path] = field(default_factory=list)
-    """Text and arrays that are not taken for shapes, lying at the top."""
+    """Text files and arrays at the top level, which are not taken for shapes."""
     unread: list[Path] = field(default_factory=list)
-    """Shapes in formats that are not read, if none of that name is; lists at the top are not among them."""
+    """Shapes in unsupported formats, unless a readable file has the same stem; empty at the top level."""
 
     @property
     def name(self) -> str:
-        """Its last part; empty for the dataset's own folder."""
+        """Name of the folder; empty for the dataset's own folder."""
         return self.inside.rpartition("/")[2]
 
     def walk(self) -> Iterator["Branch"]:
-        """Itself, and every folder inside it."""
+        """This folder and all folders inside it."""
         yield self
         for folder in self.folders:
             yield from folder.walk()
 
 
 def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ...] = (), loose: bool = False) -> Branch:
-    """A dataset's folder, or one inside it.
+    """Scan a dataset's folder, or a folder inside it.
 
-    Links back to a folder above, pipes and devices are skipped. A link that leads nowhere counts as a file if it has
-    the name of one: it cannot be read, and that is said. `loose` also takes text and arrays at the top for shapes.
+    Links to a parent folder, pipes and devices are skipped. A dangling link with the name of a shape file is listed as
+    one, so that reading it reports an error. With `loose`, text files and arrays at the top level are shapes too.
     """
     branch = Branch(folder, inside)
     here = folder.stat()
@@ -72,7 +72,7 @@ def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ..
                 branch.unread.append(Path(entry.path))
         except PermissionError as error:
             raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
-        except OSError:  # a link that leads in a circle
+        except OSError:  # a circular link
             if is_shape_file(name, at_top=at_top):
                 branch.files[name] = Path(entry.path)
     branch.unread = _without_twins(branch)
@@ -80,7 +80,7 @@ def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ..
 
 
 def _without_twins(branch: Branch) -> list[Path]:
-    """Files in other formats that are of no name that is taken: chair.off stands for chair.fbx and chair.off.gz."""
+    """The unread files without copies of read ones: next to chair.off, chair.fbx and chair.off.gz do not count."""
     taken = {Path(name).stem for name in branch.files} if branch.unread else set()
     return [path for path in branch.unread if taken.isdisjoint((path.stem, Path(path.stem).stem))]
 
@@ -90,7 +90,7 @@ def _leads_nowhere(entry: "os.DirEntry[str]") -> bool:
 
 
 def _require_utf8(entry: "os.DirEntry[str]") -> None:
-    """Refuse a name that no file of results could hold."""
+    """Raise a PointsetError for a name that is not UTF-8, which could not be saved in results."""
     try:
         entry.name.encode()
     except UnicodeEncodeError as error:
@@ -99,7 +99,7 @@ def _require_utf8(entry: "os.DirEntry[str]") -> None:
 
 
 def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
-    """The visible entries by composed name, sorted."""
+    """The visible entries with their NFC names, sorted."""
     try:
         with os.scandir(folder) as found:
             visible = [entry for entry in found if not entry.name.startswith((".", "__MACOSX"))]
@@ -110,8 +110,7 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
         name = entry.name if entry.name.isascii() else unicodedata.normalize("NFC", entry.name)
         if name in named:
             raise PointsetError(
-                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename one, or make them "
-                "one"
+                f"{folder} holds two entries called {quoted(name)}, in two forms of Unicode: rename or delete one"
             )
         named[name] = entry
     return sorted(named.items())

@@ -1,4 +1,4 @@
-"""Cards: one TOML file per dataset, documented in `datasets/README.md`; the wheel has them in `pointset/cards`."""
+"""Read dataset cards: one TOML file per dataset, see `datasets/README.md`; in the wheel they are `pointset/cards`."""
 
 import dataclasses
 import difflib
@@ -27,7 +27,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, kw_only=True)
 class Download(Checked):
-    """Verified facts of a published archive."""
+    """Verified size and digests of a published archive."""
 
     size: Count | None = None
     """Bytes."""
@@ -45,7 +45,7 @@ class Splits(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Card(Checked):
-    """One dataset, as its file says.
+    """The description of one dataset.
 
     Example:
         >>> card = pointset.data.load_card("modelnet40")
@@ -54,39 +54,39 @@ class Card(Checked):
     """
 
     name: Text
-    """What the user types."""
+    """The name for `load_dataset` and the command line."""
     title: Text
-    """The name in prose."""
+    """The name in text."""
     kind: Literal["generated", "meshes", "hdf5", "npy"]
-    """Built on first use; mesh files; point clouds in HDF5 files, or in arrays."""
+    """The data: generated on first use, mesh files, point clouds in HDF5 files, or point clouds in arrays."""
     summary: Text
-    """One line."""
+    """One-line summary."""
     licence: Text
     """The terms."""
     citation: Text
     """The paper to cite."""
     classes: Classes
-    """In the order of the labels."""
+    """Names of the classes, in the order of the labels."""
     up: Literal["y", "z"]
     """The axis that points up."""
     splits: Mapping[str, int]
     """Shapes per split."""
     homepage: str = ""
-    """Where the dataset is described."""
+    """Web page of the dataset."""
     urls: Texts = ()
     """Archives to download, the original first."""
     instructions: str = ""
-    """How to get the data, where no program can download it."""
+    """How to get the data, if it cannot be downloaded automatically."""
     folder: str = ""
-    """The folder that the archive unpacks to."""
+    """The folder to which the archive is unpacked."""
     variants: Texts = ()
-    """Names of the versions that the data comes in."""
+    """Names of the data's versions."""
     defects: Texts = ()
-    """Known ones, a sentence each."""
+    """Known defects, a sentence each."""
     download: Download = Download()
-    """Verified facts of the archive."""
+    """Verified size and digests of the archive."""
     files: Mapping[str, Digest] = field(default_factory=dict)
-    """MD5 or SHA-256 of unpacked files, by their path in the folder."""
+    """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
 
 def cards_folder() -> Path:
@@ -117,7 +117,7 @@ def load_card(name: str) -> Card:
         name: one of `list_cards()`.
 
     Returns:
-        What the card says.
+        The card.
 
     Raises:
         PointsetError: no card has that name, or its file is wrong.
@@ -133,7 +133,7 @@ def load_card(name: str) -> Card:
 
 
 def nearest_cards(name: str) -> list[str]:
-    """The cards whose names are most like a name, or all when none is like it."""
+    """The cards with the most similar names, or all cards if none is similar."""
     known = list_cards()
     return difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known
 
@@ -170,7 +170,7 @@ def _read(kind: type[Checked], table: Any, prefix: str) -> Any:
 
 def _check_card(card: Card, stem: str) -> None:
     if card.name != stem:
-        raise PointsetError(f"name is {quoted(card.name)}, but the file's name says {quoted(stem)}")
+        raise PointsetError(f"name is {quoted(card.name)}, but the file is called {quoted(stem)}")
     for key in ("classes", "urls", "variants", "defects"):
         if len(set(getattr(card, key))) < len(getattr(card, key)):
             raise PointsetError(f"{key} must be a list of different texts, got {list(getattr(card, key))}")

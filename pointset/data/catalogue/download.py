@@ -1,4 +1,4 @@
-"""Downloading one file from its mirrors. A cut connection is resumed, which pooch, the usual library, cannot."""
+"""Download a file from its mirrors, and resume interrupted downloads, which pooch, the usual library, cannot."""
 
 import hashlib
 import os
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 20
 TRIES = 5
-"""Connections to one mirror that may be cut without a byte gained."""
+"""Number of consecutive connections without a byte received after which a mirror is given up."""
 TIMEOUT = (15, 60)
-"""Seconds to connect, and to wait for the next bytes."""
+"""Seconds to wait for a connection, and for the next bytes."""
 
 
 class MirrorError(Exception):
-    """Why one mirror did not give the file, in a few words."""
+    """A mirror did not deliver the file; the message is a short reason."""
 
 
 class ConnectionCutError(Exception):
-    """The connection ended before the file did."""
+    """The connection ended before the end of the file."""
 
 
 def download(
@@ -43,19 +43,19 @@ def download(
 ) -> None:
     """Download a file.
 
-    The bytes received from a mirror are kept beside `target`; the next call goes on from there, if the server can and
-    still has the same version.
+    Bytes received from a mirror are kept next to `target`; the next call resumes there, if the server supports it and
+    the file has not changed.
 
     Args:
         urls: mirrors of the same file, tried in order.
-        target: the file, once it is whole and right.
+        target: path of the complete, verified file.
         expected: known size and digests.
-        progress: show a bar, or lines where the output is not a terminal.
-        pause: seconds before a cut connection is tried again; twice as long before each one after.
-        mark: an empty file that is made before the whole file gets its name, to tell it from one saved by hand.
+        progress: show a bar, or lines if the output is not a terminal.
+        pause: seconds before the first retry after a cut connection; doubled before each further retry.
+        mark: empty file that is created just before `target`, to distinguish it from a file that was saved by hand.
 
     Raises:
-        PointsetError: no mirror gave the right file, each with its reason, or the disk is full or read-only.
+        PointsetError: no mirror delivered the right file (with a reason for each), or the disk is full or read-only.
     """
     reasons = []
     with disk_errors_told(target.parent):
@@ -81,7 +81,7 @@ def download(
 
 
 def file_fault(path: Path, expected: Download) -> str:
-    """How a file differs from the known size and digests; empty if it does not."""
+    """How a file differs from the expected size and digests; "" if it does not."""
     size = path.stat().st_size
     if expected.size not in (None, size):
         return f"it has {size:,} bytes instead of {expected.size:,}"
@@ -94,11 +94,11 @@ def file_fault(path: Path, expected: Download) -> str:
 
 
 class Part:
-    """The bytes received from one mirror, and a note that says of which version of the file.
+    """The bytes received from one mirror, and a note with the version of the file that they belong to.
 
     Attributes:
-        validator: the server's mark of a version; without one nothing is resumed.
-        total: bytes of the whole file, if the server says.
+        validator: the server's ETag or date of the version; without one, downloads are not resumed.
+        total: size of the whole file in bytes, if the server sends it.
     """
 
     def __init__(self, target: Path, url: str) -> None:
@@ -116,12 +116,12 @@ class Part:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of a request for the rest."""
+        """Headers of a request for the remaining bytes."""
         rest = {"Range": f"bytes={self.size}-", "If-Range": self.validator} if self.size and self.validator else {}
         return {"Accept-Encoding": "identity", **rest}
 
     def begin(self, response: "Response", expected: Download) -> None:
-        """Check an answer and note its version; an answer with the whole file starts again."""
+        """Check a response and note its version; a response with the whole file discards the bytes received so far."""
         headers = response.headers
         goes_on = response.status_code == 206
         validator = _validator(response) or (self.validator if goes_on else None)
@@ -135,7 +135,7 @@ class Part:
         if headers.get("Content-Type", "").startswith("text/html"):
             raise MirrorError("the server sent a web page instead of the file")
         if (coding := headers.get("Content-Encoding", "identity")) != "identity":
-            raise MirrorError(f"it came compressed ({quoted(coding)}), which it was not asked for")
+            raise MirrorError(f"the server sent it compressed ({quoted(coding)}), which was not requested")
         length = _length(headers.get("Content-Length"))
         if not goes_on:
             self.clear()
@@ -147,13 +147,13 @@ class Part:
         write_json(self.note, {"validator": validator, "total": self.total})
 
     def clear(self) -> None:
-        """Forget the received bytes."""
+        """Discard the received bytes."""
         self.validator, self.total = None, None
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        """Give the whole file its name, and drop the parts from other mirrors."""
+        """Rename the complete file to its target, and remove parts from other mirrors."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         self.path.replace(self.target)
@@ -161,13 +161,13 @@ class Part:
 
 
 def drop_parts(target: Path) -> None:
-    """Remove what was received of a file that is whole now."""
+    """Remove the partial downloads of a file that is complete."""
     for left in target.parent.glob(f"{target.name}.????????.*"):
         left.unlink()
 
 
 def _noted(note: Path) -> tuple[str | None, int | None]:
-    """Validator and total of a note; none if it is absent or damaged: the download then begins anew."""
+    """Validator and total in a note; None for both if it is missing or damaged, which restarts the download."""
     try:
         found = read_json(note) if note.exists() else {}
         validator, total = found["validator"], found["total"]
@@ -179,7 +179,7 @@ def _noted(note: Path) -> tuple[str | None, int | None]:
 
 
 def _length(header: str | None) -> int | None:
-    """The number of bytes that an answer announces, if it does; several equal ones count as one."""
+    """The value of a Content-Length header, which may be repeated; None without one."""
     if header is None:
         return None
     given = {part.strip() for part in header.split(",")}
@@ -189,14 +189,14 @@ def _length(header: str | None) -> int | None:
 
 
 def _validator(response: "Response") -> str | None:
-    """The version of a file: its strong entity tag, else its date."""
+    """The version of a file: its strong ETag, else its modification date."""
     tag = response.headers.get("ETag", "")
     strong = tag if tag and not tag.startswith("W/") else None
     return strong or response.headers.get("Last-Modified")
 
 
 def _receive_whole(url: str, part: Part, expected: Download, progress: bool, pause: float) -> None:
-    """Receive a file over several connections; give up after `TRIES` without a byte gained."""
+    """Receive a file over several connections; give up after `TRIES` connections in a row without a byte."""
     idle = 0
     while part.total is None or part.size != part.total:
         before = part.size
@@ -237,13 +237,13 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
 
 
 def _append(response: "Response", part: Part, most: int | None, progress: bool) -> None:
-    """Write what comes, as it comes; stop at the first byte beyond `most`."""
+    """Append the received bytes to the part; fail if there are more than `most`."""
     size = part.size
     with (
         part.path.open("ab") as file,
         progress_bar(part.target.name, "B", part.total, show=progress, done=size, scaled=True) as bar,
     ):
-        # Small reads are written at once: a full buffer would be lost with the connection.
+        # read1 returns what has arrived; waiting for a full block would lose its bytes if the connection is cut.
         while block := response.raw.read1(BLOCK):
             size += len(block)
             if most is not None and size > most:
@@ -252,13 +252,13 @@ def _append(response: "Response", part: Part, most: int | None, progress: bool) 
             bar.update(len(block))
     if most is not None and size > most:
         part.clear()
-        raise MirrorError(f"more than {most:,} bytes came")
+        raise MirrorError(f"the server sent more than {most:,} bytes")
     if part.total not in (None, part.size):
-        raise ConnectionCutError(f"{part.size:,} of {part.total:,} bytes came")
+        raise ConnectionCutError(f"{part.size:,} of {part.total:,} bytes were received")
 
 
 def _root(error: BaseException) -> str:
-    """The innermost reason of an error that wraps others, without addresses of objects."""
+    """The message of the innermost cause of an error; messages of outer errors hold addresses of objects."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return one_line(error, REPEATED) or type(error).__name__

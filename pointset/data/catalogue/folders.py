@@ -1,4 +1,4 @@
-"""Listing the shapes in a folder: class/split/file (ModelNet's layout), split/class/file or class/file."""
+"""List the shapes in a folder laid out as class/split/file (as ModelNet), split/class/file or class/file."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, 
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
-"""Of a folder without a split of its own."""
+"""Share of test shapes in a folder without splits."""
 
 SPLITS = frozenset({"train", "training", "test", "testing", "val", "valid", "validation"})
-"""Names of folders, in any case of letters, that tell split/class/file from class/split/file."""
+"""Case-insensitive folder names that distinguish split/class/file from class/split/file."""
 ALIASES = {"training": "train", "testing": "test"}
-"""Such names that are another's."""
+"""Alternative names of splits."""
 
 TYPES = f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
 LAYOUTS = f"expected class/split/file, split/class/file or class/file, with {TYPES}"
@@ -28,20 +28,20 @@ class ShapeFile:
 
     path: Path
     name: str
-    """Its path inside the dataset's folder, such as "chair/train/chair_0001.off"."""
+    """Path relative to the dataset's folder, such as "chair/train/chair_0001.off"."""
     label: int
     split: str
 
 
 @dataclass(frozen=True)
 class LooseShape:
-    """A file with a mesh or a point cloud, in a dataset or not."""
+    """A file with a mesh or a point cloud, which need not be part of a dataset."""
 
     path: Path
     name: str
-    """The path as it was given, or inside the folder that was given."""
+    """The given path, or the path relative to the given folder."""
     true_class: str = ""
-    """What the folder says of its class; empty where it says nothing."""
+    """Class according to its folder; empty if unknown."""
 
 
 @dataclass(frozen=True)
@@ -50,33 +50,33 @@ class Listing:
 
     shapes: list[ShapeFile]
     classes: list[str]
-    """Of the whole folder, sorted: labels are indices into them."""
+    """Classes of the whole folder, sorted; labels are indices into them."""
     kind: Kind
-    """What all files of the folder hold."""
+    """Kind of all files of the folder."""
     present: dict[str, frozenset[int]] = field(default_factory=dict)
     """The labels that have shapes, by split."""
     rule: str = ""
-    """How shapes come to their splits, in words."""
+    """How shapes are assigned to splits, as text."""
 
 
 def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
     """List the shapes of one split, by class and then by name.
 
-    Hidden files, files that are neither meshes nor clouds, and text beside meshes, being notes, are skipped. Names are
-    compared, sorted and given in Unicode's composed form (NFC). The splits train and test may be called so in any case
-    of letters, or training and testing.
+    Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
+    compared, sorted and returned in Unicode's composed form (NFC). The names of the splits train and test are
+    case-insensitive, and may be training and testing.
 
-    A class/file folder is split by a rule: within each class the files are ordered by a hash of (`seed`, name), and the
-    first fifth of them, rounded, but at least one, is "test"; the others are "train". The shape of a class of one is
-    "train". So the split is the same on any machine, and a new file changes it for few others.
+    A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
+    fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
+    is thus the same on any machine, and a new file changes it for few others.
 
     Warns:
-        UserWarning: shapes lie deeper than the layouts have them, clouds beside the folders, or shapes are of formats
-            that are not read; they are not taken.
+        UserWarning: shapes are skipped because they are in too deep folders, are clouds beside the folders, or have
+            unsupported formats.
 
     Raises:
-        PointsetError: the layout is none of the three, or mixed, meshes and clouds are mixed, two names are one, or
-            the split has no shape; the message says what was found.
+        PointsetError: the layout is none of the three, or layouts or kinds of files are mixed, names collide, or the
+            split has no shape; the message says what was found.
     """
     tree = read_branch(folder)
     _require_folders(tree)
@@ -104,23 +104,23 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
 
 
 def split_called(name: str) -> str:
-    """The split that a folder's name says: train for Train, TRAIN and Training, another name as it stands."""
+    """The split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
     folded = name.casefold()
     return ALIASES.get(folded, folded) if folded in SPLITS else name
 
 
 def list_shapes(folder: Path) -> list[LooseShape]:
-    """List the files of shapes in a folder of any of the three layouts, or in one without folders, by name.
+    """List the shape files in a folder of any of the three layouts, or in one without subfolders, by name.
 
-    The class is the first folder on the way to the file that does not have the name of a split. Other than for a data
-    set, meshes may lie beside clouds; text beside meshes is taken for notes.
+    The class of a file is the first folder in its path that is not named like a split. Unlike in a dataset, meshes and
+    clouds may be mixed; text files beside meshes are taken for notes.
 
     Warns:
-        UserWarning: shapes lie more than two folders deep, clouds beside folders of shapes, or shapes are of formats
-            that are not read; they are not taken.
+        UserWarning: shapes are skipped because they are more than two folders deep, are clouds beside folders of
+            shapes, or have unsupported formats.
 
     Raises:
-        PointsetError: there is no such file, or a name cannot be used.
+        PointsetError: there are no shape files, or a name cannot be used.
     """
     tree = read_branch(folder)
     if not any(branch.files for branch in tree.walk() if branch is not tree):
@@ -141,9 +141,9 @@ def _class_in(inside: str) -> str:
 
 
 def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
-    """The files without the text among them, if there is a mesh; a .ply file without faces is none."""
+    """The files without text files, if any of them is a mesh; a .ply file is a mesh only if it has faces."""
     others = {name: path for name, path in files.items() if path.suffix.lower() != ".txt"}
-    if len(others) == len(files):  # nothing has to be opened
+    if len(others) == len(files):  # no need to open .ply files
         return files
     meshes = (path for path in others.values() if path.suffix.lower() in MESH_SUFFIXES)
     return others if any(path.suffix.lower() != ".ply" or has_faces(path) for path in meshes) else files
@@ -180,7 +180,7 @@ def _require_shapes_inside(tree: Branch) -> None:
 
 
 def _refuse_mixed(tree: Branch, empty: list[Branch]) -> None:
-    """Refuse clouds in text beside meshes, where a class has nothing else: it was taken for notes."""
+    """Raise a PointsetError if a class without shapes has clouds in .txt files, which were taken for notes."""
     meshes = (path for branch in tree.walk() for path in branch.files.values())
     mesh, text = next(meshes, None), next(clouds_in_text(inner for one in empty for inner in one.walk()), None)
     if mesh and text:
@@ -188,7 +188,7 @@ def _refuse_mixed(tree: Branch, empty: list[Branch]) -> None:
 
 
 def _nothing_in(branches: list[Branch]) -> str:
-    """What is said of folders in which no file is taken for a shape."""
+    """The part of a message about folders without shapes."""
     first = next(deep_files(inner for branch in branches for inner in branch.walk()), None)
     if first is None:
         return "holds no mesh and no point cloud"
@@ -196,7 +196,7 @@ def _nothing_in(branches: list[Branch]) -> str:
 
 
 def _has_splits(tree: Branch) -> bool:
-    """Whether the class folders hold split folders; an error when they do not agree or hold nothing."""
+    """True if the class folders hold split folders; a PointsetError if they differ in this, or are empty."""
     with_files = [branch for branch in tree.folders if branch.files]
     with_folders = [branch for branch in tree.folders if any(inner.files for inner in branch.folders)]
     for branch in tree.folders:
@@ -212,7 +212,7 @@ def _has_splits(tree: Branch) -> bool:
 
 
 def _by_folder(folder: Path, places: Iterable[tuple[str, str, Branch]]) -> tuple[list[ShapeFile], list[str]]:
-    """Shapes by class, from (class, split, folder), and the classes that have some."""
+    """Make shapes, sorted by class and split, from triples (class, split, folder); also return the classes."""
     filled = [place for place in places if place[2].files]
     _require_one_name_each(folder, {split for _, split, _ in filled})
     classes = sorted({class_name for class_name, _, _ in filled})
@@ -226,7 +226,7 @@ def _by_folder(folder: Path, places: Iterable[tuple[str, str, Branch]]) -> tuple
 
 
 def _require_one_name_each(folder: Path, splits: set[str]) -> None:
-    """Refuse train beside Train: somebody may have meant them to differ."""
+    """Raise a PointsetError for two names of one split, such as train and Train, which may be meant to differ."""
     names: dict[str, str] = {}
     for name in sorted(splits, reverse=True):
         other = names.setdefault(split_called(name), name)

@@ -1,10 +1,10 @@
-"""Reading point clouds in the layout of ModelNet40's HDF5 release.
+"""Read point clouds in the layout of ModelNet40's HDF5 release.
 
-A folder holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`, and the files that those
-two list, each with `data` float [N, P, 3] and `label` [N, 1].
+A folder holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`, and the files listed in
+these two, each with `data` float [N, P, 3] and `label` [N, 1].
 
-HDF5 sees a changed byte only in data that was written with checksums (`create_dataset(..., fletcher32=True)`), which
-releases are not: see `pointset.data.catalogue.intact`.
+HDF5 detects a changed byte only in data with checksums (`create_dataset(..., fletcher32=True)`), which the releases do
+not have; see `pointset.data.catalogue.intact`.
 """
 
 import itertools
@@ -23,29 +23,29 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 SHAPE_NAMES = "shape_names.txt"
 LONGEST_LIST = 1 << 20
-"""Bytes of a list of classes or of files."""
+"""Most bytes of a list of classes or files."""
 LONGEST_NAME = 4096
-"""Characters of a line in one: a path at most."""
+"""Most characters of a line in a list: the length of a path."""
 LONGEST_FILE_NAME = 255
-"""Bytes; of a longer one, the system says that it is too long instead of absent."""
+"""Most bytes of a file name; a longer one fails with another error than a missing file."""
 MOST_RATIO = 100
-"""Bytes of an array per byte of its file: more is a damaged shape, or a file made to fill the memory."""
+"""Most bytes of an array per byte of its file; a larger shape is damaged, or made to exhaust memory."""
 
 
 def is_hdf5_folder(folder: Path) -> bool:
-    """Whether a folder has a list of classes, or of files."""
+    """True if a folder has a list of classes or of files."""
     return (folder / SHAPE_NAMES).is_file() or any(folder.glob("*_files.txt"))
 
 
 def read_hdf5_folder(folder: Path, split: str, known: KnownFiles | None = None, on_error: str = "raise") -> Pool:
     """Read one split; clouds are named by file and row, such as "ply_data_train0/17".
 
-    The lists of files hold paths of the authors' machine, so only their base names are used. All files are tried.
+    The lists hold paths of the authors' machine, so only base names are used. All files are tried before an error.
 
     Args:
-        folder: of the release.
-        split: "train", "test" or any for which there is a list.
-        known: the digests of the files, as far as they are known.
+        folder: folder of the release.
+        split: "train", "test" or another split with a list of files.
+        known: known digests of the files.
         on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
 
     Raises:
@@ -66,14 +66,14 @@ def read_hdf5_folder(folder: Path, split: str, known: KnownFiles | None = None, 
 
 
 def labels_in_hdf5_folder(folder: Path, split: str) -> NDArray[np.int64]:
-    """The labels of one split, as far as they can be read; none if it has no list."""
+    """The labels of one split, without files that cannot be read; empty if the split has no list."""
     if not _list_of(folder, split).is_file():
         return np.zeros(0, np.int64)
     return np.concatenate([np.zeros(0, np.int64), *(labels_in_file(folder / name) for name in _listed(folder, split))])
 
 
 def labels_in_file(path: Path) -> NDArray[np.int64]:
-    """The labels of one file; none if they cannot be read."""
+    """The labels of one file; empty if they cannot be read."""
     try:
         (labels,) = _read_arrays(path, "label")
         return labels.reshape(-1).astype(np.int64)
@@ -100,7 +100,7 @@ def _listed(folder: Path, split: str) -> list[str]:
 
 
 def _require_apart(folder: Path) -> None:
-    """Refuse a file that is listed twice."""
+    """Raise a PointsetError for a file that is listed twice."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob("*_files.txt")):
         for name in _listed(folder, path.name.removesuffix("_files.txt")):
@@ -152,7 +152,7 @@ def _read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
 
 
 def _whole(file: Any, key: str, path: Path) -> NDArray[Any]:
-    """An array, once it is known to be one, to lie in this file, and to be there in full."""
+    """Read an array, after checking that it is a numeric array in this file, of plausible size, and complete."""
     import h5py
 
     link = file.get(key, getlink=True)
@@ -173,14 +173,14 @@ def _whole(file: Any, key: str, path: Path) -> NDArray[Any]:
 
 
 def _is_written(node: Any, size: int) -> bool:
-    """Whether all of an array was written, and no more; HDF5 gives zeros for what was not."""
+    """True if the stored bytes are exactly those of the array; HDF5 returns zeros for parts never written."""
     if node.chunks is None:
-        return bool(node.id.get_storage_size() == size)  # more would be points that a damaged shape hides
+        return bool(node.id.get_storage_size() == size)  # larger if a damaged shape hides points
     stored = list[Any]()
     node.id.chunk_iter(stored.append)
     whole = math.prod(node.chunks) * node.dtype.itemsize
     grid = itertools.product(*map(range, itertools.repeat(0), node.shape, node.chunks))
-    # A filter is only left out of a chunk that it would have made larger.
+    # HDF5 skips a filter only for a chunk that it would make larger, so such a chunk has its full size.
     return {chunk.chunk_offset for chunk in stored} == set(grid) and all(
         chunk.size >= whole for chunk in stored if chunk.filter_mask
     )

@@ -1,4 +1,4 @@
-"""Where downloaded data, built datasets and caches live."""
+"""The folders of downloaded data, generated datasets and caches."""
 
 import errno
 import os
@@ -13,18 +13,18 @@ from pointset.runs.atomic import why_no_folder
 
 
 def home() -> Path:
-    """The user's folder: `POINTSET_HOME`, else `~/.cache/pointset`."""
+    """The user's data folder: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
 
 
 def datasets_home() -> Path:
-    """Where a card's data is looked for, one folder per dataset."""
+    """The folder of all datasets, each in its own folder."""
     return home() / "datasets"
 
 
 def pools_home() -> Path:
-    """Where the pools of sampled points are kept."""
+    """The folder of all pools of sampled points."""
     return home() / "pools"
 
 
@@ -32,7 +32,7 @@ def make_folder(folder: Path) -> Path:
     """Create a folder with its parents, and raise a PointsetError if it cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # an existing folder may be read-only, or its disk full
+        with tempfile.TemporaryFile(dir=folder):  # fails if the folder is read-only, or the disk full
             pass
     except OSError as error:
         reason = why_no_folder(folder, error)
@@ -58,7 +58,7 @@ def disk_errors_told(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from making the same folder; they wait."""
+    """Lock a folder's creation, so that other processes wait for it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder.with_name(folder.name + ".lock"))

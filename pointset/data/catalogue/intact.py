@@ -1,8 +1,8 @@
-"""Whether the files of a release are whole, by their digests: checked once for each version of a file, and remembered.
+"""Check the files of a release by their digests, once for each version of a file.
 
-HDF5 and NumPy files have no checksums of their own, so a byte that changed on the disk would be another coordinate. The
-digests come from the dataset's card, or were noted when `pointset data fetch` unpacked a right archive. A file that
-neither knows is read as it is.
+HDF5 and NumPy files have no checksums of their own, so a byte changed on disk would silently change a coordinate. The
+digests come from the dataset's card, or were saved when `pointset data fetch` unpacked a verified archive. Files
+without a known digest are not checked.
 """
 
 import contextlib
@@ -18,22 +18,22 @@ from pointset.errors import PointsetError
 from pointset.runs.atomic import read_json, write_json
 
 REMEMBERED = "checked.json"
-"""In the home: size, modification time and digest of each file that was right, by its path."""
+"""File in the home with size, modification time and digest of each verified file, by path."""
 DIGITS = {32: "md5", 64: "sha256"}
 
 
 @dataclass(frozen=True)
 class KnownFiles:
-    """The digests that are known of the files of one folder."""
+    """The known digests of the files of a folder."""
 
     folder: Path
     digests: Mapping[str, str] = field(default_factory=dict)
-    """MD5 or SHA-256, by path inside the folder."""
+    """MD5 or SHA-256, by path relative to the folder."""
     name: str = ""
-    """The card's."""
+    """Name of the card, or else of the folder."""
 
     def require(self, path: Path) -> None:
-        """Raise a PointsetError if a file of the folder is not the one that is known; an unknown one passes."""
+        """Raise a PointsetError if a file of the folder differs from its known digest, if any."""
         digest = self.digests.get(path.relative_to(self.folder).as_posix())
         if digest is None or not path.is_file():
             return
@@ -43,7 +43,7 @@ class KnownFiles:
             _remember({str(path): version})
 
     def verify(self) -> list[str]:
-        """What is wrong with the known files, all read anew."""
+        """Read all known files again, and return the problems found."""
         problems, right = list[str](), dict[str, Version | None]()
         for name, digest in self.digests.items():
             path = self.folder / name
@@ -64,17 +64,16 @@ class KnownFiles:
         if file_digest(path, kind) != digest:
             raise PointsetError(
                 f"{path} is not the file of {self.name} (another {kind.upper()}): get the data again, or, if it was "
-                "changed on purpose, give its folder another name"
+                "changed on purpose, rename its folder"
             )
 
 
 def known_files(folder: Path, card: Card | None) -> KnownFiles:
-    """What is known of the files in a folder.
+    """The known digests of the files in a folder.
 
     Args:
-        folder: of a card's data, or any other. It counts as a card's data too if it has the name that the card's
-            archive unpacks to.
-        card: by which the folder was found; None if it was given by path.
+        folder: any folder; if `card` is None, a folder named as the archive of some card belongs to that card.
+        card: the card by which the folder was found; None if it was given by path.
     """
     if card is None:
         card = _card_of(folder.name)
@@ -87,24 +86,24 @@ def known_files(folder: Path, card: Card | None) -> KnownFiles:
 
 @functools.cache
 def _card_of(folder: str) -> Card | None:
-    """The card whose archive unpacks to a folder of that name, if it knows digests."""
+    """The card with digests whose archive is unpacked to a folder of this name, if any."""
     cards = (load_card(name) for name in list_cards())
     return next((one for one in cards if one.files and one.folder == folder), None)
 
 
 def note_files(folder: Path, place: Path) -> None:
-    """Write down the digests of all files in a folder, just unpacked from a right archive, that goes to `place`."""
+    """Save the digests of all files in a folder that was unpacked from a verified archive and will become `place`."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     write_json(notes_of(place), {path.relative_to(folder).as_posix(): file_digest(path, "sha256") for path in files})
 
 
 def notes_of(folder: Path) -> Path:
-    """Where the digests of a fetched folder are."""
+    """Path of the saved digests of a downloaded folder."""
     return folder.with_name(f".{folder.name}.digests.json")
 
 
 def file_digest(path: Path, kind: str) -> str:
-    """The "md5" or "sha256" of a file, in hexadecimal digits."""
+    """The "md5" or "sha256" digest of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
@@ -119,9 +118,9 @@ def _version(path: Path, digest: str) -> Version:
 
 
 def _remember(found: Mapping[str, Version | None]) -> None:
-    """Note versions that are right, and forget those that are None."""
+    """Save verified versions, and remove entries that are None."""
     known = {**_remembered(), **found}
-    with contextlib.suppress(OSError):  # a home that is read-only: it is checked again the next time
+    with contextlib.suppress(OSError):  # if the home is read-only, files are checked again the next time
         write_json(home() / REMEMBERED, {path: version for path, version in known.items() if version is not None})
 
 
@@ -130,7 +129,7 @@ def _remembered() -> dict[str, object]:
 
 
 def _read(path: Path) -> dict[str, object]:
-    """A file of notes; nothing is known where it is absent or damaged."""
+    """The entries of a JSON file; empty if it is missing or damaged."""
     try:
         found = read_json(path)
     except (OSError, PointsetError):

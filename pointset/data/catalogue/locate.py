@@ -1,4 +1,4 @@
-"""From the name of a dataset to the folder that holds it."""
+"""Find the folder of a dataset by its name."""
 
 import shutil
 from pathlib import Path
@@ -10,10 +10,10 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
-    """The card, if a text names one, and the folder of a dataset; the embedded one is built at first use.
+    """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use.
 
     Raises:
-        PointsetError: no card and no folder has the name, or the card's data is not in its place.
+        PointsetError: there is no such card or folder, or the card's data is missing.
     """
     name = str(name_or_folder)
     if isinstance(name_or_folder, str) and name in list_cards():
@@ -31,10 +31,10 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
 def check_against_card(
     classes: list[str], shapes: int | None, card: Card | None, split: str, folder: Path, variant: str | None = None
 ) -> None:
-    """Require the classes and the number of shapes of a card, so that results can be compared with others.
+    """Raise a PointsetError unless classes and number of shapes are those of the card, so that results are comparable.
 
-    The card's numbers are those of its first variant, and of every variant where it has only a test split. They are
-    not compared where `shapes` is None.
+    The card's numbers hold for its first variant, or for every variant if it has only a test split. They are not
+    compared if `shapes` is None.
     """
     if card is None:
         return
@@ -69,17 +69,17 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 
 def present_folder(card: Card) -> Path | None:
-    """The folder with a card's data, under the card's name or its archive's folder name; None if it is absent."""
+    """The folder with a card's data, named like the card or like its archive's folder; None if there is none."""
     folders = [datasets_home() / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
 
 def _generated(folder: Path, progress: bool) -> Path:
-    """Build the embedded dataset, unless this version has built it; a second process waits."""
+    """Build the embedded dataset unless this version has built it; a second process waits."""
     if not is_current(folder):
         make_folder(folder.parent)
         with disk_errors_told(folder.parent), locked(folder):
-            for left in folder.parent.glob(f".{folder.name}-*"):  # of a build that was killed
+            for left in folder.parent.glob(f".{folder.name}-*"):  # left by a killed build
                 shutil.rmtree(left, ignore_errors=True)
             build_shapes10(folder, progress=progress)
     return folder

@@ -1,4 +1,4 @@
-"""Reading ModelNet40-C (Sun et al., arXiv 2201.12296): data_CORRUPTION_SEVERITY.npy and label.npy, one folder."""
+"""Read ModelNet40-C (Sun et al., arXiv 2201.12296): a folder with data_CORRUPTION_SEVERITY.npy and label.npy."""
 
 import difflib
 from pathlib import Path
@@ -15,7 +15,7 @@ LABELS = "label.npy"
 
 
 def is_modelnet40c_folder(folder: Path) -> bool:
-    """Whether a folder has the labels and at least one corruption."""
+    """True if a folder has the labels and at least one corruption."""
     return (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy"))
 
 
@@ -26,9 +26,9 @@ def read_modelnet40c(
     known: KnownFiles | None = None,
     on_error: str = "raise",
 ) -> Pool:
-    """Read one corruption at one severity: the same shapes in the same order in each, under the same names.
+    """Read one corruption at one severity; all have the same shapes, in the same order and with the same names.
 
-    The only split is "test". A variant is a corruption and its severity, such as "gaussian_3", or "original".
+    The only split is "test". A variant is a corruption with its severity, such as "gaussian_3", or "original".
 
     Raises:
         UnreadableShapesError: clouds cannot be used, and `on_error` is not "skip".
@@ -36,7 +36,7 @@ def read_modelnet40c(
     """
     known = known or KnownFiles(folder)
     if split != "test":
-        raise PointsetError(f"ModelNet40-C has no split {quoted(split)}: it is a test set, to train on ModelNet40")
+        raise PointsetError(f"ModelNet40-C has no split {quoted(split)}: it is a test set, train on ModelNet40")
     there = sorted(path.stem.removeprefix("data_") for path in folder.glob("data_*.npy"))
     if variant not in there:
         raise PointsetError(f"{folder} {_missing(variant, there)}")
@@ -47,7 +47,7 @@ def read_modelnet40c(
 
 
 def _missing(variant: str | None, there: list[str]) -> str:
-    """The message for an absent variant: its neighbours, or the corruptions without their severities."""
+    """The message for a missing variant, with similar variants or all corruptions."""
     near = difflib.get_close_matches(variant or "", there, n=5, cutoff=0.7)
     if near:
         return f"has no variant {quoted(variant)}: did you mean {', '.join(near)}?"
@@ -57,13 +57,13 @@ def _missing(variant: str | None, there: list[str]) -> str:
 
 
 def _load(path: Path, known: KnownFiles) -> np.ndarray:
-    if not path.is_file():  # a pipe would never end
+    if not path.is_file():  # reading a pipe would never end
         raise PointsetError(f"{path} is missing, or not a file: unpack the release again")
     known.require(path)
     try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # a damaged shape takes no memory
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that a damaged shape takes no memory
         if mapped.offset + mapped.nbytes != path.stat().st_size:
-            raise ValueError("it goes on after its array")
+            raise ValueError("it has bytes after its array")
         return np.array(mapped)
     except Exception as error:  # numpy fails in a different way for each kind of damage
         reason = one_line(error, REPEATED) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Files of shapes that the listing of a folder does not take, so that none is dropped without a word."""
+"""Find the shape files that the listing of a folder skips, and warn of them."""
 
 import os
 import re
@@ -13,17 +13,17 @@ from pointset.data.files.scans import open_scan
 from pointset.errors import quoted
 
 HEAD = 1 << 16
-"""Bytes of a text that are looked at."""
+"""Bytes of a text file that are examined."""
 
 
 def warn_of_passed_over(tree: Branch) -> None:
-    """Warn, once for a folder, of shapes that lie too deep, of clouds beside its folders, and of formats not read.
+    """Warn once of shapes in too deep folders, of clouds beside the folders, and of unsupported formats.
 
-    Of text and arrays only those count that can be clouds: lists of names and arrays of labels lie beside many a data
-    set's folders.
+    Text files and arrays count only if they can be clouds, because many datasets have lists of names and arrays of
+    labels beside their folders.
 
     Warns:
-        UserWarning: there are some; their number, the first of them and what to do are said.
+        UserWarning: there are such files; the message has their number, the first of them and what to do.
     """
     deep = list(deep_files(tree.walk()))
     beside = [path for path in tree.beside if may_hold_cloud(path)]
@@ -40,18 +40,18 @@ def warn_of_passed_over(tree: Branch) -> None:
 
 
 def deep_files(branches: Iterable[Branch]) -> Iterator[Path]:
-    """Files that may hold shapes in the folders that are not looked into, each folder's by name."""
+    """Files that may hold shapes in folders that are too deep to be scanned, sorted within each folder."""
     return (path for branch in branches for folder in branch.deeper for path in _files_below(folder))
 
 
 def clouds_in_text(branches: Iterable[Branch]) -> Iterator[Path]:
-    """Files of text that may hold clouds, whether they were taken for notes or not."""
+    """Text files that may hold clouds, including those that were taken for notes."""
     texts = (path for branch in branches for path in sorted(branch.path.iterdir()) if suffix_of(path.name) == ".txt")
     return (path for path in texts if is_shape_file(path.name, at_top=False) and may_hold_cloud(path))
 
 
 def may_hold_cloud(path: Path) -> bool:
-    """Whether an array can be read as a cloud, and whether a text begins with a line of numbers."""
+    """True for an array that can be read as a cloud, or a text file that starts with a line of numbers."""
     if not path.is_file():
         return False
     try:

@@ -1,4 +1,4 @@
-"""Released clouds: recognising the layout of a folder, and reading a split of it."""
+"""Recognise the layouts of released point clouds, and read their splits."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pointset.errors import PointsetError, quoted
 
 
 def is_released(folder: Path) -> bool:
-    """Whether a folder holds sampled points in a layout that is known here."""
+    """True if a folder holds point clouds in a known released layout."""
     return is_hdf5_folder(folder) or is_scanobjectnn_folder(folder) or is_modelnet40c_folder(folder)
 
 
@@ -30,11 +30,11 @@ def read_released(
     """Read one split of a released dataset, in one of its variants.
 
     Args:
-        folder: of the dataset.
+        folder: folder of the dataset.
         split: "train" or "test".
-        variant: where it comes in several.
-        card: by which the folder was found; its digests are those of the files.
-        on_error: "raise", or "skip" to leave out what cannot be used.
+        variant: one of the dataset's variants, if it has several.
+        card: the card by which the folder was found, with digests of the files.
+        on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
 
     Raises:
         UnreadableShapesError: files or clouds cannot be used, and `on_error` is not "skip".
@@ -51,7 +51,7 @@ def read_released(
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
-    """The labels of one split, without its clouds; none if the folder does not have it."""
+    """The labels of one split; empty if the folder does not have it."""
     if is_scanobjectnn_folder(folder):
         return labels_in_scanobjectnn(folder, split, variant)
     if is_modelnet40c_folder(folder):

@@ -1,4 +1,4 @@
-"""Clouds of a release, checked: the whole file or single rows of it may be unusable."""
+"""Check the clouds of released files, and put the usable ones into a pool."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ REMEDY = "correct them, or get the release again"
 
 @dataclass(frozen=True, eq=False)
 class Clouds:
-    """The usable clouds of one file, all of one size."""
+    """The usable clouds of one file, which have equal sizes."""
 
     points: NDArray[np.float32]
     """[N, P, 3]."""
@@ -28,16 +28,16 @@ class Clouds:
     """[N]."""
     names: list[str]
     failures: dict[str, str] = field(default_factory=dict)
-    """Why the other rows cannot be used, by name."""
+    """The reasons why other rows cannot be used, by name."""
 
 
 def check_clouds(
     points: NDArray[Any], labels: NDArray[Any], classes: int, path: Path, stem: str | None = None
 ) -> Clouds:
-    """Check clouds [N, P, 3] and labels [N] or [N, 1]; they are called by the stem and their row.
+    """Check clouds [N, P, 3] and labels [N] or [N, 1]; a cloud's name is `stem` (default: the file's) and its row.
 
     Raises:
-        PointsetError: an array has another shape or type.
+        PointsetError: an array has a wrong shape or type.
     """
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
@@ -67,14 +67,14 @@ def check_clouds(
 def pool_of_clouds(
     parts: Sequence[Clouds], failures: Mapping[str, str], classes: list[str], where: str, on_error: str
 ) -> Pool:
-    """Put the files of one split together.
+    """Make a pool from the files of one split.
 
     Args:
-        parts: the files that could be read.
-        failures: why the others could not, by name.
+        parts: the clouds of the readable files.
+        failures: the reasons why other files cannot be read, by name.
         classes: names of the classes.
         where: the dataset's folder and split, for messages.
-        on_error: "raise", or "skip" to leave out what cannot be used.
+        on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
 
     Raises:
         UnreadableShapesError: files or rows cannot be used.
@@ -105,14 +105,14 @@ def _joined(arrays: list[NDArray[np.float32]]) -> NDArray[np.float32]:
 
 
 def _without_extent(points: NDArray[Any]) -> dict[int, str]:
-    """Rows whose points are all at one place; where the first and the last differ, the others are not looked at."""
+    """Faults of the rows whose points are all at one place; only rows with equal first and last point are examined."""
     alike = np.flatnonzero((points[:, 0] == points[:, -1]).all(axis=1))
     found = {int(row): extent_fault([points[row]]) for row in alike}
     return {row: fault for row, fault in found.items() if fault}
 
 
 def _too_wide(points: NDArray[Any], rows: NDArray[np.int64]) -> dict[int, str]:
-    """Rows of a wider type that float32 cannot show."""
+    """Faults of the rows whose coordinates float32 cannot represent."""
     least, most = points.min(axis=1), points.max(axis=1)
     found = {int(row): float32_fault(least[row], most[row]) for row in rows}
     return {row: fault for row, fault in found.items() if fault}

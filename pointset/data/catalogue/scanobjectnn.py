@@ -1,4 +1,4 @@
-"""Reading ScanObjectNN (Uy et al., arXiv 1908.04616) as its authors hand it out: h5_files/main_split*/*.h5."""
+"""Read ScanObjectNN (Uy et al., arXiv 1908.04616) in its authors' layout: h5_files/main_split*/*.h5."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from pointset.data.catalogue.released_clouds import pool_of_clouds
 from pointset.data.pool import Pool
 from pointset.errors import PointsetError, quoted
 
-# Folder and ending of the file names of each variant, from the authors' README, section "h5 files". Those that end in
-# _nobg are without the background, as OBJ_ONLY is; the authors give them no other name than their folder's.
+# Folder and suffix of the file names of each variant, from the authors' README, section "h5 files". Variants that end
+# in _nobg have no background, like OBJ_ONLY; the authors do not name them, except by their folder.
 FILES = {
     "PB_T50_RS": ("main_split", "_augmentedrot_scale75"),
     "PB_T50_R": ("main_split", "_augmentedrot"),
@@ -32,7 +32,7 @@ PREFIXES = {"train": "training", "test": "test"}
 
 
 def is_scanobjectnn_folder(folder: Path) -> bool:
-    """Whether a folder is `h5_files` or a copy of some of it, or lies directly above or below it."""
+    """True if a folder is `h5_files`, its parent, or one of its subfolders."""
     return any(any(folder.glob(place + ANY_FILE)) for place in ("main_split*/", "h5_files/main_split*/", ""))
 
 
@@ -69,7 +69,7 @@ def read_scanobjectnn(
 
 
 def labels_in_scanobjectnn(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
-    """The labels of one split of one variant; none if they cannot be read."""
+    """The labels of one split of one variant; empty if they cannot be read."""
     folder = folder / "h5_files" if (folder / "h5_files").is_dir() else folder
     return labels_in_file(_file(folder, variant or USUAL, split))
 

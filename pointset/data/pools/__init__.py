@@ -1,5 +1,6 @@
-"""Points of shapes, kept on disk and mapped into memory: build, open, verify.
+"""Build, open and verify pools: sampled points of shapes, kept on disk and memory-mapped.
 
-`plan` says what to make, `shapes` makes it in any number of processes, `journal` keeps finished shapes, `partial` makes
-the pool of them, `manifest` describes the whole, `store` opens or makes a pool, `build` makes all of a dataset.
+`plan` describes a pool, `shapes` samples it in any number of processes, `journal` saves finished shapes, `partial`
+makes the pool from them, `manifest` describes a finished pool, `store` opens or makes a pool, and `build` makes all
+pools of a dataset.
 """

@@ -1,4 +1,4 @@
-"""Making the pools of a whole dataset, all its splits, before anything trains on them."""
+"""Build the pools of all splits of a dataset in advance."""
 
 import time
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ class BuildReport:
     source: str
     """The dataset: a card's name or a folder."""
     pools: dict[str, Made]
-    """By split."""
+    """The pools, by split."""
     seconds: float
 
     @property
     def shapes(self) -> int:
-        """In the pools now."""
+        """Number of shapes in the pools."""
         return sum(made.shapes for made in self.pools.values())
 
     @property
     def sampled(self) -> int:
-        """Sampled by this build."""
+        """Number of shapes sampled by this build."""
         return sum(made.sampled for made in self.pools.values())
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why a mesh could not be used, by the shape's name."""
+        """The reasons why meshes cannot be used, by the shape's name."""
         return {name: reason for made in self.pools.values() for name, reason in made.failures.items()}
 
 
@@ -60,27 +60,27 @@ def build_dataset(
 ) -> BuildReport:
     """Sample every mesh of a dataset into pools of points on disk.
 
-    Shapes that an earlier build finished, even a stopped one, are not sampled again. The workers change no byte. On a
-    cluster they must see the mesh files under the same paths; this process alone writes.
+    Shapes finished by an earlier build, even an interrupted one, are not sampled again. The result does not depend on
+    the workers. On a cluster, they need the mesh files under the same paths; only this process writes.
 
     Args:
         name_or_folder: as for `load_dataset`.
-        points: points per shape; `DataOptions.pool_points`, so that what is loaded later is there, when not given.
+        points: points per shape; default: the default of `DataOptions.pool_points`, which `load_dataset` uses.
         sampler: "uniform", "fps" or "poisson"; see `pointset.data.sampling`.
-        seed: of the points.
+        seed: seed of the points.
         normals: keep the unit normal at each point too.
-        workers: processes; None takes one per core, or all of a cluster's.
+        workers: number of processes; None means one per core, or all workers of a cluster.
         backend: "loky" (processes on this machine), "dask" or "ray".
-        scheduler: the cluster's address, such as tcp://host:8786.
-        on_error: when meshes cannot be used, after all have been tried: "raise", or "skip" to finish without them.
-        rebuild: make existing pools again.
-        split_seed: of the rule that splits a class/file folder.
-        progress: show a bar, or lines where the output is not a terminal.
+        scheduler: address of the cluster, such as tcp://host:8786.
+        on_error: when meshes cannot be used: "raise", after all have been tried, or "skip" to leave them out.
+        rebuild: build existing pools again.
+        split_seed: seed of the rule that splits a class/file folder.
+        progress: show a bar, or lines if the output is not a terminal.
 
     Raises:
-        UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or a split has no other.
+        UnreadableShapesError: meshes cannot be used, and `on_error` is "raise" or no mesh of a split is usable.
         PointsetError: the dataset has no meshes, an option is wrong, the disk is full or read-only, or a pool is
-            damaged and `rebuild` is off.
+            damaged and `rebuild` is False.
     """
     started = time.perf_counter()
     sampling = Sampling(points, sampler, seed, normals)
@@ -91,7 +91,7 @@ def build_dataset(
     for split, plan in _plans(folder, split_seed, sampling).items():
         try:
             pools[split] = build_pool(plan, spread, on_error=on_error, rebuild=rebuild, progress=progress)
-        except UnreadableShapesError as error:  # the other splits are still to do
+        except UnreadableShapesError as error:  # raised below, after the other splits
             errors.append(error)
     if errors:
         raise _all_in_one(errors, pools)
@@ -99,7 +99,7 @@ def build_dataset(
 
 
 def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
-    """The folder with a dataset's meshes; a PointsetError if it holds sampled points already."""
+    """The folder with a dataset's meshes; a PointsetError if it holds released point clouds."""
     _, folder = locate_data(name_or_folder, progress=progress)
     if is_released(folder):
         raise PointsetError(f"{name_or_folder} holds sampled points already ({folder}): there is nothing to build")
@@ -107,7 +107,7 @@ def find_folder(name_or_folder: str | Path, progress: bool) -> Path:
 
 
 def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]:
-    """By split, of those that the folder has."""
+    """Plans of the pools, for the splits that the folder has."""
     plans: dict[str, Plan] = {}
     absent: list[PointsetError] = []
     for split in SPLITS:

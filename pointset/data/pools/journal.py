@@ -1,8 +1,8 @@
-"""Finished shapes in a few files that only grow, however many shapes there are.
+"""Append-only files of finished shapes: one file per array and a journal, for any number of shapes.
 
-Each array has a file of points, in the order in which shapes are finished, and a journal has a line for each shape: the
-digest of the line, then what it says. A line is written after the points that it tells of, and holds their digests:
-what a kill, a power cut or a bad disk damaged fits no digest, and does not count.
+The file of an array holds points in the order in which shapes are finished. The journal has one line per shape: a
+digest of the line, and a description with digests of the points, written after them. Shapes that a kill, a power cut or
+a bad disk damaged fail a digest and are ignored.
 """
 
 import hashlib
@@ -27,34 +27,34 @@ class Block:
     """The points of one shape in the file of an array."""
 
     start: int
-    """In bytes."""
+    """Offset in the file, in bytes."""
     rows: int
     width: int
     checksum: str
 
     def read(self, file: BinaryIO) -> bytes:
-        """Its bytes; a PointsetError if they are not what was written."""
+        """Read the bytes of the block; a PointsetError if they are damaged."""
         file.seek(self.start)
         found = file.read(4 * self.rows * self.width)
         if checksum(found) != self.checksum:
             raise PointsetError(
-                f"{file.name} is damaged at byte {self.start:,}: run again, that shape is sampled again"
+                f"{file.name} is damaged at byte {self.start:,}: run the command again, which samples that shape again"
             )
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A shape whose points are there."""
+    """A finished shape."""
 
     row: int
-    """In the plan."""
+    """Index of the shape in the plan."""
     source: Source
     blocks: dict[str, Block]
-    """By array."""
+    """Blocks of points, by array."""
 
     def line(self) -> bytes:
-        """What the journal has of it."""
+        """The line of the journal."""
         text = msgspec.json.encode(self)
         return f"{checksum(text)} ".encode() + text + b"\n"
 
@@ -66,10 +66,10 @@ class Finished:
 
 
 class Journal:
-    """The files of a folder; the caller owns it.
+    """The files in a folder that the caller has locked.
 
     Args:
-        folder: with or without such files.
+        folder: folder of the files, which need not exist yet.
         arrays: names of the arrays of a shape.
     """
 
@@ -77,14 +77,14 @@ class Journal:
         self._folder, self._arrays = folder, tuple(arrays)
 
     def add(self, row: int, source: Source, arrays: Mapping[str, NDArray[np.float32]]) -> Finished:
-        """Write the arrays [n, width] of one shape."""
+        """Append the arrays [n, width] of one shape."""
         blocks = {name: self._append_block(name, arrays[name].astype("<f4")) for name in self._arrays}
         shape = Finished(row, source, blocks)
         _append(self._folder / LINES, shape.line())
         return shape
 
     def read(self) -> Iterator[Finished]:
-        """The shapes that are whole, in the order in which they were finished."""
+        """The undamaged shapes, in the order in which they were finished."""
         path = self._folder / LINES
         if not path.exists():
             return
@@ -94,11 +94,11 @@ class Journal:
             for last in lines:
                 if (shape := Finished.of(last)) and _is_whole(shape, files):
                     yield shape
-        if not last.endswith(b"\n"):  # of a run that was killed: the next line must not go on in it
+        if not last.endswith(b"\n"):  # left by a killed run: the next line must start on its own
             _append(path, b"\n")
 
     def blocks(self, name: str, shapes: Iterable[Finished]) -> Iterator[bytes]:
-        """An array of some shapes, one after the other; a PointsetError if one is damaged."""
+        """The bytes of an array for some shapes, in order; a PointsetError if one is damaged."""
         with self._path(name).open("rb") as file:
             for shape in shapes:
                 yield shape.blocks[name].read(file)
@@ -121,7 +121,7 @@ def _is_whole(shape: Finished, files: Mapping[str, BinaryIO]) -> bool:
 
 
 def _append(path: Path, content: bytes) -> int:
-    """Write behind what a file has; where that is."""
+    """Append to a file, and return the offset."""
     with path.open("ab") as file:
         start = file.tell()
         file.write(content)
@@ -129,5 +129,5 @@ def _append(path: Path, content: bytes) -> int:
 
 
 def checksum(block: bytes) -> str:
-    """BLAKE2b, 32 hexadecimal digits."""
+    """BLAKE2b digest, 32 hexadecimal digits."""
     return hashlib.blake2b(block, digest_size=16).hexdigest()

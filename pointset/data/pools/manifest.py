@@ -1,9 +1,9 @@
-"""The manifest of a finished pool, written beside its points and compared with them and with the plan.
+"""The manifest of a finished pool, which is checked against the pool's arrays and its plan.
 
-A pool is a folder with `points.npy`, float32 [M, P, 3] of sampled meshes or [T, 3] of clouds one after the other, the
-same for `normals.npy` and, f numbers of each point, `features.npy` on request, and `manifest.json`, whose digest is in
-SHA256SUMS beside it; the digests of the arrays, shape by shape, are in the manifest. A pool of another format is
-refused. The library's version is noted for people.
+A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds; on request
+`normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, whose digest is in
+SHA256SUMS. The manifest has digests of the arrays for each shape. Pools of another format are refused; the version of
+the library is recorded only for information.
 """
 
 import json
@@ -33,16 +33,16 @@ class Entry:
     file: str
     source: Source
     checksums: dict[str, str] = field(default_factory=dict)
-    """BLAKE2b of its points in each array."""
+    """BLAKE2b digests of its points in each array."""
     skipped: str = ""
-    """Why it has no points; empty if it has some."""
+    """The reason why it has no points; empty if it has some."""
     size: int | None = None
-    """Its points, if it is a cloud."""
+    """Number of points, for clouds."""
     width: int | None = None
-    """Its features, f, if it has some."""
+    """Number of features per point, f, if any."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data; a width only where there is one: pools did not always know it."""
+        """The fields as plain data; `width` only if set, so that manifests of earlier versions stay the same."""
         found = {**vars(self), "source": vars(self.source)}
         return found if self.width else {name: value for name, value in found.items() if name != "width"}
 
@@ -56,9 +56,9 @@ class Manifest:
     sampling: Sampling
     entries: tuple[Entry, ...]
 
-    @cached_property  # asked for once a shape: found each time, it would take the square of their number
+    @cached_property  # used once per shape, so computing it each time would take quadratic time
     def kept(self) -> list[Entry]:
-        """The shapes that have points, in their order."""
+        """The shapes that have points, in order."""
         return [entry for entry in self.entries if not entry.skipped]
 
     @cached_property
@@ -68,15 +68,15 @@ class Manifest:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Points of each shape that has some."""
+        """Number of points of each kept shape."""
         return [self.sampling.points or entry.size or 0 for entry in self.kept]
 
     def width(self, array: str) -> int:
-        """Numbers of a point in an array."""
+        """Numbers per point in an array."""
         return self.kept[0].width or 3 if array == "features" and self.kept else 3
 
     def header(self, array: str) -> bytes:
-        """Beginning of an array's .npy file, of little-endian float32."""
+        """Header of an array's .npy file, little-endian float32."""
         points = self.sampling.points
         count = (sum(self.sizes),) if points is None else (len(self.kept), points)
         stream = BytesIO()
@@ -85,22 +85,22 @@ class Manifest:
         return stream.getvalue()
 
     def check_widths(self) -> None:
-        """Raise a PointsetError if features differ in number from shape to shape."""
+        """Raise a PointsetError unless all shapes have the same number of features."""
         for entry in self.kept:
             if entry.width != self.kept[0].width:
                 first, odd = (f"{one.width} in {one.file}" for one in (self.kept[0], entry))
                 raise PointsetError(
-                    f"{', '.join(self.sampling.features)} are {first} and {odd}: give all files as many"
+                    f"{', '.join(self.sampling.features)} are {first} and {odd}: give all files the same number"
                 )
 
     def check(self, plan: Plan) -> None:
-        """Raise a PointsetError if the plan is another."""
+        """Raise a PointsetError unless the pool was made by this plan."""
         names = [(entry.name, entry.label, entry.file) for entry in self.entries]
         if identity(self.folder, self.classes, self.sampling, names) != plan.identity:
             raise PointsetError(f"its {FILE} describes other shapes than its name")
 
     def check_arrays(self, folder: Path) -> None:
-        """Raise a PointsetError if an array is missing, cut off or of another shape."""
+        """Raise a PointsetError if an array is missing, truncated or of another shape."""
         for name in self.sampling.arrays:
             header = self.header(name)
             size = len(header) + self.width(name) * 4 * sum(self.sizes)
@@ -115,7 +115,7 @@ class Manifest:
                     raise PointsetError(f"{path.name} is damaged at its beginning")
 
     def as_text(self) -> str:
-        """The JSON that is written: a line per shape."""
+        """The manifest as JSON, with one line per shape."""
         head = {
             "format": FORMAT,
             "version": pointset.__version__,

@@ -1,4 +1,4 @@
-"""What a dataset holds, by class and split, and a few shapes of every class to look at before anything is trained."""
+"""Count the shapes of a dataset by class and split, and load a few shapes of every class for a first look."""
 
 import itertools
 import warnings
@@ -24,28 +24,29 @@ from pointset.errors import PointsetError
 
 T = TypeVar("T")
 PER_CLASS = 4
+"""Most sample shapes per class."""
 POINTS = 512
-"""Of a shape that is looked at."""
+"""Points of a sample shape."""
 
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """Counts of a dataset, and some of its shapes."""
+    """Counts and sample shapes of a dataset."""
 
     name: str
     rule: str
-    """How shapes come to their splits."""
+    """How shapes are assigned to splits."""
     counts: Mapping[str, Mapping[str, int]]
-    """Shapes of each class, by split."""
+    """Number of shapes of each class, by split."""
     up: Axis
     assumed: bool
-    """Whether the axis is what is usual for the files, and nobody has said it."""
+    """True if the upward axis was guessed from the file format."""
     samples: list[tuple[str, NDArray[np.float32]]]
-    """Of every class in turn its name and the points [n, 3] of a shape, at most `PER_CLASS` times."""
+    """Pairs (class, points [n, 3]), class by class, with at most `PER_CLASS` shapes per class."""
 
     @property
     def classes(self) -> dict[str, int]:
-        """Shapes of each class in all splits, the largest class first."""
+        """Number of shapes of each class in all splits, largest first."""
         totals = Counter[str]()
         for found in self.counts.values():
             totals.update(found)
@@ -55,17 +56,17 @@ class Overview:
 def look_at(
     name_or_folder: str | Path, sampling: Sampling, *, split_seed: int = 0, up: str | None = None, progress: bool = True
 ) -> Overview:
-    """Count the shapes of a dataset, and get points of a few of each class: of its pool, if there is one.
+    """Count the shapes of a dataset, and load points of a few shapes per class.
 
     Args:
         name_or_folder: as for `load_dataset`.
-        sampling: of the pool; where there is none, the few meshes are sampled.
-        split_seed: of the rule that splits a class/file folder.
-        up: the upward axis; None or "auto" takes the card's, or what is usual for the files.
-        progress: show a bar while a card's data is generated.
+        sampling: sampling of the pool that is read, if it exists; otherwise only the few shapes are sampled.
+        split_seed: seed of the rule that splits a class/file folder.
+        up: the upward axis; None or "auto" means the card's, or the usual one of the file format.
+        progress: show a bar while the embedded dataset is generated.
 
     Raises:
-        PointsetError: the data is absent or in no known layout, or no file can be used.
+        PointsetError: the data is missing or in no known layout, or no file can be used.
     """
     card, folder = locate_data(name_or_folder, progress=progress)
     name = card.name if card else folder.name
@@ -82,14 +83,14 @@ def look_at(
         rule, files = listing.rule, [shape.name for shape in listing.shapes]
         samples = list(_of_files(listing, f"{folder.name}-{listing.shapes[0].split}", sampling))
     if not samples:
-        raise PointsetError(f"{folder} has no shape that can be used: load it, and each is named with its fault")
+        raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
     said = up if up in ("y", "z") else card.up if card else None
     axis: Axis = "y" if (said or usual_up(files)) == "y" else "z"
     return Overview(name, rule, counts, axis, said is None, samples)
 
 
 def _first_split(read: Callable[[str], T]) -> T:
-    """Of the training split, or of the test split where there is no other."""
+    """Read the training split or, if that fails, the test split."""
     try:
         return read(SPLITS[0])
     except PointsetError:
@@ -117,7 +118,7 @@ def _of_files(listing: Listing, name: str, sampling: Sampling) -> Iterator[tuple
         sampling = Sampling.none(False)
     plan = Plan.of(name, listing, sampling)
     if plan.folder.is_dir():
-        with warnings.catch_warnings():  # of shapes that are left out: the build names them
+        with warnings.catch_warnings():  # shapes that are left out were reported by the build
             warnings.simplefilter("ignore", UserWarning)
             pool = load_pool(plan, on_error="skip", progress=False)
         yield from _of_pool(pool)

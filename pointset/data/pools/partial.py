@@ -1,4 +1,4 @@
-"""A pool in the making: the journal of its finished shapes, put in order when all are there."""
+"""An unfinished pool: a journal of finished shapes, from which the pool is written when all are done."""
 
 import dataclasses
 import errno
@@ -16,25 +16,25 @@ from pointset.runs.atomic import sync_folder
 
 
 class PartialPool:
-    """The folder beside a pool in which it is made, and the `finished` shapes by row; the caller holds the lock."""
+    """The temporary folder of a pool, and its `finished` shapes by row; the caller holds the lock."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.folder = partial_folder(plan.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.whole = self.folder.with_suffix(".whole")
-        shutil.rmtree(self.whole, ignore_errors=True)  # of a build that was killed
+        shutil.rmtree(self.whole, ignore_errors=True)  # left by a killed build
         self._journal = Journal(self.folder, plan.sampling.arrays)
         found = map(self._rechecked, self._journal.read())
         self.finished = {shape.row: shape for shape in found if shape}
         self._require_space()
 
     def write(self, result: Result) -> None:
-        """Write the points of one shape."""
+        """Save the points of one shape."""
         self.finished[result.row] = self._journal.add(result.row, result.source, result.arrays)
 
     def publish(self, failed: Iterable[Result]) -> None:
-        """Make the pool of the finished shapes."""
+        """Write the pool of the finished shapes, and remove the temporary folder."""
         in_order = [self.finished[row] for row in sorted(self.finished)]
         entries = {shape.row: self._entry(shape) for shape in in_order}
         for one in failed:
@@ -54,12 +54,12 @@ class PartialPool:
             digests.fill(whole, {FILE: manifest.as_text().encode()})
             sync_folder(whole)
             whole.replace(self.plan.folder)
-        finally:  # on a full disk this makes room
+        finally:  # frees space if the disk is full
             shutil.rmtree(whole, ignore_errors=True)
         shutil.rmtree(self.folder)
 
     def _rechecked(self, shape: Finished) -> Finished | None:
-        """A shape with the present time of its file; None if the file has changed."""
+        """The shape with the current modification time of its file; None if the file has changed."""
         now = recheck(self.plan.shapes[shape.row].path, shape.source)
         return dataclasses.replace(shape, source=now) if now else None
 
@@ -71,7 +71,7 @@ class PartialPool:
         return Entry(shape.name, shape.label, str(shape.path), finished.source, checksums, size=size, width=width)
 
     def _require_space(self) -> None:
-        """Room for the missing shapes, and for all of them once more in the pool; sizes of clouds are not known yet."""
+        """Raise an OSError unless the disk has room for the missing shapes and for the pool; clouds are not counted."""
         shapes, sampling = len(self.plan.shapes), self.plan.sampling
         needed = (2 * shapes - len(self.finished)) * (sampling.points or 0) * 3 * 4 * len(sampling.arrays)
         free = shutil.disk_usage(self.folder).free
@@ -80,5 +80,5 @@ class PartialPool:
 
 
 def partial_folder(folder: Path) -> Path:
-    """The folder in which a pool is made."""
+    """The temporary folder of a pool."""
     return folder.with_name(folder.name + ".partial")

@@ -1,7 +1,7 @@
-"""Making the points of some shapes: in this process, in several, or on a cluster, carried by joblib.
+"""Sample or read the points of shapes, in this process, in several, or on a cluster, by joblib.
 
-A worker may be on another machine: it gets file names and returns points, in any order, and writes nothing. No more
-than a few batches per worker are under way or waiting, so memory does not grow with the number of shapes.
+A worker may be on another machine: it receives file names and returns points, in any order, and writes nothing. Only a
+few batches per worker are in progress or waiting, so memory does not grow with the number of shapes.
 """
 
 import functools
@@ -27,34 +27,34 @@ from pointset.errors import PointsetError
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 
 GRACE_SECONDS = 0.5
-"""Shapes are made in this process for as long as workers take to start, unless their number was chosen."""
+"""Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
 BATCH = {"fps": 1, "poisson": 1}
-"""Shapes per task, else `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
+"""Shapes per task by sampler, default `MANY`: enough to outweigh messages, few enough to lose little when stopped."""
 MANY = 16
 IDLE_SECONDS = 20
-"""Worker processes without work leave after this time."""
+"""Idle worker processes end after this time."""
 WAITING = 4
-"""Batches per worker that may be under way or waiting to be written."""
+"""Batches per worker that may be in progress or waiting to be written."""
 
 
 Job = tuple[int, ShapeFile]
-"""A file to make points of, and its row in the plan."""
+"""Index of a shape in the plan, and its file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The points of one file, or why it has none."""
+    """The points of one file, or the reason why it cannot be used."""
 
     row: int
     source: Source
     arrays: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    """float32 [n, 3] under "points" and, if asked for, "normals", and [n, f] under "features"."""
+    """"points" and, if wanted, "normals", float32 [n, 3], and "features", float32 [n, f]."""
     reason: str = ""
-    """Why the file cannot be used."""
+    """The reason why the file cannot be used."""
 
 
 def make_shape(job: Job, sampling: Sampling) -> Result:
-    """Make the points of one file, or say why not."""
+    """Make the points of one file; any failure is returned as the result's reason."""
     row, shape = job
     try:
         source = describe_source(shape.path)
@@ -64,7 +64,7 @@ def make_shape(job: Job, sampling: Sampling) -> Result:
         arrays = _arrays(shape, sampling)
         if recheck(shape.path, source) is not source:
             raise PointsetError("changed while it was read: run again")
-    except Exception as error:  # readers fail in many ways, and the other files are still to do
+    except Exception as error:  # readers can raise many errors, which must not stop the other files
         return Result(row, source, reason=_in_one_line(error, shape.path))
     return Result(row, source, arrays)
 
@@ -98,7 +98,7 @@ def make_shapes(jobs: Sequence[Job], sampling: Sampling, workers: Workers) -> Ge
     begun = 0
     if workers.backend == "loky":
         if sampling.sampler == "poisson" and jobs:
-            import_open3d()  # raises once, not for every mesh
+            import_open3d()  # raises here rather than for every mesh
         alone = _count_cores(workers) == 1
         end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
         while begun < len(jobs) and (alone or time.monotonic() < end):
@@ -125,7 +125,7 @@ def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers
     size = BATCH.get(sampling.sampler, MANY)
     batches = iter([jobs[start : start + size] for start in range(0, len(jobs), size)])
     try:
-        # Ray's backend gives back lists only.
+        # Ray's backend can return only lists.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
         with (
             joblib_backend(workers, _count_cores(workers), idle_worker_timeout=IDLE_SECONDS),
@@ -136,13 +136,13 @@ def _make_in_processes(jobs: Sequence[Job], sampling: Sampling, workers: Workers
             yield from in_rounds(give, batches, task, limit=WAITING * parallel._effective_n_jobs())
     except BrokenProcessPool as error:
         raise PointsetError(
-            "a worker process was stopped, most often because memory ran out: run again, finished shapes are kept, "
-            "with fewer workers"
+            "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "
+            "shapes are kept"
         ) from error
 
 
 def in_rounds(parallel: Any, batches: Iterator[Any], task: Callable[[Any], list[Any]], limit: int) -> Iterator[Any]:
-    """Run the batches in rounds that end when `limit` results wait; joblib alone sets no bound."""
+    """Run batches in rounds that end when `limit` results are waiting, which joblib itself does not limit."""
     from joblib import delayed
 
     taken = given = 0

@@ -1,4 +1,4 @@
-"""Whether a shape's file has changed since its pool was made, by size and time, and by hash where those differ."""
+"""Detect whether a shape's file has changed since its pool was made: by size and time and, if they differ, by hash."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ class Source:
     """One version of a file."""
 
     bytes: int
-    """Its size; with the buffers beside it, if it is a .gltf or .glb file."""
+    """Size, including external buffers of a .gltf or .glb file."""
     modified_ns: int
-    """The latest modification."""
+    """Time of the latest modification."""
     blake2b: str | None
-    """Of the contents; None if they could not be read."""
+    """Digest of the contents; None if they could not be read."""
 
 
 def describe_source(path: Path) -> Source:
-    """The present version of a file; an OSError if it cannot be read."""
+    """The current version of a file; an OSError if it cannot be read."""
     size, modified = _glance(path)
     return Source(size, modified, hash_source(path))
 
 
 def hash_source(path: Path) -> str:
-    """BLAKE2b of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
+    """BLAKE2b digest of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
     digest = hashlib.blake2b(digest_size=16)
     for file in _files(path):
         with file.open("rb") as stream:
@@ -39,7 +39,7 @@ def recheck(path: Path, source: Source) -> Source | None:
     """Compare a file with an earlier version; its contents are read only if size or time differ.
 
     Returns:
-        The present version: `source` itself, or one with another time; None if the contents have changed.
+        The current version: `source` itself, or one with another time; None if the contents have changed.
     """
     try:
         size, modified = _glance(path)
@@ -48,7 +48,7 @@ def recheck(path: Path, source: Source) -> Source | None:
         same = hash_source(path) == source.blake2b
         return Source(size, modified, source.blake2b) if same else None
     except OSError:
-        return source if source.blake2b is None else None  # it could not be read then either
+        return source if source.blake2b is None else None  # unchanged if it could not be read before either
 
 
 def _glance(path: Path) -> tuple[int, int]:
@@ -57,5 +57,5 @@ def _glance(path: Path) -> tuple[int, int]:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file and, of .gltf and .glb, the buffers that it names."""
+    """The file and, for .gltf and .glb, the external buffers that it names."""
     return [path, *(files_beside(path) if path.suffix.lower() in (".gltf", ".glb") else ())]

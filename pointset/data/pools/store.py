@@ -1,8 +1,8 @@
-"""Pools on disk: opened, or made first.
+"""Open pools on disk, and build them if needed.
 
-A pool is made beside its place under a lock and renamed when it is whole; a stopped run leaves its finished shapes to
-the next. Opening checks the manifest, the sizes of the arrays, and the size and time of every shape's file;
-`pointset.data.pools.verify` reads every byte.
+A pool is built in a temporary folder under a lock and renamed when it is complete; an interrupted run leaves its
+finished shapes to the next. Opening a pool checks the manifest, the sizes of the arrays, and size and time of every
+shape's file; `pointset.data.pools.verify` reads every byte.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers
 
 ERRORS = "errors.json"
-"""Beside the finished shapes: the files that could not be used, and why."""
+"""File in the temporary folder with the files that could not be used, and the reasons."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,22 @@ class Made:
 
     folder: Path
     shapes: int
-    """In the pool, M."""
+    """Shapes in the pool, M."""
     sampled: int
-    """Of them, by this call."""
+    """Number of them sampled by this call."""
     failures: dict[str, str]
-    """Why a file could not be used, by the shape's name."""
+    """The reasons why files cannot be used, by the shape's name."""
 
     def require(self, on_error: str, plan: Plan, report: Path) -> None:
-        """Raise if files failed, unless they may be skipped and others are left; the report names them all."""
+        """Raise an UnreadableShapesError if files failed, unless they may be skipped and other shapes remain.
+
+        Args:
+            on_error: "raise" or "skip".
+            plan: the plan of the pool.
+            report: a file that names all failures, for the message.
+        """
         if self.failures and (on_error == "raise" or not self.shapes):
-            remedy = "correct them and run again, finished shapes are kept"
+            remedy = "correct them and run again (finished shapes are kept)"
             if self.shapes and plan.sampling.points is None:
                 remedy += f", or {LEAVE_OUT}"
             elif self.shapes:
@@ -58,20 +64,20 @@ class Made:
 
 
 def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True) -> Pool:
-    """Open the pool of a plan; make it first if it is absent.
+    """Open the pool of a plan, after building it if it is missing.
 
-    A pool that lacks shapes is opened with a warning; one of clouds, that nobody builds by hand, only if `on_error`
-    allows it. If it is damaged, or older than its files, a pool of clouds is
-    made again; a pool of meshes is refused, because models may have been trained on it.
+    A pool without some of the shapes is opened with a warning; for clouds, only if `on_error` is "skip", because such a
+    pool is never built by an explicit command. If a pool is damaged, or older than its files, it is rebuilt for
+    clouds, but refused for meshes, because models may have been trained on it.
 
     Args:
-        plan: of the pool.
-        workers: that make it; they change no byte.
-        on_error: if files cannot be used: "raise", or "skip" to do without them.
-        progress: show a bar, or lines where the output is not a terminal.
+        plan: the plan of the pool.
+        workers: workers that build it; the result does not depend on them.
+        on_error: when files cannot be used: "raise", or "skip" to leave them out.
+        progress: show a bar, or lines if the output is not a terminal.
 
     Returns:
-        A pool whose points, by class and name, are mapped from disk, read-only: [M, P, 3] of meshes, ragged of clouds.
+        A read-only, memory-mapped pool, sorted by class and name: [M, P, 3] for meshes, ragged for clouds.
 
     Raises:
         UnreadableShapesError: files cannot be read or sampled.
@@ -118,20 +124,20 @@ def build_pool(
     rebuild: bool = False,
     progress: bool = True,
 ) -> Made:
-    """Make a pool, or finish one that a stopped run left; an existing pool is checked and left alone.
+    """Build a pool, or finish one that an interrupted run left; an existing pool is only checked.
 
-    A second process that wants the same pool waits and uses it.
+    A second process that builds the same pool waits for the first.
 
     Args:
-        plan: of the pool.
-        workers: that make it.
-        on_error: if files cannot be used, after all have been tried: "raise", which keeps the finished shapes for the
+        plan: the plan of the pool.
+        workers: workers that build it.
+        on_error: when files cannot be used, after all have been tried: "raise", which keeps the finished shapes for the
             next run, or "skip", which finishes the pool without them.
-        rebuild: make an existing pool again.
-        progress: show a bar, or lines where the output is not a terminal.
+        rebuild: build an existing pool again.
+        progress: show a bar, or lines if the output is not a terminal.
 
     Raises:
-        UnreadableShapesError: files cannot be used, and `on_error` is "raise" or none is left.
+        UnreadableShapesError: files cannot be used, and `on_error` is "raise" or no file is usable.
         PointsetError: as for `load_pool`.
     """
     check_on_error(on_error)
@@ -152,12 +158,12 @@ def build_pool(
 
 
 def _made(plan: Plan, manifest: Manifest) -> Made:
-    """An existing pool, of which nothing is sampled now."""
+    """The result for an existing pool, with no shape sampled now."""
     return Made(plan.folder, len(manifest.kept), 0, {entry.name: entry.skipped for entry in manifest.skipped})
 
 
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
-    """Make the missing shapes, then the pool; the caller holds the lock."""
+    """Make the missing shapes, then write the pool; the caller holds the lock."""
     partial = PartialPool(plan)
     before, failed = len(partial.finished), list[Result]()
     jobs = [job for job in enumerate(plan.shapes) if job[0] not in partial.finished]
@@ -181,7 +187,7 @@ def _discard(folder: Path) -> None:
     """Remove a pool and its unfinished shapes; the caller holds the lock."""
     for found in (folder, partial_folder(folder)):
         if found.exists():
-            # Renamed first: half a folder under its own name would look like a damaged pool.
+            # Renamed first, because a half-removed folder would look like a damaged pool.
             dead = _discarded(folder)
             shutil.rmtree(dead, ignore_errors=True)
             shutil.rmtree(found.replace(dead))
@@ -192,10 +198,10 @@ def _discarded(folder: Path) -> Path:
 
 
 def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
-    """Check a finished pool and its shapes' files, and map its arrays.
+    """Check a finished pool and its shapes' files, and memory-map its arrays.
 
     Raises:
-        PointsetError: something differs; the message names it and the command that makes the pool again.
+        PointsetError: the pool is damaged or outdated; the message has the command that builds it again.
     """
     folder = plan.folder
     try:
@@ -209,13 +215,13 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
             f"the pool of points {folder} cannot be used: {error}; make it again with "
             f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
         ) from error
-    if current != manifest:  # files with a new time and old contents are not read again the next time
+    if current != manifest:  # saves new times of unchanged files, so that they are not hashed again next time
         _note(folder, current)
     return current, arrays
 
 
 def _note(folder: Path, manifest: Manifest) -> None:
-    """Replace a pool's manifest, unless the pool cannot be written or another process is about to do the same."""
+    """Replace a pool's manifest, unless the pool is read-only or locked by another process."""
     from filelock import FileLock
 
     with (
@@ -227,7 +233,7 @@ def _note(folder: Path, manifest: Manifest) -> None:
 
 
 def _require_unchanged_files(plan: Plan, manifest: Manifest) -> Manifest:
-    """The manifest, which is that of the plan, with the files' present times."""
+    """The manifest with the current times of the files; a PointsetError if one of them has changed."""
     pairs = zip(plan.shapes, manifest.entries, strict=True)
     now = [recheck(shape.path, entry.source) for shape, entry in pairs]
     changed = [entry.file for entry, source in zip(manifest.entries, now, strict=True) if source is None]

@@ -1,4 +1,4 @@
-"""Reading every byte of the pools and of the files they were made from, or of a release, to name damage."""
+"""Verify pools and their source files, or the files of a release, by reading every byte."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ from pointset.runs.progress import followed
 
 @dataclass(frozen=True)
 class Verified:
-    """Findings in one pool, or in the files of a release."""
+    """Result of verifying one pool, or the files of a release."""
 
     folder: Path
     shapes: int
@@ -31,14 +31,18 @@ class Verified:
     remedy: str
     """The command that repairs it."""
     what: str = "shapes"
-    """The word for what was read: "files" of a release."""
+    """Plural noun for what was verified: "shapes", or "files" of a release."""
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all pools of a dataset, named as for `load_dataset`, or the files of a release by their digests.
+    """Verify all pools of a dataset, or the files of a release by their digests.
+
+    Args:
+        name_or_folder: as for `load_dataset`.
+        progress: show a bar, or lines if the output is not a terminal.
 
     Raises:
-        PointsetError: the dataset is unknown, has no pool, or no digest of its files is known.
+        PointsetError: the dataset is unknown or has no pool, or no digests of the release's files are known.
     """
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
@@ -52,13 +56,13 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
 def _verify_release(folder: Path, card: Card | None) -> Verified:
     known = known_files(folder, card)
     if not known.digests:
-        raise PointsetError(f"{folder} holds points as they were released, and no digest of its files is known")
+        raise PointsetError(f"{folder} cannot be verified: it holds a release whose files have no known digests")
     remedy = f"rm -r {shlex.quote(str(folder))}, and get the release again"
     return Verified(folder, len(known.digests), 0, tuple(known.verify()), remedy, "files")
 
 
 def verify_pool(folder: Path, *, progress: bool = True) -> Verified:
-    """Read a pool and the files it was made from, and compare them with its manifest; problems are not raised."""
+    """Compare a pool and its source files with its manifest; problems are returned, not raised."""
     remedy = f"rm -r {shlex.quote(str(folder))}"
     try:
         manifest = read_manifest(folder)
@@ -101,7 +105,7 @@ def _bar(entries: Sequence[Entry], what: str, progress: bool) -> Iterable[Entry]
 
 
 def _made_from(folder: Path, root: Path) -> bool:
-    """Whether a pool, of any format, is that of a dataset's folder; by its name if its manifest is damaged."""
+    """True if a pool, of any format, was made from a dataset's folder; judged by name if its manifest is damaged."""
     try:
         content = digests.read_json(folder / FILE, "build the pool again")
         return bool(content["folder"] == str(root))

@@ -1,4 +1,4 @@
-"""From a seed to a folder of OFF files."""
+"""Generate shapes10 as a folder of OFF files."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ KINDS: dict[str, Callable[[Generator], list[Trimesh]]] = {
 }
 SPLITS = ("train", "test")
 FORMAT = 2
-"""Goes up whenever a seed gives other meshes."""
+"""Version of the generator; increased whenever a seed gives other meshes."""
 MARKER = "shapes10.json"
-"""Written last, with the format: a folder that has it is whole and ours."""
+"""File with the format, written last; it marks a complete folder made by this generator."""
 
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
-    """Build instance `number`, from 0, of a kind and a split; it does not depend on the number of others."""
+    """Build instance `number`, from 0, of a kind and a split; it does not depend on the number of instances."""
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
     return finished(KINDS[kind](rng), rng)
 
 
 def is_current(folder: Path) -> bool:
-    """Whether a folder is whole and was made by this version of the generator."""
+    """True if a folder is complete and was made by this version of the generator."""
     try:
         return bool(json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"] == FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
@@ -58,17 +58,17 @@ def is_current(folder: Path) -> bool:
 
 
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
-    """Write the dataset, unless it is there; the same seed gives the same bytes.
+    """Write the dataset unless it exists; the same seed gives the same bytes.
 
-    Files are written beside `folder`, which is renamed when they are whole. A folder that another version made is
+    Files are written to a temporary folder, which is renamed when it is complete. A folder made by another version is
     replaced, with a warning.
 
     Args:
-        folder: of `kind/split/kind_0001.off`; numbers run on from train to test, as in ModelNet.
-        seed: of every instance.
-        train: instances per kind for training.
-        test: instances per kind for testing.
-        progress: show a bar, or lines where the output is not a terminal.
+        folder: target of `kind/split/kind_0001.off`; numbers continue from train to test, as in ModelNet.
+        seed: seed of all instances.
+        train: training instances per kind.
+        test: test instances per kind.
+        progress: show a bar, or lines if the output is not a terminal.
 
     Raises:
         PointsetError: the folder holds something that is not this dataset.
@@ -104,7 +104,7 @@ def _write_shapes(folder: Path, seed: int, counts: dict[str, int], progress: boo
 
 
 def _require_ours(folder: Path) -> None:
-    """Refuse what holds anything but what some version of the generator wrote, or some of it."""
+    """Raise a PointsetError if a folder holds anything that no version of the generator writes."""
     if folder.exists() and not folder.is_dir():
         raise PointsetError(f"{folder} is not the generated shapes10, but a file: move it away")
     ours = re.compile(rf"{re.escape(MARKER)}|({'|'.join(KINDS)})(/({'|'.join(SPLITS)})(/\1_\d{{4}}\.off)?)?")

@@ -1,4 +1,4 @@
-"""Defects of the objects: lost parts, dents, shear, holes."""
+"""Random defects of the objects: missing parts, dents, shear and holes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
-    """Join the parts of one object, worn and bent, turned about the up axis and scaled, as a mesh."""
+    """Join the parts of one object into a mesh, with defects and a random rotation about the up axis and scale."""
     parts = _without_some(parts, rng)
     for part in parts:
         if rng.random() < 0.08:
@@ -27,7 +27,7 @@ def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
 
 
 def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:
-    """Lose one or two of many parts; never the first, which is the body."""
+    """Remove one or two parts at random if there are at least five; never the first, which is the body."""
     lost = rng.choice([0, 1, 2], p=[0.75, 0.17, 0.08])
     if len(parts) < 5 or not lost:
         return parts
@@ -36,7 +36,7 @@ def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:
 
 
 def _knock(part: Trimesh, rng: Generator) -> None:
-    """Tilt and shift one part a little."""
+    """Tilt and shift one part slightly."""
     from trimesh.transformations import rotation_matrix
 
     size = float(part.extents.max())
@@ -45,7 +45,7 @@ def _knock(part: Trimesh, rng: Generator) -> None:
 
 
 def _dented(vertices: np.ndarray, rng: Generator) -> np.ndarray:
-    """Add a smooth random field of displacements: a few long waves."""
+    """Add a smooth random displacement field of a few long waves."""
     size = np.ptp(vertices, axis=0).max()
     waves = rng.normal(0.0, 4.0, (4, 3)) / size
     phases, heights = rng.uniform(0, 2 * np.pi, 4), rng.normal(0.0, 0.008 * size, (4, 3))
@@ -53,14 +53,14 @@ def _dented(vertices: np.ndarray, rng: Generator) -> np.ndarray:
 
 
 def _sheared(vertices: np.ndarray, rng: Generator) -> np.ndarray:
-    """Stretch the axes and lean, mildly."""
+    """Stretch the axes and shear the object slightly."""
     matrix = np.diag(rng.uniform(0.88, 1.14, 3))
     matrix[:2, 2] = rng.normal(0.0, 0.04, 2)
     return vertices @ matrix.T
 
 
 def _placed(vertices: np.ndarray, rng: Generator) -> np.ndarray:
-    """Turn about z, scale to CAD units of any kind, and put anywhere, as ModelNet's meshes are."""
+    """Rotate about z, and scale and shift at random, because ModelNet's meshes have all units and positions."""
     angle, scale = rng.uniform(0, 2 * np.pi), np.exp(rng.uniform(np.log(5.0), np.log(500.0)))
     cosine, sine = np.cos(angle), np.sin(angle)
     turn = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
@@ -68,7 +68,7 @@ def _placed(vertices: np.ndarray, rng: Generator) -> np.ndarray:
 
 
 def _with_holes(vertices: np.ndarray, faces: np.ndarray, rng: Generator) -> np.ndarray:
-    """Drop a few faces around one point, at times, but never more than a fifth of them."""
+    """In 40 % of cases, remove the faces around one point, at most a fifth of all."""
     if rng.random() < 0.6:
         return faces
     centres = vertices[faces].mean(axis=1)

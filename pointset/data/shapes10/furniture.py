@@ -1,7 +1,7 @@
-"""Eight kinds of furniture, each a function of a random generator that returns its parts.
+"""Eight kinds of furniture; each function takes a random generator and returns a list of parts.
 
-Kinds overlap on purpose: stools and side tables, benches and coffee tables, desks with one drawer and tables, dressers
-and bookshelves with doors differ in proportions and in one or two parts, as they do in the world.
+Kinds overlap on purpose, as in reality: stools and side tables, benches and coffee tables, desks with one drawer and
+tables, dressers and bookshelves with doors differ only in proportions and in one or two parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def chair(rng: Generator) -> list[Trimesh]:
-    """A seat with a back: slab, slats or ladder; arms or not; on legs, a sled or an office star."""
+    """A seat with a back (slab, slats, ladder or bar), sometimes with arms, on legs, a sled or a pedestal."""
     width, depth, height = rng.uniform(0.4, 0.6), rng.uniform(0.38, 0.55), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.1)
     parts = [_top(rng, width, depth, thickness, height, round_share=0.15)]
@@ -73,7 +73,7 @@ def arms(rng: Generator, width: float, depth: float, z: float) -> list[Trimesh]:
 
 
 def stool(rng: Generator) -> list[Trimesh]:
-    """A small seat without a back, low or as high as a bar; now and then with a rim behind."""
+    """A small seat without a back, low or as high as a bar stool; sometimes with a low rim at the rear."""
     size, height = rng.uniform(0.26, 0.42), rng.uniform(0.32, 0.78)
     depth = size * rng.uniform(0.75, 1.0)
     thickness = rng.uniform(0.02, 0.12)
@@ -90,7 +90,7 @@ def stool(rng: Generator) -> list[Trimesh]:
 
 
 def table(rng: Generator) -> list[Trimesh]:
-    """A top on a support: dining, coffee and side tables; with an apron or a lower shelf at times."""
+    """A dining, coffee or side table; sometimes with an apron or a lower shelf."""
     width, depth, height = _table_size(rng)
     thickness = rng.uniform(0.015, 0.06)
     parts = [_top(rng, width, depth, thickness, height, round_share=0.35)]
@@ -115,7 +115,7 @@ def _table_size(rng: Generator) -> tuple[float, float, float]:
 
 
 def desk(rng: Generator) -> list[Trimesh]:
-    """A working top with drawers or a cupboard at one side or both, a panel in front of the knees, a hutch at times."""
+    """A desk top with drawers or panels below, often a panel in front of the knees, sometimes a hutch."""
     width, depth, height = rng.uniform(1.0, 1.8), rng.uniform(0.5, 0.85), rng.uniform(0.68, 0.78)
     thickness = rng.uniform(0.02, 0.05)
     parts = [board(width, depth, thickness, z=height)]
@@ -144,7 +144,7 @@ def desk(rng: Generator) -> list[Trimesh]:
 
 
 def bench(rng: Generator) -> list[Trimesh]:
-    """A long seat, of one board or of slats; with a back half the time, with arms at times."""
+    """A long seat of one board or of slats; half of them with a back, and half of these with arms."""
     width, depth, height = rng.uniform(0.95, 1.8), rng.uniform(0.28, 0.5), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.07)
     if rng.random() < 0.4:
@@ -163,7 +163,7 @@ def bench(rng: Generator) -> list[Trimesh]:
 
 
 def bookshelf(rng: Generator) -> list[Trimesh]:
-    """Boards between two sides, with a back or without, with some books, with doors below at times."""
+    """Shelves between two sides, sometimes with a back, books, or doors below."""
     width, depth, height = rng.uniform(0.5, 1.3), rng.uniform(0.22, 0.42), rng.uniform(0.8, 2.0)
     foot = rng.uniform(0.02, 0.15) if rng.random() < 0.5 else 0.0
     parts = _case(rng, width, depth, height, z=foot)
@@ -175,7 +175,7 @@ def bookshelf(rng: Generator) -> list[Trimesh]:
 
 
 def dresser(rng: Generator) -> list[Trimesh]:
-    """A chest with rows of drawers on short feet or a plinth; with a mirror at times."""
+    """A chest with rows of drawers on short feet or a plinth; sometimes with a mirror."""
     width, depth, height = rng.uniform(0.6, 1.5), rng.uniform(0.35, 0.55), rng.uniform(0.6, 1.25)
     foot = rng.uniform(0.04, 0.2)
     parts = _drawers(rng, width, depth, height, 0.0, foot, columns=int(rng.integers(1, 4)))
@@ -192,7 +192,7 @@ def dresser(rng: Generator) -> list[Trimesh]:
 
 
 def lamp(rng: Generator) -> list[Trimesh]:
-    """A foot, a stem and a shade: on a table, on the floor, or with a jointed arm."""
+    """A foot, a stem and a shade: a table lamp, a floor lamp, or a lamp with a jointed arm."""
     form = rng.choice(["table", "floor", "arm"], p=[0.45, 0.3, 0.25])
     height = {"table": rng.uniform(0.3, 0.6), "floor": rng.uniform(1.1, 1.7), "arm": rng.uniform(0.35, 0.6)}[form]
     reach = rng.uniform(0.08, 0.16) * (1.5 if form == "floor" else 1.0)
@@ -232,7 +232,7 @@ def _top(rng: Generator, width: float, depth: float, thickness: float, z: float,
 
 
 def _case(rng: Generator, width: float, depth: float, height: float, y: float = 0.0, z: float = 0.0) -> list[Trimesh]:
-    """Two sides with shelves between, a back and a divider at times, some books."""
+    """Two sides with shelves between them; sometimes with a back, a divider and books."""
     thickness = rng.uniform(0.015, 0.035)
     shelves = int(rng.integers(2, max(3, int(height / 0.26)) + 1))
     levels = z + (height - thickness) * np.arange(shelves + 1) / shelves
@@ -253,7 +253,7 @@ def _case(rng: Generator, width: float, depth: float, height: float, y: float = 
 def _drawers(
     rng: Generator, width: float, depth: float, height: float, x: float, z: float, columns: int, rows: int | None = None
 ) -> list[Trimesh]:
-    """A closed case with fronts that stand out a little, with knobs or bars on them or none."""
+    """A closed case with slightly raised drawer fronts, with knobs, bars or no handles."""
     rows = rows or int(rng.integers(2, 6))
     front, across, tall = -depth / 2, width / columns, height / rows
     out = rng.uniform(0.005, 0.03)

@@ -1,6 +1,6 @@
-"""The few solids that everything in shapes10 is made of: boards, rods, turned bodies, bent tubes.
+"""The solids of which all objects of shapes10 consist: boards, rods, solids of revolution and bent tubes.
 
-Lengths are in metres, z is up, and a solid is a trimesh; objects are lists of solids, joined only at the end.
+Lengths are in metres, and z is up. A solid is a trimesh; an object is a list of solids, joined only at the end.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from trimesh import Trimesh
 
 SECTIONS = 20
-"""Corners of a round solid: enough to look round at 1,000 points."""
+"""Corners of a round cross-section, enough to look round at 1,000 points."""
 
 
 def board(width: float, depth: float, height: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Trimesh:
-    """A box centred at x, y whose underside is at z."""
+    """A box centred at x, y with its underside at z."""
     from trimesh.creation import box
 
     solid = box((width, depth, height))
@@ -36,7 +36,7 @@ def rod(start: ArrayLike, end: ArrayLike, radius: float, square: bool = False) -
 
 
 def turned(profile: Sequence[tuple[float, float]], x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Trimesh:
-    """A body turned about the vertical axis through x, y; the profile is pairs of radius and height above z."""
+    """A solid of revolution about the vertical axis through x, y; the profile has pairs (radius, height above z)."""
     from trimesh.creation import revolve
 
     solid = revolve(np.asarray(profile, float), sections=SECTIONS)
@@ -45,7 +45,7 @@ def turned(profile: Sequence[tuple[float, float]], x: float = 0.0, y: float = 0.
 
 
 def disc(radius: float, height: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Trimesh:
-    """A flat round solid whose underside is at z."""
+    """A flat cylinder with its underside at z."""
     return turned([(0.0, 0.0), (radius, 0.0), (radius, height), (0.0, height)], x, y, z)
 
 
@@ -58,6 +58,6 @@ def tube(path: ArrayLike, radius: float) -> list[Trimesh]:
 def arc(
     centre: ArrayLike, out: float, up: float, start: float = -90.0, end: float = 90.0, pieces: int = 7
 ) -> np.ndarray:
-    """Points [pieces + 1, 3] on half an ellipse that leaves an upright wall along x: a handle."""
+    """Points [pieces + 1, 3] on a vertical half ellipse that extends along x, for a handle."""
     angles = np.radians(np.linspace(start, end, pieces + 1))
     return np.asarray(centre, float) + np.stack([out * np.cos(angles), 0 * angles, up * np.sin(angles)], axis=1)

@@ -1,4 +1,4 @@
-"""What furniture stands on: shared by the kinds, so that legs alone never tell a kind."""
+"""Supports of furniture, shared by all kinds so that the legs alone do not reveal the kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STYLES = ("legs", "round legs", "splayed", "panels", "sled", "pedestal")
 def support(
     rng: Generator, width: float, depth: float, height: float, styles: tuple[str, ...] = STYLES
 ) -> list[Trimesh]:
-    """A random support under a rectangle of this size, `height` high."""
+    """A random support of this height under a rectangle of this size."""
     style = rng.choice(styles)
     if style == "panels":
         return panels(rng, width, depth, height)
@@ -33,7 +33,7 @@ def support(
 def legs(
     rng: Generator, width: float, depth: float, height: float, square: bool, splay: float, count: int = 4
 ) -> list[Trimesh]:
-    """Four legs at the corners (or `count` on an ellipse), with stretchers between them at times."""
+    """Four legs at the corners, or another `count` on an ellipse; sometimes with stretchers between them."""
     radius = rng.uniform(0.012, 0.04) * (0.6 + 0.4 * max(width, depth))
     inset = radius + rng.uniform(0.0, 0.08) * min(width, depth)
     x, y = width / 2 - inset, depth / 2 - inset
@@ -53,7 +53,7 @@ def legs(
 
 
 def panels(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
-    """Two upright boards, joined by a rail at times."""
+    """Two upright boards, sometimes joined by a rail."""
     thickness = rng.uniform(0.02, 0.06)
     x = width / 2 - thickness / 2 - rng.uniform(0.0, 0.12) * width
     parts = [board(thickness, depth * rng.uniform(0.7, 1.0), height, side * x) for side in (-1, 1)]
@@ -63,7 +63,7 @@ def panels(rng: Generator, width: float, depth: float, height: float) -> list[Tr
 
 
 def sled(rng: Generator, width: float, depth: float, height: float) -> list[Trimesh]:
-    """Two frames of rods that lie on the floor along the depth."""
+    """Two frames of rods, with runners on the floor along the depth."""
     radius = rng.uniform(0.012, 0.025)
     x, y = width / 2 - radius - 0.05 * width, depth / 2 - radius
     parts = []

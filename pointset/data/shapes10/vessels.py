@@ -1,4 +1,4 @@
-"""Two kinds of vessels, which share handles and, at their borders, forms."""
+"""Two kinds of vessels, with the same handles and some similar shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def mug(rng: Generator) -> list[Trimesh]:
-    """A cup with a wall, open above, wider than a hand; one handle as a rule; a saucer at times."""
+    """An open cup with a wall, usually with one handle, sometimes with a saucer."""
     radius, height = rng.uniform(0.032, 0.055), rng.uniform(0.065, 0.13)
     foot, waist = radius * rng.uniform(0.65, 1.05), radius * rng.uniform(0.85, 1.12)
     radii, levels = [foot, waist, radius], [0.0, height * rng.uniform(0.3, 0.7), height]
@@ -27,7 +27,7 @@ def mug(rng: Generator) -> list[Trimesh]:
 
 
 def vase(rng: Generator) -> list[Trimesh]:
-    """A turned body with a belly, a neck and a lip, or a plain beaker; handles at times."""
+    """A solid of revolution with a belly, a neck and a lip; sometimes with handles."""
     height = rng.uniform(0.14, 0.4)
     belly = height * rng.uniform(0.16, 0.38)
     foot, neck = belly * rng.uniform(0.4, 0.95), belly * rng.uniform(0.25, 0.9)
@@ -44,7 +44,7 @@ def vase(rng: Generator) -> list[Trimesh]:
 
 
 def _vessel(radii: list[float], levels: list[float], wall: float) -> list[Trimesh]:
-    """Outside and inside of an open body, and its floor."""
+    """An open vessel with a wall and a floor."""
     outside = [(0.0, levels[0]), *zip(radii, levels, strict=True)]
     inside = [(max(radius - wall, 0.2 * radius), level) for radius, level in zip(radii, levels, strict=True)]
     inside = [(radius, max(level, 2 * wall)) for radius, level in inside][::-1]

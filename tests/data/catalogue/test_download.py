@@ -163,7 +163,7 @@ CLOSED: dict[str, str | None] = {"Content-Length": None}
         (200, {"Content-Length": "9" * 5000}, "Content-Length is '9{20}"),
         (200, {"Content-Length": "\u00b2"}, "Content-Length is"),
         (200, {"Content-Length": "177\n3000000"}, "Content-Length"),
-        (200, {"Content-Encoding": "gzip"}, "it came compressed .'gzip'."),
+        (200, {"Content-Encoding": "gzip"}, "the server sent it compressed .'gzip'."),
         (204, {}, "the server answered 204"),
         (302, {"Location": "/other.zip", "Content-Length": "0"}, "answered 404"),
         (302, {"Location": "file:///etc/hostname", "Content-Length": "0"}, "no connection"),
@@ -201,7 +201,7 @@ def test_a_body_longer_than_the_known_size_is_not_received(
         receive(part)
 
     monkeypatch.setattr(Part, "clear", watch)
-    with pytest.raises(PointsetError, match="more than 177,000 bytes came"):
+    with pytest.raises(PointsetError, match="the server sent more than 177,000 bytes"):
         get(site, tmp_path / "file.zip", Download(size=177_000))
     assert 0 < largest <= 177_000
     assert list(tmp_path.iterdir()) == []

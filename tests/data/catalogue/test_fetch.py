@@ -138,7 +138,7 @@ def test_two_processes_fetch_once(home: Path, site: Site) -> None:
 
 def test_what_no_program_can_download_says_how_a_person_can(home: Path) -> None:
     place = home / "datasets" / "h5_files"
-    with pytest.raises(PointsetError, match=rf"scanobjectnn cannot be downloaded by a program: .*https://.*{place}"):
+    with pytest.raises(PointsetError, match=rf"scanobjectnn cannot be downloaded automatically: .*https://.*{place}"):
         fetch("scanobjectnn", progress=False)
 
 
