@@ -1,1 +1,1 @@
-"""One reader for each kind of file: meshes, point clouds, scans."""
+"""Read meshes and point clouds, with one reader per file format."""

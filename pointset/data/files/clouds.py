@@ -1,4 +1,4 @@
-"""A cloud of points as arrays."""
+"""Point clouds as arrays, and checks of their contents."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class CloudError(PointsetError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points in space.
+    """A point cloud, with optional normals and features.
 
     Example:
         >>> np.save("one.npy", X[0])
@@ -39,16 +39,16 @@ class Cloud:
     """float32 [n, f], other numbers of each point, if they were asked for."""
 
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
-        """Some of the points."""
+        """The cloud of these rows."""
         normals, features = (None if array is None else array[rows] for array in (self.normals, self.features))
         return Cloud(self.points[rows], normals, features)
 
 
 def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | None = None) -> Cloud:
-    """A cloud from an array [n, 3] or, with normals, [n, 6], and perhaps features [n, f].
+    """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
 
     Raises:
-        CloudError: the array has another shape or type, no row, or numbers that float32 cannot show.
+        CloudError: an array has a wrong shape or type, no rows, or numbers that float32 cannot represent.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")
@@ -64,10 +64,10 @@ def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | Non
 
 
 def extent_fault(pieces: Iterable[np.ndarray]) -> str:
-    """Why a cloud has no form: its points are all at one place; empty if they are not, or if there is only one point.
+    """The fault of a cloud whose points (at least two) are all at one place; "" for other clouds.
 
     Args:
-        pieces: of a cloud, [n_i, 3], n_i > 0. As a rule two points differ in the first, and no more is read.
+        pieces: pieces of a cloud, [n_i, 3], n_i > 0. Reading stops at the first two points that differ.
     """
     place, count = np.zeros(3), 0
     for piece in pieces:
@@ -79,7 +79,7 @@ def extent_fault(pieces: Iterable[np.ndarray]) -> str:
 
 
 def require_finite(columns: np.ndarray, first: int = 0) -> None:
-    """Raise a CloudError for the first row that has a number that is not finite; rows are counted from `first`."""
+    """Raise a CloudError for the first row with a number that is not finite; rows are counted from `first`."""
     finite = np.isfinite(columns).all(axis=1)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
@@ -101,7 +101,7 @@ def _require_features(features: np.ndarray | None, count: int) -> np.ndarray | N
 
 
 def _look_like_colors(vectors: np.ndarray) -> bool:
-    """Whether vectors [n, 3] are bytes, some bright, of several lengths: files without names often have x y z r g b."""
+    """True if vectors [n, 3] are integers up to 255 of unequal lengths: files without names often have x y z r g b."""
     if not len(vectors) or vectors.min() < 0 or not 16 < vectors.max() <= 255 or (vectors % 1).any():
         return False
     lengths = (vectors**2).sum(axis=1)
@@ -109,20 +109,20 @@ def _look_like_colors(vectors: np.ndarray) -> bool:
 
 
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
-    """Normals [n, 3] of any length but 0, as float32 of length 1.
+    """Scale normals [n, 3] to unit length, float32.
 
     Raises:
-        CloudError: there are none, one has no length, or they look like colors.
+        CloudError: there are no normals, one has length 0, or they look like colors.
     """
     if not vectors.shape[1]:
         raise CloudError("there are no normals: give points with normals, or leave features=normals out")
     if _look_like_colors(vectors):
         raise CloudError(
-            "has whole numbers from 0 to 255 for normals, as colors are: do without normals, or read these columns as "
+            "has whole numbers from 0 to 255 for normals, which look like colors: leave normals out, or read them as "
             "the feature columns"
         )
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
         raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal of length 0")
-    scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two: squares neither overflow nor vanish
+    scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two, to keep squares from overflow and underflow
     return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)

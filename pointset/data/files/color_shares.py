@@ -1,8 +1,8 @@
-"""Colors in whole numbers, as shares of 1.
+"""Convert integer colors to the range from 0 to 1.
 
-Numbers of 8 and of 16 bits are shares of the largest one of their type. Wider types do not say what a full color is:
-numpy has 64 bits by default, and PLY's `int` has 32. It is seen in the numbers then, in those of the whole file: a
-piece of it may hold only dark colors.
+8- and 16-bit integers are divided by the largest value of their type. Wider types, such as numpy's default of 64 bits
+and PLY's `int` of 32, do not determine the full color. It is then derived from all numbers of the file, because a piece
+may hold only dark colors.
 """
 
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from pointset.data.files.layouts import COLORS
 from pointset.errors import PointsetError
 
 FULL = (255, 65535)
-"""What a full color may be in a wider type: the first that no number exceeds."""
+"""Candidates for the full color of a wider type; the first one that no number exceeds is used."""
 
 
 def color_columns(names: Sequence[str], types: Sequence[np.dtype]) -> dict[str, np.dtype]:
-    """The columns of a file that hold colors in whole numbers, and their types.
+    """The columns of a file that hold integer colors, and their types.
 
-    They are called "colors", or by the three names of one of `COLORS`: without the other two, r is anything.
+    They are called "colors", or have all three names of one of `COLORS`; a column r alone is not a color.
     """
     known = {"colors", *(name for group in COLORS if {*group} <= {*names} for name in group)}
     return {name: kind for name, kind in zip(names, types, strict=True) if name in known and kind.kind in "iu"}
 
 
 def is_wide(kind: np.dtype) -> bool:
-    """Whether whole numbers of this type do not say what a full color is."""
+    """True if the integer type does not determine the full color."""
     return kind.itemsize > 2
 
 
 def full_color(columns: Sequence[np.ndarray], kind: np.dtype) -> int:
-    """What a full color is, in whole numbers of this type.
+    """The value of a full color in an integer type.
 
     Args:
-        columns: all numbers of all colors, each of any shape; looked at only if the type is wide.
-        kind: as in the file.
+        columns: all color values, in arrays of any shape; used only if the type is wide.
+        kind: the type in the file.
 
     Raises:
-        PointsetError: a number of a wide type is negative or exceeds 65535, so that the numbers do not say it.
+        PointsetError: a value of a wide type is negative or exceeds 65535, so that the full color is unknown.
     """
     if not is_wide(kind):
         return int(np.iinfo(kind).max)
@@ -47,7 +47,7 @@ def full_color(columns: Sequence[np.ndarray], kind: np.dtype) -> int:
     full = next((full for full in FULL if least >= 0 and most <= full), None)
     if full is None:
         raise PointsetError(
-            f"has colors from {least} to {most} in whole numbers, of which it is not known what a full color is: save "
-            f"them as numbers from 0 to 255, or from 0 to 65535, or as shares of 1"
+            f"has colors from {least} to {most} in whole numbers, whose full color is unknown: save them as numbers "
+            f"from 0 to 255, from 0 to 65535, or as fractions from 0 to 1"
         )
     return full

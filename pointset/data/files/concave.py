@@ -1,32 +1,32 @@
-"""Polygons that a fan does not cover: finding them, and cutting each into triangles that cover it and nothing else.
+"""Triangulate concave polygons for which a fan of triangles is wrong.
 
-They are cut by mapbox-earcut, which clips ears (D. Eberly, "Triangulation by Ear Clipping", 2002).
+The triangulation is by mapbox-earcut, which clips ears (D. Eberly, "Triangulation by Ear Clipping", 2002).
 """
 
 import mapbox_earcut
 import numpy as np
 
 TOLERANCE = 1e-6
-"""How far a corner may be moved, as a share of its polygon's size: as files of six digits round it."""
+"""Tolerated displacement of a corner, relative to the polygon's size: the rounding of files with six digits."""
 
 
 def find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Find the fans of which a triangle turns against the polygon, seen along the polygon's normal (Newell's).
+    """Find the polygons whose fan has a triangle of the opposite orientation, with respect to Newell's normal.
 
-    Such a triangle lies outside its polygon. No fan of a convex polygon has one, nor has that of another polygon all of
-    which is seen from the first corner.
+    Such a triangle lies outside its polygon. Convex polygons have none, nor have other polygons that are completely
+    visible from their first corner.
 
     Args:
-        fans: floats [triangles, 3, 3], one polygon's after another: the points of the three corners, the first of which
-            is the polygon's own first.
-        counts: integers [polygons], their numbers of triangles, at least 1.
+        fans: floats [triangles, 3, 3], corners of the triangles, concatenated over polygons; the first corner of each
+            triangle is the polygon's first.
+        counts: integers [polygons], numbers of triangles, at least 1.
 
     Returns:
-        int64 [polygons that have such a triangle], which they are. Polygons without a normal are not among them.
+        int64 [k], indices of the polygons found. Polygons without a normal are never found.
     """
     starts = np.cumsum(counts) - counts
     own = np.repeat(np.arange(len(counts)), counts)
-    with np.errstate(all="ignore"):  # coordinates that are not finite are refused later, and a point has no size
+    with np.errstate(all="ignore"):  # non-finite coordinates are refused later; a polygon of size 0 divides by 0
         sides = fans[:, 1:] - fans[:, :1]
         sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[own, None, None]
         normals = np.cross(sides[:, 0], sides[:, 1])
@@ -36,17 +36,17 @@ def find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Cut a polygon into triangles, seen along its normal.
+    """Triangulate a polygon in the plane of its normal.
 
     Args:
-        points: floats [n, 3], its corners, not all at one place.
+        points: floats [n, 3], corners of the polygon, not all at one place.
 
     Returns:
-        int64 [n - 2, 3], rows of `points`, turning as the polygon does. Corners on a straight edge may be left out, and
-        triangles without area then make up the number. None if the polygon has no normal, or if the triangles do not
-        have its area: it crosses itself.
+        int64 [n - 2, 3], indices into `points`, with the orientation of the polygon. Corners on a straight edge may be
+        left out; triangles without area then complete the number. None if the polygon has no normal, or if it crosses
+        itself, so that the areas differ.
     """
-    with np.errstate(all="ignore"):  # corners on a line have no normal
+    with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
         flat = _flattened(points)
     area = _doubled_areas(flat[None])[0]
     if not np.isfinite(area):
@@ -60,7 +60,7 @@ def cut_concave(points: np.ndarray) -> np.ndarray | None:
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:
-    """Points [n, 2] in the plane across the normal of a polygon [n, 3], around which they turn to the left."""
+    """The corners [n, 2] of a polygon [n, 3] in the plane orthogonal to its normal, in counterclockwise order."""
     points = points - points[0]
     points = points / np.abs(points).max()
     normal = _unit(np.cross(points, np.roll(points, -1, axis=0)).sum(axis=0))
@@ -69,7 +69,7 @@ def _flattened(points: np.ndarray) -> np.ndarray:
 
 
 def _doubled_areas(polygons: np.ndarray) -> np.ndarray:
-    """Twice the areas [m] of flat polygons [m, n, 2], positive where they turn to the left."""
+    """Twice the signed areas [m] of flat polygons [m, n, 2], positive if counterclockwise."""
     x, y = polygons[..., 0], polygons[..., 1]
     doubled: np.ndarray = (x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)
     return doubled

@@ -1,4 +1,4 @@
-"""Which files of a folder hold meshes, and which hold point clouds."""
+"""Distinguish files with meshes, files with point clouds, and other files, by name and, for .ply, by header."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ UNREAD_SUFFIXES = frozenset(
     {".3ds", ".3mf", ".asc", ".csv", ".dae", ".e57", ".fbx", ".las", ".laz", ".pts", ".step", ".stp", ".tsv", ".usd"}
     | {".usdz", ".wrl", ".x3d", ".xyzn", ".xyzrgb"}
 )
-"""Of shapes in formats that are not read."""
+"""Suffixes of unsupported shape formats."""
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
-"""Names, in small letters, of text files that do not hold clouds: nothing is called readme, but license_plate is."""
+"""Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 
 
 def is_shape_file(name: str, *, at_top: bool) -> bool:
-    """Whether a file may hold a shape, by its name; text and arrays beside the class folders do not."""
+    """True if a file may hold a shape, by its name; text files and arrays beside the class folders do not count."""
     suffix = suffix_of(name)
     if suffix == ".txt" and NOTES.fullmatch(name.lower()):
         return False
@@ -32,27 +32,27 @@ def is_shape_file(name: str, *, at_top: bool) -> bool:
 
 
 def is_unread_shape(name: str) -> bool:
-    """Whether a file is a shape, by its name, in a format that is not read, or a packed one."""
+    """True if a file is a shape in an unsupported format, or a compressed shape, by its name."""
     suffix = suffix_of(name)
     inner = suffix_of(name[: -len(suffix)]) if suffix in PACKED_SUFFIXES else suffix
     return inner in UNREAD_SUFFIXES or (inner != suffix and inner in MESH_SUFFIXES | CLOUD_SUFFIXES)
 
 
 def suffix_of(name: str) -> str:
-    """The last suffix of a file's name, in small letters; pathlib takes ten times as long, and there are many files."""
+    """The last suffix of a file's name, in lower case; ten times as fast as pathlib, for folders with many files."""
     stem, dot, last = name.rpartition(".")
     return dot + last.lower() if stem else ""
 
 
 def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
-    """Whether a dataset holds meshes or clouds; where all files are .ply, the first of them decides.
+    """Determine whether a dataset holds meshes or clouds; if all files are .ply, the first one decides.
 
     Args:
-        folder: named in the error.
-        listings: files by name, of each folder; the .txt files beside meshes are dropped, as notes.
+        folder: folder of the dataset, for the message.
+        listings: the files of each folder, by name; in a dataset of meshes, .txt files are removed as notes.
 
     Raises:
-        PointsetError: there are meshes and clouds.
+        PointsetError: there are both meshes and clouds.
     """
     listings = list(listings)
     first = _first_of_each_suffix(listings)
@@ -71,13 +71,13 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
 
 
 def mixed(folder: Path, mesh: Path, cloud: Path) -> PointsetError:
-    """The error for a dataset that has both."""
+    """The error for a dataset with both meshes and clouds."""
     found = f"{mesh.relative_to(folder).as_posix()} beside {cloud.relative_to(folder).as_posix()}"
     return PointsetError(f"{folder} mixes meshes and point clouds: found {found}; keep them in two folders")
 
 
 def has_faces(path: Path) -> bool:
-    """Whether a PLY file's header announces faces, or strips of them; False if it cannot be read."""
+    """True if a PLY file's header announces faces or triangle strips; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(1 << 16).partition(b"end_header")[0]

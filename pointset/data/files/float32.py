@@ -1,14 +1,14 @@
-"""The check of meshes and clouds before their coordinates are rounded to float32."""
+"""Check that float32 can represent the coordinates of a mesh or cloud."""
 
 import numpy as np
 
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
-"""Steps of float32 along a shape; with fewer, its form is lost."""
+"""Minimum number of float32 steps along a shape, below which rounding would destroy its form."""
 
 
 def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
-    """Why points between two corners [3] would overflow or coincide in float32; empty if they do not."""
+    """The fault of points with this bounding box that would overflow or coincide in float32; "" if there is none."""
     greatest = float(max(-least.min(), most.max()))
     if greatest > float(FLOAT32.max):
         return f"has a coordinate of {greatest:.3g}, too large for float32: scale it down"

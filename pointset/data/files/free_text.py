@@ -1,4 +1,4 @@
-"""Points as lines of numbers without a header: .xyz and .txt."""
+"""Read points from lines of numbers without a header: .xyz and .txt."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ STYLES = {
     b", ": "commas and blanks",
     b"; ": "semicolons and blanks",
 }
-"""What may stand between the numbers of a line."""
+"""Separators of the numbers of a line, with their names in messages."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BESIDE_BLANKS = re.compile(r"[ \t\v\f][,;]|[,;][ \t\v\f]")
 _BLANK = re.compile(r"[ \t\v\f]")
@@ -30,24 +30,24 @@ _BLANK = re.compile(r"[ \t\v\f]")
 
 @dataclass(frozen=True)
 class FreeText:
-    """A line per point: 3 or 6 finite numbers, or others where features are wanted, as many on each.
+    """Text with one point per line: 3 or 6 finite numbers (with features, another number), equal for all lines.
 
     Comments after `#` or `//` and empty lines are skipped.
 
-    One thing separates all numbers of a file: blanks and tabs, or one comma, or one semicolon; and blanks stand beside
-    each of the commas or semicolons, or beside none. So decimal commas (`1,5 2,5 3,5`) and numbers left out (`1,,2,3`)
-    never pass for other numbers.
+    All numbers of a file have the same separator: blanks and tabs, one comma, or one semicolon; either all commas or
+    semicolons have blanks beside them, or none. Decimal commas (`1,5 2,5 3,5`) and missing numbers (`1,,2,3`) are thus
+    never read as other numbers.
     """
 
     features: tuple[str, ...] = ()
-    """That are wanted."""
+    """Names of the wanted features."""
 
     def kept(self, width: int) -> tuple[str, ...]:
-        """Names of the columns that are kept: all."""
+        """Names of the kept columns, which are all."""
         return plain_columns(width, self.features)
 
     def tables(self, file: BinaryIO, most: int) -> Iterator[np.ndarray]:
-        """Numbers [n_i, columns] of at most so many lines.
+        """Yield tables [n_i, columns] of at most `most` lines each.
 
         Raises:
             PointsetError: a line is wrong, or the file is UTF-16.
@@ -66,7 +66,7 @@ class FreeText:
 
 @dataclass(frozen=True)
 class _Split:
-    """Splits lines into words where they are separated as the first one, and as many."""
+    """Splits lines into words; all lines must have the separator and the number of words of the first."""
 
     style: bytes
     width: int
@@ -92,7 +92,7 @@ class _Split:
         return Form(("f8",) * self.width, places, places, self.mark or None, self, LEAVE_OUT)
 
     def is_usual(self, lines: Sequence[str], odd: set[int]) -> bool:
-        """Whether numpy would split these lines alike, or refuse them."""
+        """True if numpy splits these lines in the same way, or refuses them."""
         if not self.mark or not odd <= {*self.mark.encode()}:
             return not odd
         text = "\n".join(lines)
@@ -103,7 +103,7 @@ class _Split:
 
 
 def _split_of(lines: Sequence[str], first: int, features: Sequence[str]) -> _Split | None:
-    """How the first line that is not empty is split."""
+    """The split of the first line that is not empty."""
     for number, line in enumerate(lines, first):
         content = line.encode("latin-1")
         if not content.strip():
@@ -119,14 +119,14 @@ def _split_of(lines: Sequence[str], first: int, features: Sequence[str]) -> _Spl
 
 
 def _require_numbers(words: Sequence[bytes]) -> None:
-    """Refuse a line none of whose words is a number: it may name the columns."""
+    """Raise a ValueError for a line without any number, which may hold the names of columns."""
     if not any(map(is_number, words)):
         found = quoted(words[0].decode(errors="replace"), 40)
         raise ValueError(f"expected a number, found {found}: put # before a line that is not a point, or delete it")
 
 
 def _words(line: bytes) -> tuple[bytes, list[bytes]]:
-    """Which of `STYLES` a line has, and its words."""
+    """The separator of a line, one of `STYLES`, and its words."""
     marks = [mark for mark in (b",", b";") if mark in line]
     if not marks:
         return BLANKS, line.split()

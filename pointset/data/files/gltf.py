@@ -1,8 +1,8 @@
-"""Reading glTF 2.0 (Khronos Group, "glTF 2.0 Specification", chapters 3 and 4): .glb files, and .gltf with its buffers.
+"""Read glTF 2.0 (Khronos Group, "glTF 2.0 Specification", chapters 3 and 4): .glb files, and .gltf with its buffers.
 
-Read are the triangles, strips and fans of the default scene, each mesh where its nodes place it; `gltf_scene` says how.
-Everything that takes part is checked first: lengths of chunks, buffers, views and accessors, indices of all kinds. What
-would change the geometry and is not read is refused: required extensions, sparse accessors, skins, morphed shapes.
+The mesh has the triangles, strips and fans of the default scene, transformed by their nodes (see `gltf_scene`). All
+lengths of chunks, buffers, views and accessors, and all indices are checked before use. Unsupported features that would
+change the geometry are refused: required extensions, sparse accessors, skins and morph targets.
 """
 
 import base64
@@ -23,11 +23,11 @@ _HARMLESS_EXTENSIONS = ("KHR_materials_", "KHR_texture_", "EXT_texture_")
 
 
 def parse_gltf(content: bytes, path: Path) -> Mesh:
-    """The mesh in a .glb or .gltf file; files that it names are read from beside it.
+    """Parse the mesh in a .glb or .gltf file; external buffers are read from its folder.
 
     Args:
-        content: all of its bytes.
-        path: of the file.
+        content: all bytes of the file.
+        path: path of the file.
 
     Raises:
         MeshError: the file is not as described above; the message begins with the path and the place.
@@ -49,7 +49,7 @@ def parse_gltf(content: bytes, path: Path) -> Mesh:
 
 
 def _chunks(content: bytes) -> tuple[bytes, bytes | None]:
-    """The description of a .glb file, and its binary buffer if there is one."""
+    """The JSON chunk of a .glb file, and its binary chunk, if any."""
     if len(content) < _HEADER.size + _CHUNK.size or content[:4] != b"glTF":
         raise PointsetError("expected a .glb file, which begins with the word glTF")
     _, version, length = _HEADER.unpack_from(content)
@@ -85,13 +85,14 @@ class Buffers:
 
     document: Item
     binary: bytes | None
-    """Of the first buffer, in a .glb file."""
+    """Binary chunk of a .glb file, which is the first buffer."""
     folder: Path
-    """Where files lie that the document names."""
+    """Folder of external buffers."""
     found: dict[int, bytes] = field(default_factory=dict)
+    """Buffers that have been read, by index."""
 
     def read(self, index: int) -> bytes:
-        """The bytes of a buffer."""
+        """Read the bytes of a buffer."""
         if index not in self.found:
             buffer = self.document.member("buffers", index)
             length = buffer.whole("byteLength", least=1)
@@ -104,7 +105,7 @@ class Buffers:
     def _binary(self, buffer: Item, index: int, length: int) -> bytes:
         if index or self.binary is None:
             raise buffer.error("uri", "a uri, or the binary chunk of a .glb file")
-        if len(self.binary) > length + 3:  # what fills it up to a multiple of 4
+        if len(self.binary) > length + 3:  # up to 3 bytes of padding
             raise PointsetError(
                 f"{buffer.place}: expected {length} bytes, found {len(self.binary)} in the binary chunk"
             )
@@ -124,7 +125,7 @@ class Buffers:
         if path is None:
             raise buffer.error("uri", "a file beside this one")
         try:
-            if not path.is_file():  # a device has no end
+            if not path.is_file():  # reading a device may never end
                 raise buffer.error("uri", "a file that is there")
             return path.read_bytes()
         except OSError as error:
@@ -134,7 +135,7 @@ class Buffers:
 
 
 def files_beside(path: Path) -> list[Path]:
-    """The files that a .glb or .gltf file names as its buffers and that are there; none if it cannot be understood.
+    """The existing external buffers of a .glb or .gltf file; empty if the file cannot be parsed.
 
     Raises:
         OSError: the file cannot be read.
@@ -149,7 +150,7 @@ def files_beside(path: Path) -> list[Path]:
 
 
 def _description(path: Path) -> bytes:
-    """The bytes of a file's JSON, and not the numbers that may follow in a .glb file."""
+    """The JSON of a file, without the binary chunk of a .glb file."""
     with path.open("rb") as file:
         if path.suffix.lower() != ".glb":
             return file.read()
@@ -159,6 +160,6 @@ def _description(path: Path) -> bytes:
 
 
 def _beside(folder: Path, uri: str) -> Path | None:
-    """The file that a document's uri names; None if it is none beside the document."""
+    """The file of a relative URI; None for a URL or an absolute path."""
     name = unquote(uri)
     return None if "://" in name or "\0" in name or Path(name).is_absolute() else folder / name

@@ -1,7 +1,8 @@
-"""The triangles of a glTF scene: nodes, meshes, primitives, accessors (glTF 2.0, sections 3.5 to 3.7).
+"""Read the triangles of a glTF scene: nodes, meshes, primitives, accessors (glTF 2.0, sections 3.5 to 3.7).
 
-Triangles, strips and fans are read; points and lines have no area. The vertices of a primitive are all that its
-accessor has, float64, moved by the transforms of its node and those above; a transform that mirrors turns the corners.
+Triangles, strips and fans are read; points and lines have no area and are skipped. The vertices of a primitive are all
+of its accessor, as float64, transformed by its node and the node's ancestors. If the transform mirrors, the order of
+the corners is reversed.
 """
 
 import math
@@ -19,8 +20,8 @@ _FLOAT = {5126: "<f4"}
 _MOVES = ("translation", "rotation", "scale")
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6
 _MOST_STRIDE = 252
-_MOST_BYTES = 64 << 20  # that the arrays take, where a small file repeats its meshes
-_MOST_RATIO = 100
+_MOST_BYTES = 64 << 20  # limit for the arrays of a small file that repeats its meshes
+_MOST_RATIO = 100  # limit for the arrays, relative to the buffers, of a large file
 
 
 class _Buffers(Protocol):
@@ -31,7 +32,7 @@ class _Buffers(Protocol):
 
 @dataclass
 class _Parts:
-    """The arrays of a mesh, as they grow."""
+    """The arrays of a mesh while it is read."""
 
     vertices: list[np.ndarray] = field(default_factory=list)
     faces: list[np.ndarray] = field(default_factory=list)
@@ -39,17 +40,17 @@ class _Parts:
     size: int = 0
 
     def require_room(self, more: int, buffers: _Buffers) -> None:
-        """Refuse files that repeat what they have without end."""
+        """Raise a PointsetError if a file repeats its meshes so often that the arrays become too large."""
         self.size += more
         if self.size > max(_MOST_BYTES, _MOST_RATIO * sum(map(len, buffers.found.values()))):
             raise PointsetError(f"repeats its meshes to more than {self.size >> 20} MiB: export them once")
 
 
 def read_scene(document: Item, buffers: _Buffers) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices float64 [V, 3] and faces int64 [F, 3] of the default scene.
+    """Read the vertices float64 [V, 3] and faces int64 [F, 3] of the default scene.
 
     Raises:
-        PointsetError: something is wrong, or there are no triangles; the message begins with its place.
+        PointsetError: the document is wrong, or has no triangles; the message begins with the place in the document.
     """
     parts = _Parts()
     for node, transform in _nodes(document):
@@ -61,7 +62,7 @@ def read_scene(document: Item, buffers: _Buffers) -> tuple[np.ndarray, np.ndarra
 
 
 def _nodes(document: Item) -> Iterator[tuple[Item, np.ndarray]]:
-    """The nodes of the default scene, each after those above it, with its transform [4, 4]."""
+    """The nodes of the default scene, parents first, with their global transforms [4, 4]."""
     count = len(document.array("nodes"))
     if "scenes" in document:
         roots = document.member("scenes", document.whole("scene", 0)).indices("nodes")
@@ -83,7 +84,7 @@ def _nodes(document: Item) -> Iterator[tuple[Item, np.ndarray]]:
 
 
 def _transform(node: Item) -> np.ndarray:
-    """A node's own transform [4, 4]."""
+    """The local transform [4, 4] of a node."""
     if "matrix" in node:
         if any(move in node for move in _MOVES):
             raise PointsetError(f"{node.place}: expected a matrix, or translation, rotation and scale, found both")
@@ -144,7 +145,7 @@ def _add_mesh(document: Item, buffers: _Buffers, node: Item, transform: np.ndarr
 
 
 def _moved(points: np.ndarray, transform: np.ndarray, place: str) -> np.ndarray:
-    with np.errstate(all="ignore"):  # a signalling NaN, or what is moved beyond all numbers
+    with np.errstate(all="ignore"):  # signalling NaN and overflow are reported below
         vertices: np.ndarray = points.astype(np.float64)
         if not np.array_equal(transform, np.eye(4)):
             vertices = vertices @ transform[:3, :3].T + transform[:3, 3]
@@ -156,13 +157,13 @@ def _moved(points: np.ndarray, transform: np.ndarray, place: str) -> np.ndarray:
 
 
 def _triangles(order: np.ndarray, mode: int) -> np.ndarray:
-    """The corners [n, 3] of triangles, a strip or a fan."""
+    """The triangles [n, 3] of a list, a strip or a fan of vertices."""
     if mode == _TRIANGLES:
         return order.reshape(-1, 3)
     if mode == _FAN:
         return np.stack([np.full(len(order) - 2, order[0]), order[1:-1], order[2:]], axis=1)
     strip = np.stack([order[:-2], order[1:-1], order[2:]], axis=1)
-    strip[1::2] = strip[1::2, [0, 2, 1]]  # every second one is turned over
+    strip[1::2] = strip[1::2, [0, 2, 1]]  # every second triangle of a strip has the opposite orientation
     return strip
 
 

@@ -1,4 +1,4 @@
-"""The headers of PLY and PCD: lines of words up to one that ends them, and then bytes or text."""
+"""Read the headers of PLY and PCD: lines of words up to an end line, followed by binary or text data."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ FIRST_READ = 1 << 12
 MOST_BYTES = 1 << 20
 MOST_LINES = 10_000
 MOST_DIGITS = 18
-"""Of a count: more would not be a number of bytes that a disk can hold."""
+"""Most digits of a count; a larger one would exceed any file size."""
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 
@@ -20,22 +20,22 @@ class Header:
     """The lines of a header."""
 
     first: bytes
-    """The first of them, without its end."""
+    """The first line, without its line end."""
     lines: list[tuple[int, list[str]]]
-    """Number and words of all that are not empty."""
+    """Line number and words of all lines that are not empty."""
     next_line: int
     """Number of the line after the header."""
     text: int
-    """Byte where a text goes on: after the header's last line, whatever ends it."""
+    """Offset of text data: after the header's last line, with any line end."""
     numbers: int | None
-    """Byte where numbers in binary begin: after the bytes that end the first line. None if others end the last one."""
+    """Offset of binary data: after the last line with the line end of the first. None if these line ends differ."""
 
     @property
     def start_of_numbers(self) -> int:
-        """Where numbers in binary begin.
+        """The offset of binary data.
 
         Raises:
-            PointsetError: the header's first and last line end differently, so that no one knows.
+            PointsetError: the header's first and last line end differently, so that the offset is unknown.
         """
         if self.numbers is None:
             raise PointsetError("expected a header whose first and last line end alike: its line ends were changed")
@@ -43,13 +43,13 @@ class Header:
 
 
 def read_header(path: Path, last: str) -> Header:
-    """The header of a file, up to the line whose first word is `last`.
+    """Read the header of a file, up to the line whose first word is `last`.
 
     Raises:
-        PointsetError: there is no such line; the file is not named.
+        PointsetError: there is no such line; the message does not name the file.
         OSError: the file cannot be read.
     """
-    # Bytes that a line end follows, but not at the very end of what was read: a line feed may come after \r.
+    # A match at the very end of the bytes read so far does not count: a \n may follow its \r.
     end = re.compile(rb"(?:\A|[\r\n])[ \t\v\f]*" + last.encode() + rb"(?:[ \t\v\f][^\r\n]*)?(\r\n|\n|\r)")
     with path.open("rb") as file:
         content = file.read(FIRST_READ)
@@ -71,7 +71,7 @@ def read_header(path: Path, last: str) -> Header:
 
 
 def whole_number(word: str) -> int | None:
-    """The number >= 0 that a word of a header is, or None."""
+    """The non-negative integer that a word of a header spells, or None."""
     if not _WHOLE.fullmatch(word) or len(word.lstrip("+-0")) > MOST_DIGITS:
         return None
     number = int(word.lstrip("+-").lstrip("0") or "0")

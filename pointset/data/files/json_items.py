@@ -1,4 +1,4 @@
-"""Objects of a JSON document, read key by key: whatever is not as expected is named by its place."""
+"""Read the objects of a JSON document key by key, with errors that name the place of a wrong value."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _UNREADABLE = (ValueError, RecursionError, MemoryError)
 
 @dataclass(frozen=True)
 class Item:
-    """One object, and where it stands, such as `meshes[0]`; the document itself stands nowhere."""
+    """An object of a JSON document, and its place, such as `meshes[0]`; the place of the document is ""."""
 
     values: dict[str, Any]
     place: str = ""
@@ -21,14 +21,14 @@ class Item:
         return key in self.values
 
     def whole(self, key: str, default: int | None = None, least: int = 0) -> int:
-        """The whole number under a key, at least `least`."""
+        """The integer of a key, at least `least`."""
         value = self.values.get(key, default)
         if type(value) is not int or value < least:
             raise self.error(key, f"a whole number from {least} on")
         return value
 
     def numbers(self, key: str, default: list[float]) -> list[float]:
-        """The finite numbers under a key, as many as there are by default."""
+        """The finite numbers of a key, as many as in the default."""
         values = self.values.get(key, default)
         if type(values) is not list or len(values) != len(default):
             raise self.error(key, f"{len(default)} numbers")
@@ -37,42 +37,42 @@ class Item:
         return [float(value) for value in values]
 
     def text(self, key: str) -> str:
-        """The string under a key."""
+        """The string of a key."""
         value = self.values.get(key)
         if not isinstance(value, str):
             raise self.error(key, "a text")
         return value
 
     def array(self, key: str) -> list[Any]:
-        """The list under a key, empty if there is none."""
+        """The list of a key; empty if the key is missing."""
         values = self.values.get(key, [])
         if not isinstance(values, list):
             raise self.error(key, "a list")
         return values
 
     def item(self, key: str) -> "Item":
-        """The object under a key, empty if there is none."""
+        """The object of a key; empty if the key is missing."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
             raise self.error(key, "an object")
         return Item(values, self._below(key))
 
     def member(self, key: str, index: int) -> "Item":
-        """The object with an index in the list under a key."""
+        """The object with this index in the list of a key."""
         values = self.array(key)
         if index >= len(values) or not isinstance(values[index], dict):
             raise PointsetError(f"{self._below(key)}[{index}]: expected an object, found one of {len(values)} only")
         return Item(values[index], f"{self._below(key)}[{index}]")
 
     def indices(self, key: str) -> list[int]:
-        """The whole numbers of the list under a key."""
+        """The list of non-negative integers of a key."""
         values = self.array(key)
         if not all(type(value) is int and value >= 0 for value in values):
             raise self.error(key, "a list of whole numbers")
         return values
 
     def error(self, key: str, expected: str) -> PointsetError:
-        """What is wrong with the value under a key."""
+        """The error for the value of a key."""
         found = quoted(self.values[key]) if key in self.values else "nothing"
         return PointsetError(f"{self._below(key)}: expected {expected}, found {found}")
 
@@ -81,10 +81,10 @@ class Item:
 
 
 def parse_json(content: bytes) -> Item:
-    """The object that is a JSON document in UTF-8.
+    """Parse a JSON document in UTF-8 that is an object.
 
     Raises:
-        PointsetError: it is not JSON, is too deep, has a key twice in an object, or is not an object.
+        PointsetError: it is not JSON, is nested too deeply, repeats a key in an object, or is not an object.
     """
     try:
         values = json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)

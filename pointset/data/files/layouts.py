@@ -1,4 +1,4 @@
-"""Where the points lie in a file of numbers, and how many there are: known before they are read."""
+"""The layout of a file of points: number of points, columns, types and offsets, known before the points are read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,49 +11,53 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 AXES = ("x", "y", "z")
 NORMALS = ("nx", "ny", "nz")
 COLORS = (("red", "green", "blue"), ("r", "g", "b"))
-"""The columns of a point's color, by either of two names."""
+"""Names of the columns of a point's color."""
 PADDING = "_"
-"""What a column is called that nothing is known of."""
+"""Name of an unknown column."""
 PACKED = ("blue", "green", "red", PADDING)
-"""The bytes of a color in one number 0xAARRGGBB of 32 bits, from the lowest."""
+"""Channels of a color packed into 32 bits as 0xAARRGGBB, from the lowest byte."""
 
 MORE_COLUMNS = ": leave the others out, or train on them (`train --features columns`, in Python features=['columns'])"
 
 
 @dataclass(frozen=True)
 class Binary:
-    """Points as numbers: records of one size, or columns one after another."""
+    """Layout of binary points: records of a fixed size, or consecutive columns."""
 
     count: int
     offset: int
-    """Byte of the first record."""
+    """Byte offset of the first record."""
     record: np.dtype
-    """With the fields x, y, z, perhaps nx, ny, nz, and those of features; or, with `by_column`, that of a number."""
+    """Type of a record with fields x, y, z, optionally nx, ny, nz, and features; with `by_column`, type of a number."""
     by_column: tuple[str, ...] = ()
-    """Names of the columns, if they stand one after another."""
+    """Names of the columns, if the file stores column after column."""
     after: int = 0
-    """Bytes of something else after the points."""
+    """Number of bytes of other data after the points."""
     padding: int = 0
-    """Bytes of zeros that may follow at the file's end."""
+    """Most zero bytes that may follow at the end of the file."""
     colors: Mapping[str, np.dtype] = field(default_factory=dict)
-    """Columns that are colors in whole numbers, kept or not, with their types in the file: shares are made of them."""
+    """All integer color columns, kept or not, with their types in the file; they are read as fractions of 1."""
 
     @property
     def end(self) -> int:
-        """Byte after the last record, or column."""
+        """Byte offset after the last record or column."""
         return self.offset + self.count * self.record.itemsize * (len(self.by_column) or 1)
 
     @property
     def has_normals(self) -> bool:
-        """Whether there are normals beside the points."""
+        """True if the points have normals."""
         return {*NORMALS} <= {*(self.by_column or self.record.names or ())}
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns that a feature is, of a file's: "normals", "colors", "columns" (those without names), or a name.
+    """The columns of a feature: "normals", "colors", "columns" (those without names), or the name of a column.
+
+    Args:
+        feature: name of the feature.
+        names: all columns of the file.
 
     Raises:
-        PointsetError: the file lacks it.
+        PointsetError: the file lacks the feature.
     """
     several = tuple(numbered(feature, len(names)))
     known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMALS,), "colors": COLORS}
@@ -66,21 +70,21 @@ def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def numbered(feature: str, count: int) -> list[str]:
-    """Names of the columns of a feature that has several, and no names for them."""
+    """Generated names for the columns of a feature."""
     return [f"{feature} {place}" for place in range(count)]
 
 
 def kept_columns(names: Sequence[str], features: Sequence[str] = ()) -> tuple[str, ...]:
-    """The columns that are read: the points, their normals if all three are there, and wanted features."""
+    """The columns that are read: points, normals if all three are present, and wanted features."""
     usual = AXES + NORMALS if {*NORMALS} <= {*names} else AXES
     return tuple(dict.fromkeys([*usual, *(name for one in features for name in feature_columns(one, names))]))
 
 
 def plain_columns(width: int, features: Sequence[str]) -> tuple[str, ...]:
-    """What the columns of a file without names are: a point, its normal, and those that only features have.
+    """Names for the columns of a file without names: point, normal and, if wanted, the feature "columns".
 
     Raises:
-        PointsetError: there are others than features are wanted of.
+        PointsetError: the file has further columns, and the feature "columns" is not wanted.
     """
     further = "columns" in features
     if width not in (3, 6) and not (further and width > len(AXES)):
@@ -92,27 +96,27 @@ def plain_columns(width: int, features: Sequence[str]) -> tuple[str, ...]:
 
 
 def looks_transposed(count: int, width: int) -> bool:
-    """Whether an array [count, width] rather has the rows x, y, z, and perhaps those of normals."""
+    """True if an array [count, width] seems to be transposed, with rows x, y, z and possibly normals."""
     return count in (len(AXES), len(AXES + NORMALS)) and width > 2 * count
 
 
 def unpacked(names: Sequence[str], packed: str | None) -> list[str]:
-    """The columns of a file whose column `packed`, if any, holds a color in one number."""
+    """The columns of a file, with the column `packed`, if any, replaced by its color channels."""
     return [column for name in names for column in (PACKED if name == packed else (name,))]
 
 
 def place_of(column: str, names: Sequence[str], packed: str | None) -> int:
-    """Which of a file's columns holds one of the `unpacked` columns."""
+    """Index of the column of the file that holds one of the `unpacked` columns."""
     return names.index(column if packed is None or column not in PACKED else packed)
 
 
 def from_packed(numbers: np.ndarray, name: str) -> np.ndarray:
-    """The shares of red, green or blue in numbers of 32 bits, of whatever type."""
+    """The channel red, green or blue of packed 32-bit colors of any type, from 0 to 1."""
     return numbers.view(np.uint8).reshape(-1, len(PACKED))[:, PACKED.index(name)] / 255
 
 
 def record_of(names: Sequence[str], types: Sequence[np.dtype], features: Sequence[str] = ()) -> np.dtype:
-    """The type of one point in the file, with its `kept_columns` as fields."""
+    """The dtype of a point's record in the file, with its `kept_columns` as fields."""
     starts = [*accumulate((one.itemsize for one in types), initial=0)]
     kept = kept_columns(names, features)
     where = [names.index(name) for name in kept]
@@ -121,6 +125,6 @@ def record_of(names: Sequence[str], types: Sequence[np.dtype], features: Sequenc
 
 
 def records(points: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """Numbers [n, columns] as records with these names."""
+    """Convert numbers [n, columns] to records with these field names."""
     record = np.dtype([(name, points.dtype) for name in names])
     return np.frombuffer(points.tobytes(), record)

@@ -1,16 +1,16 @@
-"""LZF, the compression of PCD files (M. Lehmann, LibLZF): runs of new bytes, and copies of bytes that came before."""
+"""Decompress LZF, the compression of PCD files (M. Lehmann, LibLZF): literal runs and back references."""
 
 from pointset.errors import PointsetError
 
 MOST_RATIO = 88
-"""Unpacked bytes per packed byte: three bytes make at most 264."""
+"""Most unpacked bytes per packed byte: three bytes give at most 264."""
 
 
 def unpack_lzf(packed: bytes, size: int) -> bytes:
-    """The bytes, of which there must be `size`.
+    """Unpack exactly `size` bytes.
 
     Raises:
-        PointsetError: they are damaged, or cannot be as many.
+        PointsetError: the packed bytes are damaged, or do not give this size.
     """
     damaged = PointsetError(f"expected {size:,} bytes in {len(packed):,} compressed ones: they are damaged")
     if size > MOST_RATIO * len(packed):
@@ -32,7 +32,7 @@ def unpack_lzf(packed: bytes, size: int) -> bytes:
             if back < 0:
                 raise damaged
             copy = found[back : back + length]
-            found += (copy * (length // len(copy) + 1))[:length]  # it may run into itself
+            found += (copy * (length // len(copy) + 1))[:length]  # a back reference may overlap its own output
     except IndexError as error:
         raise damaged from error
     if len(found) != size or place != len(packed):

@@ -1,4 +1,4 @@
-"""Reading a triangle mesh from a file."""
+"""Read a triangle mesh from a file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +18,10 @@ from pointset.inputs import takes
 def read_mesh(path: str | Path) -> Mesh:
     r"""Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
 
-    Polygons are cut into triangles, vertices are not merged, and a file of several parts gives one mesh with each part
-    in its place.
+    Polygons are triangulated, vertices are not merged, and a file with several parts gives one mesh.
 
     Args:
-        path: the file; its suffix says what it is.
+        path: the file, whose suffix determines the format.
 
     Returns:
         Vertices [V, 3] in the file's own units and axes, and triangles [F, 3].

@@ -21,7 +21,7 @@ class MeshError(PointsetError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles in space.
+    """A triangle mesh.
 
     Attributes:
         vertices: float64 [V, 3], finite, in the file's own units and axes.

@@ -1,4 +1,4 @@
-"""Numbers in lines of text: parsed by numpy, then line by line only to name the wrong one."""
+"""Parse lines of numbers by numpy and, if that fails, line by line, to name the wrong line."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,40 +11,40 @@ from pointset.data.files.number_words import NotFiniteError, number_of
 from pointset.errors import PointsetError
 
 LIMITS = {"f4": 3.4e38, "f8": np.inf}
-"""Numbers from here on are looked at one by one: 3.4e38 is just below the greatest of float32."""
+"""Numbers from here on are checked one by one; 3.4e38 is just below the largest float32."""
 LETTERS = {*b"nanNANinfINFinityINITY"}
-"""Of nan and infinity."""
+"""Letters of nan and infinity."""
 LEAVE_OUT = "leave the point out"
-"""What to do with a point that has one."""
+"""Advice for a point with a number that is not finite."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What stands on every line."""
+    """The format of all lines of a table."""
 
     types: tuple[str, ...]
-    """numpy's names of the types that the numbers must fit into."""
+    """numpy names of the types that the numbers must fit into."""
     kept: tuple[int, ...]
-    """Places of the numbers that are given back."""
+    """Indices of the numbers that are returned."""
     finite: tuple[int, ...]
-    """Places of those that must be finite."""
+    """Indices of the numbers that must be finite."""
     separator: str | None = None
-    """What stands between the numbers; blanks if None."""
+    """Separator of the numbers; None means blanks."""
     split: Callable[[bytes], list[bytes]] = bytes.split
-    """Splits a line into words; raises a ValueError if it is not separated as it should be."""
+    """Splits a line into words; raises a ValueError if its separators are wrong."""
     if_not_finite: str = ""
-    """What to do with a line of which a number is not finite and must be; for errors."""
+    """Advice in the message about a number that must be finite but is not."""
 
 
 def parse_lines(lines: Sequence[str], first: int, form: Form, *, usual: bool) -> np.ndarray:
-    """Parse lines of numbers; those without words are skipped.
+    """Parse lines of numbers; blank lines are skipped.
 
     Args:
-        lines: without their ends.
-        first: number of the first of them.
-        form: what stands on every line.
-        usual: whether there are no characters but those of numbers, blanks, `LETTERS` and the separator, as it should
-            be: numpy would take some others for numbers or blanks.
+        lines: lines without line ends.
+        first: line number of the first of them.
+        form: the format of the lines.
+        usual: True if there are only characters of numbers, blanks, `LETTERS` and the separator; numpy would accept
+            some others as numbers or blanks.
 
     Returns:
         float64 [lines, kept].
@@ -57,7 +57,7 @@ def parse_lines(lines: Sequence[str], first: int, form: Form, *, usual: bool) ->
 
 
 def parse_usual(lines: Sequence[str], form: Form) -> np.ndarray | None:
-    """What numpy's parser makes of usual lines; None for others, good or bad."""
+    """Parse lines by numpy; None if the lines are wrong, or numpy cannot decide it."""
     rows = [line for line in lines if line and not line.isspace()]
     if not rows:
         return np.empty((0, len(form.kept)))
@@ -65,7 +65,7 @@ def parse_usual(lines: Sequence[str], form: Form) -> np.ndarray | None:
     kinds = ["f8" if kind[0] == "f" else kind for kind in form.types]
     dtype = np.dtype([(str(place), kind) for place, kind in enumerate(kinds)]) if whole else np.dtype(np.float64)
     try:
-        # numpy refuses whole numbers that do not fit into their type; before 2.3 it cut them to it, with this warning.
+        # numpy refuses integers that overflow their type; before version 2.3 it wrapped them, with this warning.
         with warnings.catch_warnings(action="error", category=DeprecationWarning):
             found: Any = np.loadtxt(rows, dtype, comments=None, delimiter=form.separator, ndmin=1 if whole else 2)
     except (ValueError, DeprecationWarning):
@@ -83,7 +83,7 @@ def parse_usual(lines: Sequence[str], form: Form) -> np.ndarray | None:
 
 
 def _is_within(column: np.ndarray, limit: float, *, nan: bool) -> bool:
-    """Whether all numbers are smaller than `limit`; NaN may be allowed."""
+    """True if all absolute values are below `limit`; `nan` allows NaN."""
     least, most = (np.fmin.reduce(column), np.fmax.reduce(column)) if nan else (column.min(), column.max())
     return bool(-limit < least and most < limit) or bool(nan and np.isnan(most))
 

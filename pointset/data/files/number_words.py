@@ -1,6 +1,6 @@
-"""Words that are numbers: decimal ones in ASCII, and nothing else that Python or numpy would take for one.
+"""Convert words to numbers: decimal numbers in ASCII, and nothing else that Python or numpy would accept.
 
-No 1_000, no digits of other scripts, no hexadecimal numbers, no 1d5.
+Refused are 1_000, digits of other scripts, hexadecimal numbers and 1d5.
 """
 
 import math
@@ -13,27 +13,27 @@ _NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _WHOLE = re.compile(rb"[+-]?\d+")
 _MOST_DIGITS = 20
-"""Of a whole number of 64 bits."""
+"""Most digits of a 64-bit integer."""
 
 
 class NotFiniteError(ValueError):
-    """A word is nan, inf, or a number beyond float64, and must not be."""
+    """A word is nan, inf or a number beyond float64, where a finite number is required."""
 
 
 def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
-    """The number that a word is.
+    """Convert a word to a number.
 
     Args:
-        word: without blanks.
-        kind: numpy's name of a type that must be able to hold it: f4, f8, or a whole number's, such as u1.
-        finite: refuse nan and inf, too.
+        word: the word, without blanks.
+        kind: numpy name of a type that must be able to hold the number: f4, f8, or an integer type such as u1.
+        finite: refuse nan and inf.
 
     Returns:
-        The number as float64: of a whole number beyond 2^53 the nearest.
+        The number as float64; integers beyond 2^53 are rounded.
 
     Raises:
-        NotFiniteError: it is not finite, and must be.
-        ValueError: it is something else; the message says what was expected and found.
+        NotFiniteError: the number is not finite, and must be.
+        ValueError: the word is not a number of this type; the message says what was expected and found.
     """
     if kind[0] != "f":
         return _whole_number(word, kind)
@@ -48,7 +48,7 @@ def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
         raise _not_finite(word)
     if kind == "f4":
         try:
-            struct.pack("<f", number)  # not "f", which gives infinity
+            struct.pack("<f", number)  # "f" without "<" would give infinity instead of an error
         except OverflowError:
             raise ValueError(
                 f"expected a number that fits into float32, found {quoted(word.decode(errors='replace'), 40)}"
@@ -57,7 +57,7 @@ def number_of(word: bytes, kind: str = "f8", *, finite: bool = True) -> float:
 
 
 def is_number(word: bytes) -> bool:
-    """Whether a word is a number of any size, nan or inf."""
+    """True if a word is a number of any size, nan or inf."""
     return bool(_NUMBER.fullmatch(word) or _NOT_FINITE.fullmatch(word))
 
 

@@ -1,7 +1,6 @@
-"""Arrays of points as numpy saves them (numpy's documentation of the NPY format, numpy.lib.format).
+"""Read points from .npy and .npz files (numpy's documentation of the NPY format, numpy.lib.format).
 
-The header is read here, not by numpy: what a damaged one makes numpy and Python's parser raise or warn of is not a
-closed list.
+The header is parsed here rather than by numpy, which raises an open-ended list of errors and warnings for damaged ones.
 """
 
 import ast
@@ -34,28 +33,28 @@ from pointset.errors import QUOTED, REPEATED, PointsetError, one_line, quoted
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
-"""Names of the arrays in an .npz file, the first that is there."""
+"""Names of points and normals in an .npz file; the first name that is present is used."""
 FACE_KEYS = ("faces", "triangles")
-"""Names of arrays that make vertices a mesh."""
+"""Names of arrays that show that an .npz file holds a mesh."""
 SMALL = 1 << 26
-"""Bytes that an .npz file may unpack to, however small it is: points that are all alike compress well."""
+"""Bytes that any .npz file may unpack to; equal points compress well."""
 BLOCK = 1 << 20
 """Bytes that are unpacked at a time."""
 LONGEST_HEADER = 10_000
-"""As numpy has it: the parser of Python fails on longer ones."""
+"""Most bytes of a header, as in numpy; Python's parser may fail on longer ones."""
 _LENGTH_SIZES = {b"\x01\x00": 2, b"\x02\x00": 4, b"\x03\x00": 4}
-"""Bytes of the header's length, by the version of the format."""
+"""Bytes of the header's length field, by version of the format."""
 _TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")
 
 
 def npy_layout(path: Path, features: tuple[str, ...] = ()) -> Binary:
-    """The layout of an array in an .npy file, whose further columns may be wanted."""
+    """The layout of an array in an .npy file with wanted features."""
     with path.open("rb") as file:
         return _layout(file, features)
 
 
 def npz_points(path: Path, features: tuple[str, ...] = ()) -> np.ndarray:
-    """The points of an .npz file, as records; features are further columns, or arrays of their names."""
+    """The points of an .npz file, as records; features are further columns, or arrays with the features' names."""
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as content:
@@ -81,14 +80,14 @@ def npz_points(path: Path, features: tuple[str, ...] = ()) -> np.ndarray:
 def _arrays(
     file: BinaryIO, content: zipfile.ZipFile, features: Sequence[str]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The points, and by feature what else is read."""
+    """The points of an .npz file, and its wanted normals and features, by name."""
     infos, size = entries(content), os.fstat(file.fileno()).st_size
     require_whole_directory(file, content)
     members = {info.filename.removesuffix(".npy"): info for info in infos}
     if len(members) < len(infos):
         raise PointsetError("has two arrays of one name: the name is ambiguous")
     for info in infos:
-        content.open(info).close()  # fails where another name stands in front of the bytes
+        content.open(info).close()  # fails if the local header has another name
     key = next((key for key in POINT_KEYS if key in members), next(iter(members)) if len(members) == 1 else None)
     if key is None:
         raise PointsetError(f"expected an array called {' or '.join(POINT_KEYS)}, found {quoted(', '.join(members))}")
@@ -107,7 +106,7 @@ def _arrays(
 def _array(
     content: zipfile.ZipFile, info: zipfile.ZipInfo, features: Sequence[str], *, any_width: bool = False
 ) -> np.ndarray:
-    with content.open(info) as packed:  # a block at a time: `read` at once asks for the memory of a size that may lie
+    with content.open(info) as packed:  # block by block, because the announced size may be wrong
         found = b"".join(iter(partial(packed.read, BLOCK), b""))
     if len(found) != info.file_size:
         raise EOFError(f"{quoted(info.filename)} has {len(found):,} bytes instead of {info.file_size:,}")
@@ -125,7 +124,7 @@ def _array(
 
 
 def _layout(file: BinaryIO, features: Sequence[str], *, any_width: bool = False) -> Binary:
-    """The layout of the array that begins where a file begins: of points, or of anything [n] or [n, width]."""
+    """The layout of an array of points, or with `any_width` of any array [n] or [n, width]."""
     kind, by_column, shape = _header(file)
     if any_width and len(shape) == 1:
         shape, by_column = (*shape, 1), False
@@ -145,7 +144,7 @@ def _layout(file: BinaryIO, features: Sequence[str], *, any_width: bool = False)
 
 
 def _header(file: BinaryIO) -> tuple[str, bool, tuple[int, ...]]:
-    """Type, order and shape of an array."""
+    """Type, Fortran order and shape in the header of an array."""
     magic, version = file.read(6), file.read(2)
     size = int.from_bytes(file.read(_LENGTH_SIZES.get(version, 0)), "little")
     content = file.read(size) if size <= LONGEST_HEADER else b""

@@ -1,17 +1,18 @@
-"""Reading OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanced Visualizer's manual).
+"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanced Visualizer's manual).
 
-OBJ is text: a keyword and its words on each line. What is read:
+OBJ is text, with a keyword and its words on each line. Supported:
 
-- `v x y z`, and past a weight (4 numbers), a colour (6) or both (7). All lines have as many numbers, or else 3 and 6;
+- `v x y z`, and ignored after it a weight (4 numbers), a colour (6) or both (7). All lines have the same number of
+  numbers, or a mixture of 3 and 6;
 - `f` with three corners or more, as `a`, `a/b`, `a//c` or `a/b/c`, all of one form. The first number is the vertex:
-  from 1 on it counts all vertices of the file, those below the face too; -1 is the last vertex above the face;
-- polygons, cut into triangles (`pointset.data.files.polygons`);
-- blank lines, comments from `#` to the end of the line, any line ends, none after the last line. A backslash at the end
-  of a line joins the next one, but not in comments and names, where it is a character of a path.
+  positive numbers count all vertices of the file from 1, also those below the face; -1 is the last vertex above it;
+- polygons, which are triangulated (`pointset.data.files.polygons`);
+- blank lines, comments from `#` to the end of the line, any line ends, also none after the last line. A backslash at
+  the end of a line joins the next one, except in comments and names, where it is a character of a path.
 
-Texture coordinates, normals, groups, materials, points, lines and curves are passed over: they have no area.
-Everything else is refused with its line, because a guess could silently give a wrong mesh: faces of one or two
-corners, indices that no vertex has, unknown keywords, surfaces that are not polygons.
+Texture coordinates, normals, groups, materials, points, lines and curves are ignored, because they have no area.
+Everything else is refused with its line, because a guess could silently give a wrong mesh: faces of one or two corners,
+indices without a vertex, unknown keywords, surfaces that are not polygons.
 """
 
 from itertools import pairwise
@@ -31,7 +32,7 @@ _USUAL_REST = (
 
 
 def parse_obj(content: bytes, name: str) -> Mesh:
-    """The mesh in the bytes of an OBJ file, with vertices and faces in the file's order.
+    """Parse an OBJ file, with vertices and faces in the file's order.
 
     Raises:
         MeshError: the file is not OBJ as described above; the message begins with `name` and the line.
@@ -42,10 +43,10 @@ def parse_obj(content: bytes, name: str) -> Mesh:
 
 
 def _read_usual(content: bytes) -> Mesh | None:
-    """Read OBJ in the usual spelling; None for anything else, good or bad.
+    """Read OBJ in the usual spelling by numpy, which is fast; None for anything else, correct or not.
 
-    numpy does all the work: it sorts the lines by their first characters, and its text parsers read the numbers. What
-    they take and `ObjReader` refuses is kept from them by the characters that vertices and faces may have.
+    numpy's text parsers accept some spellings that `ObjReader` refuses; the characters of vertices and faces are
+    checked first to exclude these.
     """
     is_continued = b"\\\n" in content or b"\\\r" in content or content.endswith(b"\\")
     if is_continued or content.count(b"\r") != content.count(b"\r\n"):
@@ -85,14 +86,14 @@ def _usual_vertices(block: bytes, count: int) -> np.ndarray | None:
 
 
 def _usual_faces(block: bytes, above: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Parse lines of three corners or more, on each line with as many slashes, or return None.
+    """Parse lines of three corners or more, with equally many slashes in all corners of a line, or return None.
 
     Args:
         block: the lines.
-        above: integers [lines], the vertices above each of them.
+        above: integers [lines], the number of vertices above each line.
 
     Returns:
-        Vertex indices from 0 of one polygon after another, which the file may lack, and numbers of corners [lines].
+        Vertex indices from 0, concatenated over polygons and not checked to exist, and numbers of corners [lines].
     """
     if not len(above) or block.count(b"f") != len(above) or block.translate(None, b"f0123456789-/ \t\r\n"):
         return None
@@ -105,7 +106,7 @@ def _usual_faces(block: bytes, above: np.ndarray) -> tuple[np.ndarray, np.ndarra
     inside = ~(blank | slash)
     numbers = np.flatnonzero(inside[:-1] < inside[1:]) + 1
     indices = np.fromstring(block.replace(b"/", b" "), np.int64, sep=" ")
-    if ((indices > LARGEST_INDEX) | (indices < -LARGEST_INDEX)).any():  # numpy makes the largest integer of larger ones
+    if ((indices > LARGEST_INDEX) | (indices < -LARGEST_INDEX)).any():  # numpy clips larger numbers to int64
         return None
     indices = indices[blank[numbers - 1]]
     sizes = np.diff(np.searchsorted(words, np.flatnonzero(text == ord("\n"))))

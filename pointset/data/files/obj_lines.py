@@ -1,6 +1,6 @@
-"""OBJ read line by line: slower than numpy's parser, but it knows every spelling and the line of every mistake.
+"""Read OBJ line by line: slower than numpy's parser, but for all spellings, and with the line of every error.
 
-`pointset.data.files.obj` says which spellings are read, and calls this reader for all but the usual ones.
+`pointset.data.files.obj` describes the supported spellings, and calls this reader for the unusual ones.
 """
 
 import math
@@ -18,7 +18,7 @@ _PASSED_OVER = _NAMES | frozenset(
     b"cstype deg bmat step parm curv curv2 sp end con ctech res".split()  # of curves
 )
 LARGEST_INDEX = 10**18
-_MIXED_WIDTHS = {3, 6}  # colours that only some vertices have
+_MIXED_WIDTHS = {3, 6}  # only some vertices have colours
 
 
 class ObjReader:
@@ -37,7 +37,7 @@ class ObjReader:
         self._face_lines: list[int] = []
 
     def read(self) -> Mesh:
-        """The mesh in the file, or a MeshError that names the wrong line."""
+        """Read the mesh; a MeshError names the wrong line."""
         for line, words in _statements(self._content, self._name):
             self._line, self._words, keyword = line, words, words[0]
             if keyword == b"v":
@@ -82,7 +82,7 @@ class ObjReader:
         self._face_lines.append(self._line)
 
     def _indices(self, words: list[bytes]) -> list[int]:
-        """The vertex of each corner; those of texture and normal are only looked at, as files may lack them."""
+        """The vertex index of each corner; indices of textures and normals are checked, but need not exist."""
         parts = [word.split(b"/") for word in words]
         if len(parts[0]) > 3 or len(set(map(len, parts))) > 1:
             raise self._error("expected corners of one form: a, a/b, a//c or a/b/c")
@@ -108,7 +108,7 @@ class ObjReader:
 
 
 def _statements(content: bytes, name: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Every line that says something, with its number and its words; joined to the next one by a backslash."""
+    """The number and words of every line with words, joined with the next lines after a backslash."""
     text = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     lines = enumerate(text.split(b"\n"), start=1)
     for number, line in lines:
@@ -120,7 +120,7 @@ def _statements(content: bytes, name: str) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _continued(line: bytes, lines: Iterator[tuple[int, bytes]], place: str) -> list[bytes]:
-    """The line and those that backslashes join to it."""
+    """The line and the lines that are joined to it by backslashes."""
     pieces, keyword = [line], b""
     while line.endswith(b"\\") and b"#" not in line:
         keyword = keyword or b"".join(line[:-1].split(maxsplit=1)[:1])
@@ -129,7 +129,7 @@ def _continued(line: bytes, lines: Iterator[tuple[int, bytes]], place: str) -> l
         _, following = next(lines, (0, None))
         if following is None:
             raise MeshError(f"{place}: expected another line after its backslash, found the end of the file")
-        # Whether 2\3 is 23 or 2 and 3 is not known: with its backslash it is not a number, and is refused.
+        # A number split by a backslash is ambiguous (2\3: 23, or 2 and 3), so the backslash stays, and is refused.
         glued = line[-2:-1].strip() and following[:1].strip()
         pieces[-1:] = [line if glued else line[:-1], following]
         line = following

@@ -1,19 +1,19 @@
-"""Reading and writing OFF, the format of ModelNet.
+"""Read and write OFF, the format of ModelNet.
 
 OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line
-(Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html). What is read:
+(Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html). Supported:
 
 - the word and the counts on one line or two, with or without a space between them (`OFF490 518 0`);
-- comments from `#` to the end of the line and blank lines anywhere, any line ends, none after the last line;
-- the prefixes ST, C, N and 4 in any order. The position comes first on a line; texture coordinates, colour
-  and normal are read past. For 4 the position is homogeneous: x, y and z are divided by w;
-- polygons, cut into a fan of triangles from their first vertex, or into ears where a fan would cover more than they
-  do (`pointset.data.files.polygons`), and 0, 1, 3 or 4 numbers of colour per face.
+- comments from `#` to the end of the line and blank lines anywhere, any line ends, also none after the last line;
+- the prefixes ST, C, N and 4 in any order. The position comes first on a line; texture coordinates, colour and normal
+  are ignored. With 4 the position is homogeneous: x, y and z are divided by w;
+- polygons, which are cut into a fan of triangles from their first vertex, or by ear clipping if they are concave
+  (`pointset.data.files.polygons`), and 0, 1, 3 or 4 numbers of colour per face.
 
 Everything else is refused with its line, because a guess could silently give a wrong mesh: counts that do not match the
 lines, surplus or missing numbers, faces of one or two vertices (points and segments in OFF), binary and n-dimensional
-files. In Geomview a vertex may run over several lines; here a line is a vertex or a face, so that one lost number
-cannot shift all that follow.
+files. Geomview allows a vertex to span several lines; here a line is a vertex or a face, so that one missing number
+cannot shift all following ones.
 """
 
 import re
@@ -33,7 +33,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def parse_off(content: bytes, name: str) -> Mesh:
-    """The mesh in the bytes of an OFF file, with vertices and faces in the file's order.
+    """Parse an OFF file, with vertices and faces in the file's order.
 
     Raises:
         MeshError: the file is not OFF as described above; the message begins with `name` and the line.
@@ -52,7 +52,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
         MeshError: the file cannot be written.
     """
     vertices = "%.6f %.6f %.6f\n" * len(mesh.vertices) % tuple(mesh.vertices.ravel().tolist())
-    vertices = vertices.replace("-0.000000", "0.000000")  # small negative numbers are rounded to it
+    vertices = vertices.replace("-0.000000", "0.000000")  # the result of rounding small negative numbers
     faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
     text = f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n{vertices}{faces}"
     try:
@@ -62,10 +62,10 @@ def write_off(path: Path, mesh: Mesh) -> None:
 
 
 def _read_usual(content: bytes) -> Mesh | None:
-    """Read plain OFF, triangles only, no comments or blank lines; None for anything else, good or bad.
+    """Read plain OFF (only triangles, no comments or blank lines) by numpy; None for anything else, correct or not.
 
-    numpy's own text parsers do all the work. What they take and `LineReader` refuses, such as a non-breaking
-    space between numbers, is kept from them by the characters that the two blocks may have.
+    numpy's text parsers accept some spellings that `LineReader` refuses, such as a non-breaking space between numbers;
+    the characters of the two blocks are checked first to exclude these.
     """
     header = _USUAL_HEADER.match(content)
     if header is None:
@@ -75,7 +75,7 @@ def _read_usual(content: bytes) -> Mesh | None:
     line_ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))
     if not vertex_count or not face_count or len(line_ends) != vertex_count + face_count:
         return None
-    # A carriage return alone ends a line too, which the parsers below do not know.
+    # A lone carriage return ends a line too, but not for the parsers below.
     if b"\r" in body and body.count(b"\r") != body.count(b"\r\n"):
         return None
     middle = int(line_ends[vertex_count - 1]) + 1
@@ -101,7 +101,7 @@ def _usual_faces(block: bytes, line_ends: np.ndarray) -> np.ndarray | None:
     """Parse lines of four whole numbers, the first of which is 3, or return None."""
     if block.translate(None, b"0123456789 \t\r\n"):
         return None
-    # 1.5 times as fast on integers as loadtxt, but blind to lines: whether each has four words is seen below.
+    # 1.5 times as fast on integers as loadtxt, but ignores line ends; four words per line are checked below.
     words = np.fromstring(block, np.int64, sep=" ")
     if len(words) != 4 * len(line_ends):
         return None

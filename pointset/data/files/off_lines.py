@@ -1,6 +1,6 @@
-"""OFF read line by line: slower than numpy's parser, but it knows every spelling and the line of every mistake.
+"""Read OFF line by line: slower than numpy's parser, but for all spellings, and with the line of every error.
 
-`pointset.data.files.off` says which spellings are read, and calls this reader for all but the usual ones.
+`pointset.data.files.off` describes the supported spellings, and calls this reader for the unusual ones.
 """
 
 import math
@@ -25,17 +25,17 @@ class LineReader:
     def __init__(self, content: bytes, name: str) -> None:
         self._name = name
         text = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        # Every line that says something: its number in the file, and its words without the comment.
+        # Number and words of every line that has words, without comments.
         self._lines = [
             (number, words)
             for number, line in enumerate(text.split(b"\n"), start=1)
             if (words := line.partition(b"#")[0].split())
         ]
-        self._next = 0  # which of `_lines` is read next
+        self._next = 0  # index of the next of `_lines`
         self._underscores = b"_" in text
 
     def read(self) -> Mesh:
-        """The mesh in the file, or a MeshError that names the wrong line."""
+        """Read the mesh; a MeshError names the wrong line."""
         prefixes = self._read_header()
         vertex_count, face_count = self._read_counts()
         vertices = self._read_vertices(vertex_count, prefixes)
@@ -45,7 +45,7 @@ class LineReader:
         return Mesh(vertices, cut_fans(vertices, corners, sizes))
 
     def _read_header(self) -> list[bytes]:
-        """The prefixes of the word OFF; the rest of its line is left to be read."""
+        """Read the prefixes and the word OFF; the rest of the line is read by `_read_counts`."""
         words = self._words("the word OFF")
         header = _HEADER_WORD.fullmatch(words[0])
         if header is None:
@@ -84,7 +84,7 @@ class LineReader:
             words = self._words("vertex {} of {}", index, count)
             if len(words) not in sizes:
                 raise self._error(f"expected {_either(sizes)} numbers for vertex {index} of {count}")
-            sizes = {len(words)}  # all lines like the first one, or a lost coordinate could pass for a short colour
+            sizes = {len(words)}  # equal for all lines, or a missing coordinate could pass for a short colour
             coordinates += self._position(self._numbers(words), homogeneous=b"4" in prefixes)
             self._next += 1
         return np.array(coordinates, dtype=np.float64).reshape(-1, 3)
@@ -101,7 +101,7 @@ class LineReader:
         return position
 
     def _read_faces(self, count: int, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Vertex indices of one polygon after another, and their numbers of corners."""
+        """Vertex indices, concatenated over polygons, and the polygons' numbers of corners."""
         corners: list[int] = []
         sizes: list[int] = []
         for index in range(count):
@@ -111,7 +111,7 @@ class LineReader:
         return np.array(corners, np.int64), np.array(sizes)
 
     def _read_face(self, index: int, count: int, vertex_count: int) -> list[int]:
-        """One polygon's vertex indices; its colour is skipped."""
+        """The vertex indices of one polygon; its colour is skipped."""
         words = self._words("face {} of {}", index, count)
         (size,) = self._integers(words[:1])
         if size < 3:

@@ -1,4 +1,4 @@
-"""Whether a shape can be read from a path at all: known before its suffix chooses a reader."""
+"""Check a path before its suffix determines a reader."""
 
 import stat
 from pathlib import Path
@@ -8,7 +8,7 @@ from pointset.errors import PointsetError
 
 
 def path_fault(path: Path) -> str:
-    """Why no file can be read from a path, whatever its suffix; empty if there is one."""
+    """The reason why a path cannot be read as a file, whatever its suffix; "" if it can."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -21,7 +21,7 @@ def path_fault(path: Path) -> str:
 
 
 def require_shape_file(path: Path) -> None:
-    """Refuse a path that is neither a mesh's nor a cloud's, where both are taken.
+    """Require a file with the suffix of a mesh or a point cloud.
 
     Raises:
         PointsetError: there is no such file, it is a folder, or its suffix is another.

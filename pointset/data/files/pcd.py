@@ -1,9 +1,9 @@
-"""PCD: fields of points as text, as records or compressed (the Point Cloud Library's page on PCD_V7).
+"""Read PCD: fields of points as text, as binary records or compressed (the Point Cloud Library's page on PCD_V7).
 
-A header has each of its words once, in any order; COUNT and VIEWPOINT may be missing. Unknown words are refused: a
-COUNT that a bad disk made another word would shift all numbers.
+A header has each keyword once, in any order; COUNT and VIEWPOINT may be missing. Unknown keywords are refused, because
+a damaged COUNT that is ignored would shift all numbers.
 
-The library keeps a color in one field, rgb or rgba, as the bits of a float32 or a uint32 (its page on PointXYZRGB).
+The library packs a color into one field, rgb or rgba, as the bits of a float32 or a uint32 (its page on PointXYZRGB).
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ TYPES |= {(kind, size): f"{kind.lower()}{size}" for kind in "IU" for size in (1,
 AXIS_OF = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
 PACKED_NAMES = ("rgb", "rgba")
 MOST_NUMBERS = 1 << 16
-"""Of a point."""
+"""Most numbers per point."""
 PAGE = 1 << 16
-"""Bytes that old versions of the Point Cloud Library fill with zeros after the points, at most."""
+"""Limit for the zero bytes that old versions of the Point Cloud Library write after the points."""
 
 
 def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText | np.ndarray:
@@ -75,7 +75,7 @@ def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText
 
 
 def _said(header: Header) -> dict[str, list[str]]:
-    """The words after each keyword."""
+    """The words after each keyword of the header."""
     said: dict[str, list[str]] = {}
     for number, (keyword, *words) in header.lines:
         if keyword.startswith("#"):
@@ -105,7 +105,7 @@ def _require_viewpoint(words: list[str]) -> None:
 
 
 def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]]:
-    """Name, type and numbers of each field."""
+    """Name, type and count of numbers of each field."""
     names = [AXIS_OF.get(name, name) for name in said["FIELDS"]]
     counts = [whole_number(word) for word in said.get("COUNT", ["1"] * len(names))]
     sizes = [whole_number(word) for word in said["SIZE"]]
@@ -124,7 +124,7 @@ def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]
 
 
 def _packed(names: Sequence[str], types: Sequence[str], repeats: Sequence[int]) -> str | None:
-    """The field that holds a color in one number, if there is one, and no fields of red, green and blue."""
+    """The field with a packed color, if there is one and there are no fields of red, green and blue."""
     if any({*group} & {*names} for group in COLORS):
         return None
     fields = zip(names, types, repeats, strict=True)
@@ -134,7 +134,7 @@ def _packed(names: Sequence[str], types: Sequence[str], repeats: Sequence[int]) 
 def _require_readable(
     names: Sequence[str], repeats: Sequence[int], packed: str | None, features: Sequence[str]
 ) -> None:
-    """Require one number of a point in each of the columns that are read."""
+    """Raise a PointsetError unless each column that is read has one number per point."""
     if packed in features:
         raise PointsetError(f"has three colors in one number in its field {packed}: read them as the feature colors")
     several = {name for name, repeat in zip(names, repeats, strict=True) if repeat > 1}
@@ -165,7 +165,7 @@ def _decompressed(
     features: Sequence[str],
     packed: str | None,
 ) -> np.ndarray:
-    """The points of a compressed PCD file: two sizes, then all numbers of each field in turn, packed by LZF."""
+    """Read a compressed PCD file: two sizes, then the numbers, field by field, packed by LZF."""
     with path.open("rb") as file:
         file.seek(offset)
         length, size = (int.from_bytes(file.read(4), "little") for _ in range(2))
@@ -180,7 +180,7 @@ def _decompressed(
 
     places = {name: place_of(name, names, packed) for name in kept}
     found = {name: np.frombuffer(numbers, types[place], count, starts[place]) for name, place in places.items()}
-    with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
+    with np.errstate(invalid="ignore"):  # a signalling NaN is refused later
         columns = {name: column.astype(np.float64) for name, column in found.items() if names[places[name]] != packed}
     colors = {name: kind for name, kind in color_columns(names, types).items() if name in columns}
     for name, kind in colors.items():

@@ -1,4 +1,4 @@
-"""Point clouds in PLY files: the element called vertex, with its properties x, y and z."""
+"""Read point clouds in PLY files: the element "vertex" with properties x, y and z."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from pointset.errors import PointsetError, quoted
 
 
 def ply_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText:
-    """The layout of the vertices, and of wanted features, in a PLY file without faces."""
+    """The layout of the vertices and wanted features in a PLY file without faces."""
     header = read_ply_header(path)
     counts = {element.name: element.count for element in header.elements}
     if counts.get("face") or counts.get("tristrips"):

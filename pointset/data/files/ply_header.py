@@ -1,7 +1,7 @@
-"""The header of a PLY file: which elements it announces (G. Turk, "The PLY Polygon File Format", 1994).
+"""Read the header of a PLY file (G. Turk, "The PLY Polygon File Format", 1994).
 
-Everything that Turk does not name is refused, because a word that a bad disk changed may shift all numbers: unknown
-keywords and types, a word too many, two elements or properties of one name, another version than 1.0.
+Everything that Turk does not define is refused, because ignoring a damaged word could shift all numbers: unknown
+keywords and types, surplus words, repeated names of elements or properties, versions other than 1.0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,18 +22,18 @@ TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") f
 
 @dataclass(frozen=True)
 class PlyProperty:
-    """A number of each entry, or a list of numbers."""
+    """A property: one number per entry, or a list of numbers."""
 
     name: str
     type: str
-    """numpy's, without byte order."""
+    """numpy name of the type, without byte order."""
     length_type: str = ""
-    """Of a list: the type of its length, which stands before it; empty for a number."""
+    """For a list, the type of its length, which precedes it; empty for a number."""
 
 
 @dataclass(frozen=True)
 class PlyElement:
-    """Entries of one kind, one after another."""
+    """An element: consecutive entries with the same properties."""
 
     name: str
     count: int
@@ -41,37 +41,37 @@ class PlyElement:
 
     @property
     def names(self) -> list[str]:
-        """Of the properties."""
+        """Names of the properties."""
         return [one.name for one in self.properties]
 
     @property
     def has_lists(self) -> bool:
-        """Whether its entries may have different sizes."""
+        """True if a property is a list, so that entries may differ in size."""
         return any(one.length_type for one in self.properties)
 
     def types(self, order: str) -> list[np.dtype]:
-        """Of the properties, with this byte order."""
+        """Types of the properties, with this byte order."""
         return [np.dtype(order + one.type) for one in self.properties]
 
 
 @dataclass(frozen=True)
 class PlyHeader:
-    """What a PLY file announces."""
+    """The header of a PLY file."""
 
     order: str
-    """`<` or `>` for numbers, empty for text."""
+    """Byte order `<` or `>` of binary data, empty for text."""
     elements: list[PlyElement]
     offset: int
-    """Byte after the header."""
+    """Byte offset after the header."""
     next_line: int
-    """Number of the line there."""
+    """Line number after the header."""
 
 
 def read_ply_header(path: Path) -> PlyHeader:
-    """The header of a PLY file.
+    """Read the header of a PLY file.
 
     Raises:
-        PointsetError: it is not the header of a PLY file; the file is not named.
+        PointsetError: it is not the header of a PLY file; the message does not name the file.
         OSError: the file cannot be read.
     """
     header = read_header(path, "end_header")

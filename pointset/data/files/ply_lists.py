@@ -1,4 +1,4 @@
-"""Entries of PLY with lists, such as the corners of a face: from lines of words, and from bytes."""
+"""Read PLY elements with lists, such as the corners of faces, from text and from binary data."""
 
 import struct
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ from pointset.errors import PointsetError, quoted
 
 @dataclass(frozen=True)
 class Lists:
-    """One list of each entry."""
+    """One list per entry."""
 
     values: np.ndarray
-    """float64 or integers [sum of sizes], one list after another."""
+    """float64 or integers [sum of sizes], the concatenated lists."""
     sizes: np.ndarray
-    """int64 [entries]."""
+    """int64 [entries], lengths of the lists."""
     places: np.ndarray
-    """int64 [entries]: the line of each in the file, or its first byte."""
+    """int64 [entries], line number or byte offset of each entry in the file."""
 
 
 def parse_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProperty], kept: int, usual: bool) -> Lists:
-    """Parse lines with an entry each; those without words are skipped.
+    """Parse lines with one entry each; blank lines are skipped.
 
     Args:
-        lines: without their ends.
-        first: number of the first of them.
-        properties: of an entry.
-        kept: place of the property that is given back.
-        usual: whether there are no characters that numpy's parser might mistake.
+        lines: lines without line ends.
+        first: line number of the first of them.
+        properties: the properties of an entry.
+        kept: index of the property that is returned.
+        usual: True if there are no characters that numpy's parser could misread.
 
     Raises:
         PointsetError: a line is wrong; the message begins with its number.
@@ -53,7 +53,7 @@ def parse_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProper
 
 
 def _alike(lines: Sequence[str], words: list[bytes], properties: Sequence[PlyProperty], kept: int) -> np.ndarray | None:
-    """The kept lists [entries, size], if all lines have lists as long as the line with these words; else None."""
+    """The kept lists [entries, size] if all lines have lists of the same lengths as this line's words; else None."""
     types: list[str] = []
     lengths: dict[int, int] = {}
     columns: list[int] = []
@@ -75,7 +75,7 @@ def _alike(lines: Sequence[str], words: list[bytes], properties: Sequence[PlyPro
 
 
 def _entry(words: Sequence[bytes], properties: Sequence[PlyProperty]) -> list[list[float]]:
-    """The numbers of each property on a line; a ValueError if it is wrong."""
+    """The numbers of each property on a line; a ValueError if the line is wrong."""
     found, place = [], 0
     for one in properties:
         repeat = 1
@@ -93,17 +93,17 @@ def _entry(words: Sequence[bytes], properties: Sequence[PlyProperty]) -> list[li
 
 
 def unpack_lists(content: bytes, start: int, element: PlyElement, order: str, kept: int) -> tuple[Lists, int]:
-    """The lists of an element in binary, from the byte `start` on, and the byte after them.
+    """Read the lists of a binary element, and return them with the byte offset after the element.
 
     Args:
-        content: of the file.
-        start: first byte of the element.
-        element: with one entry at least.
-        order: `<` or `>`.
-        kept: place of the property that is given back.
+        content: the file.
+        start: byte offset of the element.
+        element: the element, with at least one entry.
+        order: byte order, `<` or `>`.
+        kept: index of the property that is returned.
 
     Raises:
-        PointsetError: the bytes end before, or a list has a negative length.
+        PointsetError: the file is too short, or a list has a negative length.
     """
     smallest = sum(np.dtype(one.length_type or one.type).itemsize for one in element.properties)
     if start + element.count * smallest > len(content):
@@ -143,7 +143,7 @@ def _unpack_one_by_one(content: bytes, start: int, element: PlyElement, order: s
 def _walk(
     content: bytes, start: int, properties: Sequence[PlyProperty], order: str
 ) -> tuple[list[tuple[int, int]], int]:
-    """First byte and size of each property of the entry at a byte, and the byte after it."""
+    """Offset and size of each property of the entry at the offset `start`, and the offset after the entry."""
     found, place = [], start
     for one in properties:
         size = 1

@@ -1,8 +1,8 @@
-"""Meshes in PLY files: the element called vertex, with x, y and z, and the one called face, with a list of corners.
+"""Read meshes in PLY files: the element "vertex" with x, y and z, and the element "face" with a list of corners.
 
-The list is called vertex_indices or vertex_index. Polygons are cut into triangles (`pointset.data.files.polygons`).
-Other properties and elements are read past, in any order, text and binary alike, but must be whole: every number fits
-its type, and the file ends where its header says.
+The list is called vertex_indices or vertex_index. Polygons are triangulated (`pointset.data.files.polygons`). Other
+properties and elements, in any order, are skipped but checked: every number must fit its type, and the file must end
+where its header says.
 """
 
 from io import BytesIO
@@ -25,14 +25,14 @@ _LINES = 1 << 13  # read at a time
 
 
 def parse_ply(content: bytes, path: Path) -> Mesh:
-    """The mesh in a PLY file, with vertices and faces in the file's order.
+    """Parse the mesh in a PLY file, with vertices and faces in the file's order.
 
     Args:
-        content: all of its bytes.
-        path: of the file.
+        content: all bytes of the file.
+        path: path of the file.
 
     Raises:
-        MeshError: the file is not PLY, not whole, or holds no faces; the message begins with the path and the line or
+        MeshError: the file is not PLY, is damaged, or holds no faces; the message begins with the path and the line or
             byte.
     """
     try:
@@ -65,7 +65,7 @@ def _element(header: PlyHeader, name: str) -> PlyElement:
 
 
 def _corners_of(face: PlyElement) -> int:
-    """Place of the list of corners among the properties."""
+    """Index of the list of corners among the properties."""
     lists = [place for place, one in enumerate(face.properties) if one.name in _CORNERS]
     if len(lists) != 1 or not face.properties[lists[0]].length_type or face.properties[lists[0]].type[0] == "f":
         raise PointsetError(
@@ -100,7 +100,7 @@ def _read_text(content: bytes, header: PlyHeader, kept: int) -> tuple[np.ndarray
     require_end(lines, _LINES)
     table = np.concatenate(vertices)
     types = {one.name: one.type for one in _element(header, "vertex").properties}
-    for column, axis in enumerate(AXES):  # to the number that the binary file would hold
+    for column, axis in enumerate(AXES):  # rounded to the declared type, as in a binary file
         table[:, column] = table[:, column].astype(types[axis])
     return table, faces
 
@@ -143,7 +143,7 @@ def _finite(table: np.ndarray, start: int) -> np.ndarray:
 
 
 def _require_corners(faces: Lists, count: int, unit: str) -> None:
-    """Refuse faces of less than three corners, and corners that are not vertices."""
+    """Raise a PointsetError for faces with less than three corners, and for corners that are not vertices."""
     if (faces.sizes < 3).any():
         face = int(np.flatnonzero(faces.sizes < 3)[0])
         raise PointsetError(

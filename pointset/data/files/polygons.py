@@ -1,4 +1,4 @@
-"""Cutting polygons into triangles."""
+"""Triangulate polygons."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from pointset.data.files.concave import cut_concave, find_folded
 
 
 def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Cut polygons into triangles, in the order of the polygons.
+    """Triangulate polygons, in the order of the polygons.
 
-    (a, b, c, d) becomes (a, b, c) and (c, d, a); a longer polygon is a fan, or else ears, as by `cut_fans`. Where all
-    have four corners, the second halves follow all first ones. Pools of earlier versions have this order, and the
-    points that a seed draws depend on it.
+    (a, b, c, d) becomes (a, b, c) and (c, d, a); longer polygons are cut as by `cut_fans`. If all polygons have four
+    corners, all first halves come before all second halves. This order must not change: the points drawn from a seed
+    depend on it, and pools of earlier versions have it.
 
     Args:
         vertices: floats [V, 3], in any unit.
-        corners: int64 [sum of sizes], vertex indices of one polygon after another, from 0 to V - 1.
-        sizes: integers [polygons], their numbers of corners, at least 3.
+        corners: int64 [sum of sizes], vertex indices from 0 to V - 1, concatenated over polygons.
+        sizes: integers [polygons], numbers of corners, at least 3.
 
     Returns:
         int64 [sum of (sizes - 2), 3].
@@ -27,10 +27,10 @@ def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -
 
 
 def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Cut polygons into fans from their first corner, in the order of the polygons.
+    """Cut polygons into fans of triangles from their first corner, in the order of the polygons.
 
-    A polygon of which a fan covers more than it is cut into ears instead (`pointset.data.files.concave`): it is not
-    convex. Those that have no ears stay a fan, such as polygons that cross themselves.
+    Concave polygons for which a fan is wrong are cut by ear clipping (`pointset.data.files.concave`). If that fails, as
+    for polygons that cross themselves, the fan is kept.
 
     Args:
         vertices, corners, sizes: as for `cut_polygons`.

@@ -1,6 +1,6 @@
-"""Reading points from a file, in pieces or as a whole.
+"""Read points from a file, in pieces or as a whole.
 
-model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))
+Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 """
 
 import functools
@@ -31,16 +31,16 @@ from pointset.errors import PointsetError
 from pointset.inputs import takes
 
 PIECE = 65_536
-"""Points, or lines of text, that are read at a time."""
+"""Default number of points, or lines of text, that are read at a time."""
 MOST_BYTES = 1 << 26
-"""Of a piece, however large a point's record is."""
+"""Most bytes of a piece, for large records."""
 SPOOL = 1 << 18
-"""Bytes of a text's numbers that are kept in memory; more go to a temporary file."""
+"""Bytes of a text file's numbers that are kept in memory; larger files go to a temporary file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A file of points, as `chunks` for `model.stream`: every call reads it from the start.
+    """A file of points that can be read several times, as `chunks` for `model.stream`; every call starts a new pass.
 
     Example:
         >>> np.save("scan.npy", rng.normal(size=(1000, 3)))
@@ -50,15 +50,15 @@ class Scan:
     """
 
     path: Path
-    """Of the file."""
+    """Path of the file."""
     layout: Binary
-    """Where its numbers stand."""
+    """Layout of its numbers."""
     open: Callable[[], AbstractContextManager[BinaryIO]]
-    """Opens the file, or numbers made from it."""
+    """Opens the file, or the binary numbers that were parsed from it."""
     piece: int = PIECE
     """Points that are read at a time."""
     features: tuple[str, ...] = ()
-    """That stand behind the coordinates of each point."""
+    """Features that follow the coordinates of each point."""
 
     @property
     def count(self) -> int:
@@ -66,18 +66,18 @@ class Scan:
         return self.layout.count
 
     def __call__(self) -> Iterator[np.ndarray]:
-        """Pieces [n_i, 3 + features] in the file's order, units and precision: float32 or float64.
+        """Iterate over pieces [n_i, 3 + features] in the file's order, units and precision: float32 or float64.
 
         Raises:
-            CloudError: a number is not finite, a normal has no length, or the file has become shorter; the point is
-                counted from 0.
+            CloudError: a number is not finite, a normal has length 0, or the file has become shorter; the message
+                counts points from 0.
         """
         pieces = self.pieces(self.columns)
         return self._with_unit_normals(pieces) if "normals" in self.features else pieces
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of the file, those of the coordinates and of each feature."""
+        """The columns of the file with the coordinates and the features."""
         names = self.layout.by_column or self.layout.record.names or ()
         return AXES + tuple(name for one in self.features for name in feature_columns(one, names))
 
@@ -89,7 +89,7 @@ class Scan:
             yield piece
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
-        """Pieces of these columns [n_i, columns]."""
+        """Iterate over pieces [n_i, columns] of these columns."""
         with _named(self.path), self.open() as file:
             for start, count in self._spans():
                 numbers = self._read(file, columns, start, count)
@@ -97,7 +97,7 @@ class Scan:
                 yield numbers
 
     def whole(self, columns: Sequence[str]) -> np.ndarray:
-        """These columns of all points [count, columns]; if there is no room for them, this is seen at once."""
+        """These columns of all points [count, columns]; allocated first, so that lack of memory is noticed early."""
         table, start = np.empty((0, 0)), 0
         for piece in self.pieces(columns):
             if not start:
@@ -107,13 +107,13 @@ class Scan:
         return table
 
     def _spans(self) -> Iterator[tuple[int, int]]:
-        """The first point of each piece, and how many it has."""
+        """The first point and the number of points of each piece."""
         piece = max(1, min(self.piece, MOST_BYTES // self.layout.record.itemsize))
         return ((start, min(piece, self.count - start)) for start in range(0, self.count, piece))
 
     @functools.cached_property
     def _full_color(self) -> int:
-        """What a full color is in columns of wide types, of which the whole file is read: all pieces share it."""
+        """The full color of wide integer columns; the whole file is read for it, so that all pieces agree."""
         kinds = {name: kind for name, kind in self.layout.colors.items() if is_wide(kind)}
         wide = [name for name in kinds if name in (self.layout.record.names or ())]
         with self.open() as file:
@@ -125,16 +125,16 @@ class Scan:
         numbers = self._columns(file, columns, start, count)
         found = [self._shares(column, name) for column, name in zip(numbers, columns, strict=True)]
         single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in found)
-        with np.errstate(invalid="ignore"):  # of a signalling NaN, that is refused later
+        with np.errstate(invalid="ignore"):  # a signalling NaN is refused later
             return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
 
     def _shares(self, column: np.ndarray, name: str) -> np.ndarray:
-        """A column; of a color in whole numbers, its shares of a full one."""
+        """A column, with integer colors converted to fractions of the full color."""
         kind = self.layout.colors.get(name)
         return column if kind is None else column / (self._full_color if is_wide(kind) else full_color([], kind))
 
     def _columns(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> list[np.ndarray]:
-        """Numbers as they stand in the file."""
+        """The unconverted numbers of the file."""
         layout, size = self.layout, self.layout.record.itemsize
         if layout.by_column:
             places = [layout.by_column.index(name) * layout.count + start for name in columns]
@@ -153,34 +153,35 @@ class Scan:
 
 @takes(path=str | Path, piece=Count, features=Sequence[str])
 def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] = ()) -> Scan:
-    """Open a file of points to be read in pieces; only its header is read now.
+    """Open a file of points that is read in pieces; binary files are only checked now, not read.
 
-    `.npy` holds an array [n, 3] or [n, 6], of which the first three columns are the points, and `.npz` one such array,
-    or one called "points" and perhaps one called "normals", both [n, 3]; `.ply` has no faces; `.xyz` and `.txt` have a
-    point per line, `x y z` or `x y z nx ny nz`, with comments after `#` or `//`. Blanks, or commas, or semicolons stand
-    between all numbers of such a text, never two of them; a comma is not a decimal point.
+    `.npy` holds an array [n, 3] or [n, 6], with the points in the first three columns. `.npz` holds one such array, or
+    one called "points" and optionally one called "normals", both [n, 3]. `.ply` must have no faces. `.xyz` and `.txt`
+    have a point per line, `x y z` or `x y z nx ny nz`, with comments after `#` or `//`; all numbers are separated by
+    blanks, by commas or by semicolons, and a comma is not a decimal point.
 
-    A file is read if it has one meaning and is whole: it has exactly the lines or bytes that its header announces
-    (zeros may follow in `.pcd`), and every number of a text, read or not, fits into the type that its header gives it.
-    Whole numbers beyond 2^53 are rounded to float64.
+    Files must be complete and unambiguous: they have exactly the lines or bytes that the header announces (zeros may
+    follow in `.pcd`), and every number of a text, even of a skipped column, fits the type in the header. Integers
+    beyond 2^53 are rounded to float64.
 
-    The numbers of a text are parsed once, now, into a temporary file of 24 or 48 bytes a point. `.npz` and compressed
-    `.pcd` are unpacked as a whole, now, and stay in memory.
+    Text is parsed once, by this call, into a temporary file of 24 or 48 bytes per point. `.npz` and compressed `.pcd`
+    files are unpacked by this call and stay in memory.
 
     Args:
         path: the file.
         piece: points that are read at a time.
-        features: more than coordinates of each point, in this order: "normals", made unit vectors; "colors", shares of
-            1 where they are whole numbers or packed in a PCD file's field rgb (in types of more than 16 bits, of 255 if
-            none of the file exceeds it, or else of 65535); "columns", those that files without names have beyond the
-            others; or the file's own name of a field, or of an array [n] or [n, f] of an `.npz` file.
+        features: features beside the coordinates of each point, in this order: "normals", scaled to unit length;
+            "colors", scaled to the range from 0 to 1 if they are integers or packed in a PCD file's field rgb (the full
+            color of types with more than 16 bits is 255 if no number of the file exceeds it, else 65535); "columns",
+            the further columns of files without names; or the name of a field, or of an array [n] or [n, f] of an
+            `.npz` file.
 
     Returns:
-        The file, which is read when it is called.
+        The scan, which reads the file when it is called.
 
     Raises:
-        CloudError: the file is missing, of another kind, empty, cut off, damaged or longer than it says, has no x, y
-            and z, lacks a feature, or has a word where a number should be.
+        CloudError: the file is missing, of another kind, empty, truncated, damaged or too long, has no x, y and z,
+            lacks a feature, or has a word that is not a number.
 
     Example:
         >>> np.save("scan.npy", rng.normal(size=(1000, 3)))
@@ -208,13 +209,13 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
             _require_whole(path, layout)
         if not scan.count:
             raise CloudError("expected a point cloud, found no point")
-        scan.columns  # noqa: B018 - fails where a feature is missing
+        scan.columns  # noqa: B018 - raises if a feature is missing
     return scan
 
 
 @takes(path=str | Path, normals=bool, features=Sequence[str])
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
-    r"""Read one point cloud as a whole; see `open_scan` for the kinds of files.
+    r"""Read a point cloud as a whole; see `open_scan` for the file formats.
 
     Args:
         path: the file.
@@ -222,10 +223,11 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
         features: other features to read; see `open_scan`.
 
     Returns:
-        Points [n, 3] in the file's own units and axes, and what else was asked for.
+        Points [n, 3] in the file's units and axes, with the wanted normals and features.
 
     Raises:
-        CloudError: as for `open_scan`, or a number is not finite, float32 cannot show the cloud, or it has no normals.
+        CloudError: as for `open_scan`, or a number is not finite, float32 cannot represent the cloud, or it has no
+            normals.
 
     Example:
         >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
@@ -252,7 +254,7 @@ def _layout(path: Path, features: tuple[str, ...]) -> Binary | TypedText | FreeT
 
 
 def _require_whole(path: Path, layout: Binary) -> None:
-    """Require exactly the bytes that the header announces, but for zeros where a format may have them."""
+    """Raise a CloudError unless the file has exactly the bytes of its header, plus zeros if the format allows them."""
     end, found = layout.end + layout.after, path.stat().st_size
     if found < end:
         raise CloudError(f"expected {end:,} bytes, as its header says, found {found:,}: it is cut off")
@@ -266,7 +268,7 @@ def _require_whole(path: Path, layout: Binary) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Raise every error as a CloudError that begins with the file's name."""
+    """Convert errors to CloudErrors that begin with the file's name."""
     try:
         yield
     except PointsetError as error:

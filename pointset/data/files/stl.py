@@ -1,7 +1,8 @@
-"""Reading STL, binary and text (3D Systems, "StereoLithography Interface Specification").
+"""Read STL, binary and text (3D Systems, "StereoLithography Interface Specification").
 
-A file is binary if its size is that of the triangles it announces, whatever its first bytes say: 80 bytes of anything,
-their number, and 50 bytes each: a normal, three corners, and two bytes more. Otherwise it is text, one or more times
+A binary file has a header of 80 arbitrary bytes, the number of triangles, and 50 bytes per triangle: a normal, three
+corners and two further bytes. A file is binary if its size fits the announced number, whatever its first bytes are.
+Otherwise it is text, one or more times
 
     solid NAME
       facet normal X Y Z
@@ -11,8 +12,8 @@ their number, and 50 bytes each: a normal, three corners, and two bytes more. Ot
       endfacet
     endsolid NAME
 
-in any case, with any blanks and line ends between the words; names end with their lines. Normals are read past. A file
-of either kind that is not whole is refused. Corners are not merged: each triangle has vertices of its own.
+in upper or lower case, with any blanks and line ends between the words; names end with their lines. Normals are
+ignored. Incomplete files of either kind are refused. Corners are not merged: each triangle has its own vertices.
 """
 
 import warnings
@@ -28,7 +29,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def parse_stl(content: bytes, name: str) -> Mesh:
-    """The mesh in the bytes of an STL file, with the triangles in the file's order.
+    """Parse an STL file, with the triangles in the file's order.
 
     Raises:
         MeshError: the file is not STL as described above; the message begins with `name` and the line, or the byte.
@@ -71,7 +72,7 @@ def _mesh(corners: np.ndarray, name: str) -> Mesh:
 
 
 def _read_usual(text: bytes) -> np.ndarray | None:
-    """The corners [n, 3] of one solid with finite numbers only; None for anything else, good or bad."""
+    """Read the corners [n, 3] of a single solid of finite numbers by numpy; None for anything else, correct or not."""
     if text.count(b"\r") != text.count(b"\r\n"):
         return None
     first, last = text.find(b"\n"), text.rstrip().rfind(b"\n") + 1
@@ -98,7 +99,7 @@ def _read_usual(text: bytes) -> np.ndarray | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)  # of numpy before 2.3, for words that are not numbers
+            warnings.simplefilter("error", DeprecationWarning)  # numpy before 2.3 warns of words that are not numbers
             table = np.fromstring(numbers, np.float64, sep=" ")
     except (ValueError, DeprecationWarning):
         return None

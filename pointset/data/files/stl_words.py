@@ -1,6 +1,6 @@
-"""STL as text, read word by word: slower than numpy's parser, but it knows the line of every mistake.
+"""Read STL text word by word: slower than numpy's parser, but with the line of every error.
 
-`pointset.data.files.stl` says which spellings are read, and calls this reader for all but the usual ones.
+`pointset.data.files.stl` describes the supported spellings, and calls this reader for the unusual ones.
 """
 
 import math
@@ -17,8 +17,8 @@ FACET = [
     *[b"facet", b"normal", NUMBER, NUMBER, NUMBER, b"outer", b"loop"],
     *[*_VERTEX, *_VERTEX, *_VERTEX, b"endloop", b"endfacet"],
 ]
-"""The words of a triangle; `NUMBER` stands for any number."""
-_NORMAL = 3  # numbers of a facet that come first
+"""The words of a triangle; `NUMBER` means any number."""
+_NORMAL = 3  # numbers of a facet's normal, which precede its corners
 
 
 class StlReader:
@@ -32,7 +32,7 @@ class StlReader:
         self._words: Iterator[bytes] = iter(())
 
     def read(self) -> np.ndarray:
-        """The corners of all triangles, float64 [3 * triangles, 3], or a MeshError that names the wrong line."""
+        """Read the corners of all triangles, float64 [3 * triangles, 3]; a MeshError names the wrong line."""
         corners: list[float] = []
         word = self._next("solid")
         while word:
@@ -45,7 +45,7 @@ class StlReader:
         return np.array(corners, np.float64).reshape(-1, 3)
 
     def _read_facet(self, word: bytes) -> list[float]:
-        """The corners of a facet, whose first word has been read."""
+        """Read the corners of a facet, whose first word has been read already."""
         self._require(word, FACET[0])
         found: list[float] = []
         for expected in FACET[1:]:
@@ -57,7 +57,7 @@ class StlReader:
         return found[_NORMAL:]
 
     def _next(self, expected: str) -> bytes:
-        """The next word; nothing at the end of the file, if nothing is expected."""
+        """The next word; b"" at the end of the file if nothing is expected there, else a MeshError."""
         while (word := next(self._words, b"")) == b"":
             number, line = next(self._lines, (0, b""))
             if not number and not expected:

@@ -1,4 +1,4 @@
-"""The lines of a text, a few at a time: with their numbers, whatever ends them, and without comments."""
+"""Read the lines of a text file in blocks, with line numbers, any line ends, and without comments."""
 
 import re
 from typing import BinaryIO
@@ -13,14 +13,14 @@ _COMMENT = re.compile(rb"(?:#|//)[^\n]*")
 
 
 class Lines:
-    """The rest of a file as lines without their ends: line feeds, carriage returns, or both.
+    """The remaining lines of a file, without line ends, which may be line feeds, carriage returns, or both.
 
     Attributes:
-        odd: characters beside numbers and blanks in what was read so far.
+        odd: characters other than those of numbers and blanks in the text read so far.
     """
 
     def __init__(self, file: BinaryIO, first: int = 1, *, comments: bool = False) -> None:
-        """Begin where the file stands, with line number `first`; drop comments after `#` or `//` if there are any."""
+        """Start at the current position, with line number `first`; `comments` drops comments after `#` or `//`."""
         self._file = file
         self._comments = comments
         self._number = first
@@ -29,7 +29,7 @@ class Lines:
         self.odd: set[int] = set()
 
     def take(self, most: int) -> tuple[int, list[str]]:
-        """The number of the next line, and the next lines: `most` if there are as many, none at the end."""
+        """The number of the next line, and at most `most` next lines; none at the end of the file."""
         while len(self._lines) < most and self._fill():
             pass
         number, taken = self._number, self._lines[:most]
@@ -38,12 +38,12 @@ class Lines:
         return number, taken
 
     def _fill(self) -> bool:
-        """Whether there was more."""
+        """Read a block; False at the end of the file."""
         block = self._file.read(BLOCK)
         content = self._rest + block
         if not content:
             return False
-        # A carriage return at the end of a block may be half of a line's end.
+        # A carriage return at the end of a block may be the first half of a line end.
         held = content[-1:] == b"\r" and bool(block)
         text = (content[:-1] if held else content).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         text, line_end, rest = text.rpartition(b"\n") if block else (text.removesuffix(b"\n"), b"\n", b"")

@@ -1,4 +1,4 @@
-"""Points as lines of words whose types and number a header announces: PLY and PCD as text."""
+"""Read points from lines of text whose number and types are in a header: PLY and PCD as text."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,39 +19,41 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True)
 class TypedText:
-    """A line per point, after lines of something else and before lines of something else; empty ones are skipped."""
+    """Text with one line per point, before and after which there may be other elements; empty lines are skipped."""
 
     names: tuple[str, ...]
-    """Of the words on a line."""
+    """Names of the words of a line."""
     types: tuple[str, ...]
-    """numpy's names of the types that they must fit into, read or not."""
+    """numpy names of the types that all words must fit into, even of skipped columns."""
     count: int
-    """Of points."""
+    """Number of points."""
     offset: int
-    """Byte after the header."""
+    """Byte offset after the header."""
     first_line: int
-    """Number of the line there."""
+    """Line number after the header."""
     before: tuple[PlyElement, ...] = ()
+    """Elements before the points."""
     after: tuple[PlyElement, ...] = ()
+    """Elements after the points."""
     features: tuple[str, ...] = ()
-    """That are wanted."""
+    """Names of the wanted features."""
     packed: str | None = None
-    """Name of a word that is a color in one number of 32 bits."""
+    """Name of a column with colors packed into 32 bits."""
 
     @property
     def colors(self) -> dict[str, np.dtype]:
-        """Columns that are colors in whole numbers, with their types; `tables` makes no shares of them."""
+        """Integer color columns, with their types; `tables` does not convert them to fractions."""
         return color_columns(self.names, [np.dtype(kind) for kind in self.types])
 
     def kept(self, width: int) -> tuple[str, ...]:
-        """Names of the columns that are kept."""
+        """Names of the kept columns."""
         return kept_columns(unpacked(self.names, self.packed), self.features)
 
     def tables(self, file: BinaryIO, most: int) -> Iterator[np.ndarray]:
-        """Numbers [n_i, columns] of at most so many lines: the `kept` columns.
+        """Yield tables [n_i, columns] of the `kept` columns, of at most `most` lines each.
 
         Raises:
-            PointsetError: a line is wrong, wherever it stands, or lines are missing or surplus.
+            PointsetError: a line of any element is wrong, or lines are missing or surplus.
         """
         file.seek(self.offset)
         lines = Lines(file, self.first_line)
@@ -59,7 +61,8 @@ class TypedText:
             pass_over(lines, element, most)
         names = self.kept(len(self.names))
         kept = tuple(place_of(name, self.names, self.packed) for name in names)
-        colors = {place for place in kept if self.names[place] == self.packed}  # the bits of a nan are not a color
+        # Packed colors must be finite, because the bits of a NaN are not a color.
+        colors = {place for place in kept if self.names[place] == self.packed}
         form = Form(self.types, kept, (*kept[: len(AXES)], *colors), if_not_finite=LEAVE_OUT)
         for table in number_entries(lines, form, self.count, "points", most):
             yield np.stack([self._column(name, numbers) for name, numbers in zip(names, table.T, strict=True)], axis=1)
@@ -68,7 +71,7 @@ class TypedText:
         require_end(lines, most)
 
     def _column(self, name: str, numbers: np.ndarray) -> np.ndarray:
-        """A kept column, of the numbers of its words."""
+        """A kept column; packed colors are unpacked to the channel `name`."""
         place = place_of(name, self.names, self.packed)
         kind = np.dtype(self.types[place])
         return (
@@ -77,7 +80,7 @@ class TypedText:
 
 
 def pass_over(lines: Lines, element: PlyElement, most: int) -> None:
-    """Check the lines of an element that is not read: a wrong one may be a point."""
+    """Check and skip the lines of an element, because a wrong line could be a misplaced point."""
     form = Form(tuple(one.type for one in element.properties), (), ())
     what = f"entries of its element {quoted(element.name)}"
 
@@ -92,7 +95,7 @@ def pass_over(lines: Lines, element: PlyElement, most: int) -> None:
 
 
 def number_entries(lines: Lines, form: Form, count: int, what: str, most: int) -> Iterator[np.ndarray]:
-    """The kept numbers [n_i, kept] of so many entries, of at most so many lines at a time."""
+    """Yield tables [n_i, kept] of the kept numbers of `count` entries, of at most `most` lines each."""
 
     def parse(some: list[str], first: int) -> tuple[int, np.ndarray]:
         table = parse_lines(some, first, form, usual=lines.odd <= LETTERS)
@@ -104,17 +107,17 @@ def number_entries(lines: Lines, form: Form, count: int, what: str, most: int) -
 def take_entries(
     lines: Lines, parse: Callable[[list[str], int], tuple[int, _Parsed]], count: int, what: str, most: int
 ) -> Iterator[_Parsed]:
-    """Parse the next lines, until there are as many entries as the header says.
+    """Parse the next lines until the number of entries in the header is reached.
 
     Args:
-        lines: of the file.
-        parse: lines and the number of the first -> the number of entries on them, and what they are.
-        count: of entries.
-        what: they are, for errors.
-        most: lines at a time.
+        lines: lines of the file.
+        parse: from lines and the number of the first to the number of entries on them and the parsed entries.
+        count: number of entries.
+        what: plural noun for the entries, for messages.
+        most: lines that are parsed at a time.
 
     Raises:
-        PointsetError: the file ends before.
+        PointsetError: the file ends too early.
     """
     left = count
     while left:
@@ -127,7 +130,7 @@ def take_entries(
 
 
 def require_end(lines: Lines, most: int) -> None:
-    """Refuse what is not blank in the rest of the file."""
+    """Raise a PointsetError unless the rest of the file is blank."""
     while True:
         first, some = lines.take(most)
         for number, line in enumerate(some, first):

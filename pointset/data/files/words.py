@@ -1,4 +1,4 @@
-"""Words of a text as numbers, and as errors repeat them."""
+"""Convert words of a text to numbers, and shorten lines for messages."""
 
 import io
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ _LONGEST_EXCERPT = 40
 
 
 def whole_numbers(words: Sequence[bytes], underscores: bool = True) -> list[int]:
-    """The words as integers; a ValueError if one is something else.
+    """Convert words to integers; a ValueError if one is not an integer.
 
     Args:
-        words: of a line.
-        underscores: whether the file has any: Python reads 1_000 as a number, no file format does.
+        words: the words of a line.
+        underscores: whether the file has underscores, which are refused: Python accepts 1_000, but no file format does.
     """
     if underscores and b"_" in b" ".join(words):
         raise ValueError("an underscore in a number")
@@ -23,24 +23,24 @@ def whole_numbers(words: Sequence[bytes], underscores: bool = True) -> list[int]
 
 
 def numbers(words: Sequence[bytes], underscores: bool = True) -> list[float]:
-    """The words as floats, which may be infinite or NaN; a ValueError if one is something else."""
+    """Convert words to floats, including inf and nan; a ValueError if one is not a number."""
     if underscores and b"_" in b" ".join(words):
         raise ValueError("an underscore in a number")
     return [float(word) for word in words]
 
 
 def usual_table(block: bytes) -> np.ndarray | None:
-    """Lines of decimal numbers, as many on each, float64 [lines, numbers]; None for others. Blanks alone give None.
+    """Parse lines of equally many decimal numbers to float64 [lines, numbers]; None for other lines, or only blanks.
 
-    What numpy takes beside decimal numbers and blanks has to be kept from it by whoever calls.
+    The caller must exclude characters that numpy accepts beside decimal numbers and blanks.
     """
     try:
-        # Takes a line for a row and refuses rows of different lengths.
+        # loadtxt refuses rows of different lengths.
         return np.loadtxt(io.BytesIO(block), np.float64, comments=None, ndmin=2) if block.strip() else None
     except ValueError:
         return None
 
 
 def excerpt(line: bytes) -> str:
-    """A line as errors show it, shortened."""
+    """A line, quoted and shortened for a message."""
     return quoted(line.decode("latin-1"), _LONGEST_EXCERPT)

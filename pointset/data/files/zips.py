@@ -1,4 +1,4 @@
-"""Zip files that are damaged, or made to fill memory or a disk: what is asked of datasets and of .npz files alike."""
+"""Check zip files (datasets and .npz) for damage, and against zip bombs."""
 
 import lzma
 import os
@@ -10,7 +10,7 @@ from typing import BinaryIO
 from pointset.errors import quoted
 
 MOST_RATIO = 100
-"""Unpacked bytes per packed byte: meshes as text reach 10, archives made to fill a disk many thousands."""
+"""Most unpacked bytes per packed byte: meshes as text reach 10, zip bombs many thousands."""
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -19,27 +19,28 @@ DAMAGE = (
     EOFError,
     MemoryError,
     OverflowError,
-    RuntimeError,  # of encrypted files, and (NotImplementedError) of compressions and versions from elsewhere
-    IndexError,  # by zipfile, of a name without letters
-    ValueError,  # of a name that is not UTF-8, or that no file can have
+    RuntimeError,  # encrypted files, and (NotImplementedError) unknown compressions and versions
+    IndexError,  # an empty file name
+    ValueError,  # a file name that is not UTF-8, or is impossible
 )
-"""Raised by `zipfile` for damaged, cut or encrypted files, beside some OSErrors."""
+"""Errors of `zipfile` for damaged, truncated or encrypted files, beside some OSErrors."""
 _ENTRY = b"PK\x01\x02"
-"""Beginning of an entry in the directory of a zip file."""
+"""Signature of an entry in the central directory of a zip file."""
 _END = struct.Struct("<4s4H2LH")
-"""Its last record: its mark, two numbers of disks, two counts of entries, size and place, and a comment's length."""
+"""End record: signature, two disk numbers, two counts of entries, size and offset of the directory, comment length."""
 _ENTRY_SIZE = 46
+"""Bytes of an entry without its name, extra field and comment."""
 _LENGTHS, _LENGTHS_AT = struct.Struct("<3H"), 28
-"""Bytes of an entry without its name, extra field and comment; and where their lengths stand."""
+"""The lengths of name, extra field and comment, and their offset in an entry."""
 _ELSEWHERE = (0xFFFF, 0xFFFF_FFFF)
-"""Stand for a number that did not fit, and that is found elsewhere in a zip file of more than 4 GiB."""
+"""Placeholders for numbers that a zip file of more than 4 GiB stores elsewhere."""
 
 
 def entries(content: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """All that the directory of a zip file names.
+    """All entries in the directory of a zip file.
 
     Raises:
-        zipfile.BadZipFile: a damaged length hides some of them.
+        zipfile.BadZipFile: a damaged length hides some entries.
     """
     for info in content.infolist():
         if _ENTRY in info.extra + info.comment:
@@ -48,10 +49,10 @@ def entries(content: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def require_whole_directory(file: BinaryIO, content: zipfile.ZipFile) -> None:
-    """Require of a zip file's directory that its last record says of it what is there; `zipfile` is more lenient.
+    """Check the directory of a zip file against its end record, more strictly than `zipfile`.
 
     Raises:
-        zipfile.BadZipFile: it says something else.
+        zipfile.BadZipFile: they disagree.
     """
     size = file.seek(0, os.SEEK_END)
     begin = file.seek(max(0, size - _END.size - 0xFFFF))
