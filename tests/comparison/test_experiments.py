@@ -230,7 +230,7 @@ def test_it_is_saved_as_plain_data(read):
         ('task = "maxima"', ("'maxima'", "max-regression")),
         ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "options")),
         ("points = [1, 2", ("not a TOML file",)),
-        ("points = 5\n[options]\npoints = 6", ("'points'", "both in [options] and outside")),
+        ("points = 5\n[options]\npoints = 6", ("'points'", "both inside and outside of [options]")),
     ],
 )
 def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):

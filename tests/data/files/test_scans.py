@@ -175,7 +175,7 @@ def test_colors_are_not_taken_for_normals(tmp_path: Path, name: str) -> None:
     else:
         np.savetxt(tmp_path / name, rows, fmt="%g")
     for read in (lambda one: read_cloud(one, normals=True), lambda one: list(open_scan(one, features=["normals"])())):
-        with pytest.raises(CloudError, match="has whole numbers from 0 to 255 for normals, which look like colors: leave"):
+        with pytest.raises(CloudError, match="has whole numbers from 0 to 255 for normals, which look like colors"):
             read(tmp_path / name)
     np.testing.assert_array_equal(read_cloud(tmp_path / name).points, rows[:, :3].astype(np.float32))
     np.testing.assert_array_equal(read_cloud(tmp_path / name, features=["columns"]).features, rows[:, 3:])
