@@ -92,9 +92,7 @@ def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
         if not run.finished:
             groups[run.size, run.label].append(run)
     if any(groups.values()):
-        prepare_sets(
-            experiment, progress=False
-        )  # checks the whole data; a training step would not notice a missing split
+        prepare_sets(experiment, progress=False)  # a training step would not notice a missing test split
     with torch_threads(experiment.threads):
         return [_estimate(runs) for runs in groups.values() if runs]
 

@@ -122,7 +122,9 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
         if not isinstance(values, Sequence | np.ndarray | torch.Tensor) or not getattr(values, "ndim", 1):
             raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
         if len(values) != count:
-            raise PointsetError(f"features {quoted(name)} are of {len(values):,} clouds, and X has {count:,}")
+            raise PointsetError(
+                f"features {quoted(name)} have {len(values):,} entries, and X has {count:,} clouds: give one for each"
+            )
     return named
 
 
@@ -174,7 +176,7 @@ def _names(given: Sequence[str] | None, count: int) -> list[str]:
     check_kind("names", given, Sequence[str])
     names = [str(name) for name in given]
     if len(names) != count:
-        raise PointsetError(f"names are {len(names):,}, and X has {count:,} clouds: give one for each")
+        raise PointsetError(f"names has {len(names):,} entries, and X has {count:,} clouds: give one for each")
     _require_once("names", names)
     return names
 

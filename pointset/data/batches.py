@@ -148,7 +148,7 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> Batch:
     """
     odd = next((item for item in items if len(item) != 2), None)
     if odd is not None:
-        raise InputError(f"items must be pairs of points and label, got one of {len(odd)}")
+        raise InputError(f"items must be pairs of points and label, got one with {len(odd)} entries")
     points, mask = pad_sets([points for points, _ in items])
     labels = [label for _, label in items]
     check_kind("labels", labels, Sequence[int])

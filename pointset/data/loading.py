@@ -160,7 +160,7 @@ def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = 
     now = said or usual or wanted
     if now != wanted:
         # The message does not name the file: Python then shows it once for any number of files.
-        which = "the files are said to have" if said else f"{Path(path).suffix.lower()} files usually have"
+        which = "the files are declared to have" if said else f"{Path(path).suffix.lower()} files usually have"
         leave = "" if said else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
         warnings.warn(
             f"{which} {now.upper()} up, and the model's shapes have {wanted.upper()} up: they are turned{leave}",

@@ -192,7 +192,7 @@ def _nothing_in(branches: list[Branch]) -> str:
     first = next(deep_files(inner for branch in branches for inner in branch.walk()), None)
     if first is None:
         return "holds no mesh and no point cloud"
-    return f"holds shapes in too many folders inside each other, the first is {quoted(first)}: move them up"
+    return f"holds shapes in too deeply nested folders, the first is {quoted(first)}: move them up"
 
 
 def _has_splits(tree: Branch) -> bool:

@@ -86,7 +86,7 @@ def _classes(folder: Path, known: KnownFiles) -> list[str]:
     classes = _lines(folder / SHAPE_NAMES, "the list of classes")
     twice = [name for name in classes if classes.count(name) > 1] if len(set(classes)) < len(classes) else []
     if twice:
-        raise PointsetError(f"{folder / SHAPE_NAMES} names the class {quoted(twice[0])} twice: give every class a name")
+        raise PointsetError(f"{folder / SHAPE_NAMES} names the class {quoted(twice[0])} twice: list every class once")
     return classes
 
 

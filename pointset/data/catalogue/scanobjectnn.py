@@ -62,7 +62,8 @@ def read_scanobjectnn(
     path = _file(folder, variant, split)
     if not path.is_file():
         there = [name for name in FILES if _file(folder, name, split).is_file()]
-        raise PointsetError(f"{path} is missing: of split {split!r} there are {', '.join(there) or 'no variants'}")
+        present = ", ".join(there) or "all missing"
+        raise PointsetError(f"{path} is missing: the variants of split {split!r} are {present}")
     classes = list(load_card("scanobjectnn").classes)
     clouds = read_hdf5_file(path, len(classes), known, f"{variant}/{path.stem}")
     return pool_of_clouds([clouds], {}, classes, f"{folder}: its {split}", on_error)

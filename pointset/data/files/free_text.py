@@ -133,7 +133,7 @@ def _words(line: bytes) -> tuple[bytes, list[bytes]]:
     parts = line.split(marks[0])
     words = [part.strip() for part in parts]
     if not all(words):
-        raise ValueError(f"expected a number on each side of a {marks[0].decode()!r}, found none: it may be left out")
+        raise ValueError(f"expected a number on each side of a {marks[0].decode()!r}, found none: one may be missing")
     blank = {left[-1:].isspace() or right[:1].isspace() for left, right in pairwise(parts)}
     if len(marks) > 1 or len(blank) > 1 or any(len(word.split()) > 1 for word in words):
         raise ValueError("expected one separator between all numbers, found several: write decimal commas as points")

@@ -75,7 +75,7 @@ def _chunks(content: bytes) -> tuple[bytes, bytes | None]:
         place += size
     kinds = [kind for kind, _ in found]
     if kinds[0] != b"JSON" or b"JSON" in kinds[1:] or b"BIN\0" in kinds[2:]:
-        raise PointsetError("expected one chunk of JSON, one of binary numbers or none, and chunks of other types")
+        raise PointsetError("expected a chunk of JSON first, then at most one of binary numbers, then only other types")
     return found[0][1], found[1][1] if kinds[1:2] == [b"BIN\0"] else None
 
 

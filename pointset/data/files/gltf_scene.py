@@ -152,7 +152,9 @@ def _moved(points: np.ndarray, transform: np.ndarray, place: str) -> np.ndarray:
     wrong = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
     if len(wrong):
         found = points[wrong[0]].tolist()
-        raise PointsetError(f"{place}: expected finite coordinates, found {found} as vertex {wrong[0]}, or its place")
+        raise PointsetError(
+            f"{place}: expected finite coordinates, found {found} as vertex {wrong[0]}, before its transform"
+        )
     return vertices
 
 
@@ -183,7 +185,7 @@ def _numbers(document: Item, buffers: _Buffers, index: int, kind: str, types: di
     if "byteStride" in view:
         stride = view.whole("byteStride")
         if width == 1 or stride % 4 or not size <= stride <= _MOST_STRIDE:
-            raise view.error("byteStride", f"a multiple of 4 from {size} to {_MOST_STRIDE}, for vertices alone")
+            raise view.error("byteStride", f"a multiple of 4 from {size} to {_MOST_STRIDE}, only for vertices")
     count, start = accessor.whole("count", least=1), accessor.whole("byteOffset", 0)
     length, offset = view.whole("byteLength", least=1), view.whole("byteOffset", 0)
     if start + stride * (count - 1) + size > length:

@@ -24,7 +24,7 @@ class Item:
         """The integer of a key, at least `least`."""
         value = self.values.get(key, default)
         if type(value) is not int or value < least:
-            raise self.error(key, f"a whole number from {least} on")
+            raise self.error(key, f"a whole number of at least {least}")
         return value
 
     def numbers(self, key: str, default: list[float]) -> list[float]:
@@ -61,7 +61,8 @@ class Item:
         """The object with this index in the list of a key."""
         values = self.array(key)
         if index >= len(values) or not isinstance(values[index], dict):
-            raise PointsetError(f"{self._below(key)}[{index}]: expected an object, found one of {len(values)} only")
+            found = f"a list of {len(values)}" if index >= len(values) else quoted(values[index])
+            raise PointsetError(f"{self._below(key)}[{index}]: expected an object, found {found}")
         return Item(values[index], f"{self._below(key)}[{index}]")
 
     def indices(self, key: str) -> list[int]:

@@ -98,7 +98,7 @@ def _arrays(
     wanted = {**({} if normal_key is None else {"normals": members[normal_key]}), **others}
     unpacked = sum(info.file_size for info in (members[key], *wanted.values()))
     if unpacked > max(SMALL, MOST_RATIO * size):
-        raise PointsetError(f"unpacks to {unpacked:,} bytes from {size:,}, which no point cloud does")
+        raise PointsetError(f"unpacks to {unpacked:,} bytes from {size:,}, which is too much for a point cloud")
     further = {what: _array(content, info, features, any_width=what in others) for what, info in wanted.items()}
     return _array(content, members[key], features), further
 

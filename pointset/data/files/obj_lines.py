@@ -75,7 +75,7 @@ class ObjReader:
         if (smallest := min(corners)) <= 0:
             above = len(self._vertices) // 3
             if 0 in corners or smallest < -above:
-                raise self._error(f"expected vertex indices from 1 on, or from -{above} to -1 as counted from here")
+                raise self._error(f"expected vertex indices of at least 1, or from -{above} to -1 back from this line")
             corners = [index if index > 0 else above + 1 + index for index in corners]
         self._corners += [index - 1 for index in corners]
         self._sizes.append(len(corners))
@@ -92,7 +92,7 @@ class ObjReader:
         except ValueError:
             raise self._error("expected whole numbers") from None
         if max(map(abs, indices + others)) > LARGEST_INDEX:
-            raise self._error("expected indices that a file can have")
+            raise self._error("expected indices of at most 10^18")
         return indices
 
     def _require_vertices(self, corners: np.ndarray, sizes: np.ndarray) -> None:

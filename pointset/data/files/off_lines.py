@@ -49,7 +49,7 @@ class LineReader:
         words = self._words("the word OFF")
         header = _HEADER_WORD.fullmatch(words[0])
         if header is None:
-            raise self._error("expected the word OFF, with ST, C, N or 4 before it or nothing")
+            raise self._error("expected the word OFF, optionally with ST, C, N or 4 before it")
         prefixes = _PREFIX.findall(header[1])
         if header[2]:
             raise self._error("expected vertices in three dimensions, not the n-dimensional form nOFF")

@@ -17,7 +17,7 @@ def path_fault(path: Path) -> str:
         return f"cannot be read: {error.strerror or error}"
     except ValueError as error:  # a name with a zero byte
         return f"cannot be read: {error}"
-    return "is a folder, and one shape is read from one file: give a file in it" if stat.S_ISDIR(mode) else ""
+    return "is a folder, but a shape is read from a file: give a file in it" if stat.S_ISDIR(mode) else ""
 
 
 def require_shape_file(path: Path) -> None:

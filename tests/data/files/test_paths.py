@@ -14,7 +14,7 @@ from pointset.errors import PointsetError
 FAULTS = [
     ("gone", "there is no such file or folder"),
     ("gone.step", "there is no such file or folder"),
-    ("folder", "is a folder, and one shape is read from one file"),
+    ("folder", "is a folder, but a shape is read from a file"),
     ("folder.d", "is a folder"),
     ("file.step/a", "cannot be read: Not a directory"),
     ("a\0b", "cannot be read: "),
