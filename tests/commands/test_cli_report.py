@@ -64,7 +64,7 @@ def test_the_report_is_made_anew_and_nothing_is_run(capsys, compared, flags, tmp
     page = (copy / "report.html").read_text(encoding="utf-8")
     assert "<h1>2 models on " in page, "the file's title speaks of other models and data"
     assert " --report" not in page, "the command repeats the runs"
-    assert "seeds being blocks" not in page, "there is one seed"
+    assert "seeds as blocks" not in page, "there is one seed"
     assert f"saved in {copy}: report.html" in said
     assert not (copy / "figures" / "learning-curves-n8.png").exists()
     assert missing_links(copy) == []

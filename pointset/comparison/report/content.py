@@ -11,6 +11,14 @@ from pointset.comparison.section import Section, Table
 from pointset.comparison.statistics import Pair
 from pointset.comparison.tables import write_interval
 
+PARETO_TEXT = (
+    "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
+    "row beats on both axes"
+)
+PARETO_BARS = "; bars are 95 % intervals over seeds"
+HOLM = "Holm's correction for the number of pairs"
+SEEDS_DIFFER = "other seeds of the same models may differ as much"
+
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """All sections of the report that have content."""
@@ -48,17 +56,10 @@ def _has_intervals(rows: Iterable[Row]) -> bool:
     return any(one.interval for row in rows for one in row.metrics.values())
 
 
-PARETO_TEXT = (
-    "Multiply-adds are counted, times are those of the machine below. The grey line joins the rows that no other row "
-    "beats on both axes"
-)
-PARETO_BARS = "; bars are 95 % intervals over seeds"
-
-
 def costs_text(rows: Sequence[Row]) -> str:
     """The units of the cost columns, without those that were not measured."""
     counted = "Mult-adds and milliseconds of one set; memory of one training step; seconds of one training"
-    which = ", of the processor where there is no GPU."
+    which = " (processor time without a GPU)."
     return (counted if any(row.cost for row in rows) else "Seconds of one training") + which
 
 
@@ -69,8 +70,8 @@ def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
     shapes = pairs[0].over_shapes is not None
     text = f"Differences of {metric.name}{unit}. "
     if not all(lone):
-        error = "with one standard error for all models" if pooled else "with a standard error for each pair"
-        text += f"Over seeds: 95 % interval by Student's t, seeds being blocks, {error}. "
+        error = "one standard error for all models" if pooled else "a standard error for each pair"
+        text += f"Over seeds: 95 % interval by Student's t, with seeds as blocks and {error}. "
     if shapes:
         averaged, first = ("", "") if all(lone) else (" averaged over seeds", " of the first seed")
         text += f"Over test shapes: 95 % interval of a paired bootstrap of the difference{averaged}. "
@@ -78,14 +79,10 @@ def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
     both = "larger of the p-values over seeds and over shapes" if shapes else "p-value over seeds"
     rules = [f"A pair is distinguishable when the {both} is below 0.05 after {HOLM}."] * (not all(lone))
     if any(lone) and shapes:
-        rules += [f"With a single seed McNemar's test, after {HOLM}, says whether the two runs differ; {SEEDS_DIFFER}."]
+        rules += [f"With a single seed, McNemar's test, after {HOLM}, tells if the two runs differ; {SEEDS_DIFFER}."]
     elif any(lone):
-        rules += ["With a single seed no pair is distinguishable."]
+        rules += ["With a single seed, no pair is distinguishable."]
     return text + " ".join(rules)
-
-
-HOLM = "Holm's correction for the number of pairs"
-SEEDS_DIFFER = "other seeds of the same models may differ as much"
 
 
 def verdicts(comparison: Comparison) -> list[str]:

@@ -1,4 +1,4 @@
-// Columns sort by a button in their head: falling, rising, and as the rows stood at first. Empty cells stay below.
+// A button in the header of each column sorts it: descending, ascending, original order. Empty cells stay at the end.
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells], first = [...body.rows];
   const text = (row, column) => row.cells[column].textContent.trim();
@@ -18,13 +18,13 @@ for (const table of document.querySelectorAll("table")) {
     const orders = words ? ["ascending", "descending", "none"] : ["descending", "ascending", "none"];
     button.type = "button";
     button.setAttribute("aria-label", `sort by ${head.textContent}`);
-    head.append(button);  // beside the words, which paper repeats on every page, as it does no button
+    head.append(button);  // beside the text, so that it is not part of the header that is repeated on printed pages
     head.setAttribute("aria-sort", "none");
     head.addEventListener("click", () => sort(column, orders[(orders.indexOf(head.getAttribute("aria-sort")) + 1) % 3]));
   });
 }
 
-// Paper cannot unfold anything; what takes pages is printed only if it is open.
+// Tables marked "printed" are unfolded for printing; longer ones are printed only if they are open.
 const folded = () => document.querySelectorAll("details.printed:not([open])");
 let unfolded = [];
 addEventListener("beforeprint", () => { unfolded = [...folded()]; for (const one of unfolded) one.open = true; });
