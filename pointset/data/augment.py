@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 
 from pointset.configuration import NonNegative, Positive, Share, check
 from pointset.data.axes import Axis as Axis
+from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, check_kind, takes
 
@@ -61,7 +62,7 @@ class Scale:
         _check(points, generator, mask)
         factors = _uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
         turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if normals else None
-        return _zero_padding(_rows(points, points[..., :3] * factors, turned), mask)
+        return zero_padding(_rows(points, points[..., :3] * factors, turned), mask)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Jitter:
         _check(points, generator, mask)
         place = points[..., :3]
         noise = _normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
-        return _zero_padding(_rows(points, noise.add_(place)), mask)
+        return zero_padding(_rows(points, noise.add_(place)), mask)
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Shift:
         """Shift [B, n, d], one vector per cloud."""
         _check(points, generator, mask)
         offsets = _uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
-        return _zero_padding(_rows(points, points[..., :3] + offsets), mask)
+        return zero_padding(_rows(points, points[..., :3] + offsets), mask)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class RotateUp:
         limit = math.radians(self.degrees)
         angles = _uniform((len(points), 1), -limit, limit, points, generator)
         turned = self._turned(points[..., 3:6], angles) if normals else None
-        return _zero_padding(_rows(points, self._turned(points[..., :3], angles), turned), mask)
+        return zero_padding(_rows(points, self._turned(points[..., :3], angles), turned), mask)
 
     def _turned(self, vectors: Tensor, angles: Tensor) -> Tensor:
         # A rotation about y acts on (z, x) as one about z acts on (x, y): both pairs are right-handed.
@@ -177,7 +178,7 @@ class RotateAny:
         _check(points, generator, mask)
         rotations = rotation_matrices(_normal((len(points), 4), points, generator)).transpose(1, 2)
         turned = points[..., 3:6] @ rotations if normals else None
-        return _zero_padding(_rows(points, points[..., :3] @ rotations, turned), mask)
+        return zero_padding(_rows(points, points[..., :3] @ rotations, turned), mask)
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ class Drop:
             first = points[:, :1]
         else:
             first = points.take_along_dim(mask.to(torch.uint8).argmax(dim=1)[:, None, None], dim=1)
-        return _zero_padding(torch.where(dropped, first, points), mask)
+        return zero_padding(torch.where(dropped, first, points), mask)
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,3 @@ def _uniform(shape: Sequence[int], low: float, high: float, like: Tensor, genera
 
 def _normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
     return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
-
-
-def _zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
-    return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pointset.configuration import Count
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
+from pointset.data.ragged import zero_padding
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, takes
 
@@ -128,13 +129,13 @@ def center_standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
     """Bool [B], True for clouds of [B, n, 3] that `standardize` does not change, up to rounding."""
-    change = (standardize(points, mask) - _zero_padding(points, mask)).abs()
+    change = (standardize(points, mask) - zero_padding(points, mask)).abs()
     return change.amax((1, 2)) <= STANDARDIZED if points.numel() else torch.ones(len(points), dtype=torch.bool)
 
 
 def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the points unchanged, except padded rows, which become zeros."""
-    return _zero_padding(points, mask)
+    return zero_padding(points, mask)
 
 
 NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
@@ -176,12 +177,12 @@ def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
 def _away_from_zero(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
     """Points relative to their minimum: a constant cloud becomes exactly zero, a distant one loses no precision."""
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
-    return _zero_padding(points - real.amin(dims, keepdim=True), mask)
+    return zero_padding(points - real.amin(dims, keepdim=True), mask)
 
 
 def _in_own_unit(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
     """As `_away_from_zero`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor underflow."""
-    return _largest_to_one(_away_from_zero(_largest_to_one(_zero_padding(points, mask)), mask, dims))
+    return _largest_to_one(_away_from_zero(_largest_to_one(zero_padding(points, mask)), mask, dims))
 
 
 def _largest_to_one(points: Tensor) -> Tensor:
@@ -192,11 +193,7 @@ def _largest_to_one(points: Tensor) -> Tensor:
 
 def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: Tensor | int) -> Tensor:
     numbers = 3 * count if 2 in dims else count
-    return _zero_padding(points - points.sum(dims, keepdim=True) / numbers, mask)
-
-
-def _zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
-    return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)
+    return zero_padding(points - points.sum(dims, keepdim=True) / numbers, mask)
 
 
 def _count(points: Tensor, mask: Tensor | None) -> Tensor | int:

@@ -229,7 +229,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def require(self, size: int, said: str, flag: str = "") -> None:
         """Raise a PointsetError if no shape of the pool has `size` points.
 
-        Only the training split of a ragged pool is checked: all clouds of a test split may be smaller.
+        A ragged pool is checked only for the training split, because all clouds of a test split may be smaller.
 
         Args:
             size: points per set.

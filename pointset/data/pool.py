@@ -16,7 +16,7 @@ from pointset.inputs import InputError, check_kind, described
 AS_RELEASED = "as released"
 """The `sampler` of clouds that were not sampled by this package."""
 LOOKED_AT = 64
-"""Approximate number of shapes that `Pool.is_centred` examines."""
+"""Most shapes that `Pool.is_centred` examines."""
 CENTRED = 0.05
 """Largest distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
 

@@ -11,6 +11,11 @@ from pointset.errors import PointsetError
 from pointset.inputs import takes
 
 
+def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
+    """The points [B, n, d] with zeros in padded rows, where the mask [B, n] is False."""
+    return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)
+
+
 def pad_rows(rows: NDArray[np.float32], sizes: NDArray[np.int64]) -> tuple[Tensor, Tensor | None]:
     """Split concatenated rows [S, d] into sets of the sizes [B], with sum S, and pad them; returns as `pad_sets`."""
     largest, width = int(sizes.max(initial=0)), rows.shape[1]

@@ -144,8 +144,8 @@ def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
 def _measurable(points: np.ndarray) -> np.ndarray:
     """The points [N, 3], rescaled if needed so that squared distances neither overflow nor underflow.
 
-    The factor is a power of two, so differences keep their precision. Constant axes become zero, as a large constant
-    would overflow or swamp the rest.
+    The factor is a power of two, so differences keep their precision. Constant axes become zero, because a large
+    constant could overflow.
     """
     if points.dtype.kind != "f":
         return points.astype(np.float64)

@@ -27,7 +27,7 @@ def finished(parts: list[Trimesh], rng: Generator) -> Mesh:
 
 
 def _without_some(parts: list[Trimesh], rng: Generator) -> list[Trimesh]:
-    """Remove one or two parts at random if there are at least five; never the first, which is the body."""
+    """Sometimes remove one or two of at least five parts; never the first, which is the body."""
     lost = rng.choice([0, 1, 2], p=[0.75, 0.17, 0.08])
     if len(parts) < 5 or not lost:
         return parts

@@ -84,7 +84,7 @@ def test_a_release_is_verified_by_its_digests(home: Path, tmp_path: Path) -> Non
     folder = tmp_path / "release"
     folder.mkdir()
     (folder / "shape_names.txt").write_text("a\nb\n")
-    with pytest.raises(PointsetError, match="no digest of its files is known"):
+    with pytest.raises(PointsetError, match="holds a release whose files have no known digests"):
         verify_dataset(folder)
     note_files(folder, folder)
     (found,) = verify_dataset(folder)

@@ -78,7 +78,7 @@ def test_damaged_points_do_not_count(journal: Journal, tmp_path: Path, name: str
     content[shapes[1].blocks[name].start + 3] ^= 1
     path.write_bytes(content)
     assert rows(journal) == [3, 1, 0]
-    with pytest.raises(PointsetError, match=rf"{name}\.f32 is damaged at byte .*run again"):
+    with pytest.raises(PointsetError, match=rf"{name}\.f32 is damaged at byte .*run the command again"):
         list(journal.blocks(name, shapes))
     path.write_bytes(content[:-1])
     assert rows(journal) == [3, 1]
