@@ -88,13 +88,13 @@ def check_kind(name: str, value: Any, kind: Any) -> None:
         (part,) = get_args(kind)
         listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
         if not listed or not all(type(one) is part or _is(one, part) for one in value):
-            raise InputError(f"{name} must be a list, each {_words(part)}, got {_told(value)}")
+            raise InputError(f"{name} must be a list, each {_words(part)}, got {_shown(value)}")
     elif not isinstance(kind, type | UnionType) or any(get_origin(part) is Annotated for part in parts):
         check(name, value, kind)
     elif not _is(value, kind):
         named = kind is nn.Module and isinstance(value, str)
         made = f": make it with pointset.create_model({quoted(value)})" if named else ""
-        raise InputError(f"{name} must be {_words(kind)}, got {_told(value)}{made}")
+        raise InputError(f"{name} must be {_words(kind)}, got {_shown(value)}{made}")
 
 
 def _is(value: Any, kind: Any) -> bool:
@@ -113,7 +113,7 @@ def _words(kind: Any) -> str:
     )
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return quoted(value) if isinstance(value, str | int | float) else described(value)
 
 
@@ -139,7 +139,7 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
     try:
         found = torch.as_tensor(places)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{name} must be whole numbers [k], got {_told(places)}") from error
+        raise InputError(f"{name} must be whole numbers [k], got {_shown(places)}") from error
     whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
     if found.dim() != 1 or not (whole or not len(found)):
         raise InputError(f"{name} must be whole numbers [k], got {described(found)}")

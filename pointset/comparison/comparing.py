@@ -69,7 +69,7 @@ def run_experiment(
     with owned(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
-        return _compare(experiment, out, workers, progress, report)
+        return _run(experiment, out, workers, progress, report)
 
 
 @takes(experiment=Experiment, out=str | Path)
@@ -90,10 +90,10 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     outcomes = [run.read() for run in make_runs(experiment, out) if run.finished]
     if not outcomes:
         raise PointsetError(f"no run in {out} is finished: run the comparison first, without --report")
-    return _written(gather(experiment, out, outcomes, measure=False), report=True)
+    return _write(gather(experiment, out, outcomes, measure=False), report=True)
 
 
-def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
+def _run(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
     runs = make_runs(experiment, out)
     if workers.at_once(sum(not run.finished for run in runs), experiment.threads) > 1:
         runs = longest_first(experiment, runs)
@@ -101,10 +101,10 @@ def _compare(experiment: Experiment, out: Path, workers: Workers, progress: bool
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     if len(failures) == len(outcomes):
         raise PointsetError(f"all runs failed; {failures[0].name}: {failures[0].reason}")
-    return _written(gather(experiment, out, outcomes), report)
+    return _write(gather(experiment, out, outcomes), report)
 
 
-def _written(comparison: Comparison, report: bool) -> Comparison:
+def _write(comparison: Comparison, report: bool) -> Comparison:
     save(comparison)
     if report:
         from pointset.comparison.report.pages import write_report  # imports matplotlib, which delays the first run

@@ -38,7 +38,7 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failur
     left = {run.folder: run for run in runs}
     while left:
         try:
-            for run, outcome in _spread(list(left.values()), workers):
+            for run, outcome in _run_in_pool(list(left.values()), workers):
                 del left[run.folder]
                 yield outcome
         except BrokenProcessPool:
@@ -48,7 +48,7 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failur
                 yield run_apart(run)
 
 
-def _spread(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finished | Failure]]:
+def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finished | Failure]]:
     from joblib import Parallel, delayed
 
     threads = runs[0].threads
@@ -57,12 +57,12 @@ def _spread(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finish
     with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
         # Ray's backend can return only lists.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        jobs = (delayed(_named)(perform, run) for run in runs)
+        jobs = (delayed(_with_run)(perform, run) for run in runs)
         with closed(hand_over(Parallel(return_as=return_as), jobs, workers)) as finished:
             yield from finished
 
 
-def _named(perform: Callable[[Run], Finished | Failure], run: Run) -> tuple[Run, Finished | Failure]:
+def _with_run(perform: Callable[[Run], Finished | Failure], run: Run) -> tuple[Run, Finished | Failure]:
     return run, perform(run)
 
 

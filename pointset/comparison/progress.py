@@ -43,7 +43,7 @@ def status(experiment: Experiment, out: str | Path) -> list[State]:
 
 
 def _state(run: Run) -> State:
-    found = State(run.label, run.size, run.seed, _word(run), run.task.done(run.epochs, run.recipe))
+    found = State(run.label, run.size, run.seed, _state_name(run), run.task.done(run.epochs, run.recipe))
     if run.result.exists():
         found = replace(found, metrics=run.read().metrics)
     if found.state == "failed":
@@ -51,7 +51,7 @@ def _state(run: Run) -> State:
     return found
 
 
-def _word(run: Run) -> str:
+def _state_name(run: Run) -> str:
     if run.finished:
         return "finished"
     if run.running:

@@ -17,7 +17,7 @@ FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
 def save(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
     folder = comparison.folder
-    for name, rows in {"results.csv": _results(comparison), **_further(comparison)}.items():
+    for name, rows in {"results.csv": _results(comparison), **_task_tables(comparison)}.items():
         digests.write_text(folder / name, as_csv(rows))
     digests.write_text(folder / "table.md", table_file(comparison))
     digests.write_json(folder / "results.json", as_dict(comparison))
@@ -83,7 +83,7 @@ def _results(comparison: Comparison) -> list[dict[str, Any]]:
     task = comparison.experiment.task
     return [
         {
-            **_place(run),
+            **_grid_columns(run),
             **run.metrics,
             "parameters": run.parameters,
             "seconds": run.seconds,
@@ -94,17 +94,17 @@ def _results(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _further(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+def _task_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
     """The rows of a task's further CSV files, by file name."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in comparison.runs:
         folder = comparison.run(run.model, run.seed, run.points).folder
-        for name, rows in comparison.experiment.task.tables(folder, _place(run)).items():
+        for name, rows in comparison.experiment.task.tables(folder, _grid_columns(run)).items():
             found.setdefault(name, []).extend(rows)
     return found
 
 
-def _place(run: Any) -> dict[str, Any]:
+def _grid_columns(run: Any) -> dict[str, Any]:
     sets = {} if run.points is None else {"points": run.points}
     return {"model": run.model, **sets, "seed": run.seed}
 

@@ -78,7 +78,7 @@ class Run(RunSpec):
     def epochs(self) -> int:
         """Number of finished epochs, which are the lines of the history."""
         file = self.folder / "history.jsonl"
-        return len(digests.read(file, self._anew).splitlines()) if file.exists() else 0
+        return len(digests.read(file, self._repeat_advice).splitlines()) if file.exists() else 0
 
     @property
     def running(self) -> bool:
@@ -105,7 +105,7 @@ class Run(RunSpec):
         return self.folder / ".run-lock"
 
     @property
-    def _anew(self) -> str:
+    def _repeat_advice(self) -> str:
         return f"delete {self.folder} and run the same command again"
 
     def perform(self) -> Finished:

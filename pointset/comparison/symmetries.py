@@ -37,8 +37,8 @@ def _deviations(experiment: Experiment, entry: Entry) -> str:
         return ""
     order = max(found.permutation, found.duplicates)
     names = {"the order of the elements": order, "padding": found.padding or 0.0}
-    return " and ".join(f"{name} ({_written(apart)})" for name, apart in names.items() if apart > MOST)
+    return " and ".join(f"{name} ({_format(apart)})" for name, apart in names.items() if apart > MOST)
 
 
-def _written(deviation: float) -> str:
+def _format(deviation: float) -> str:
     return f"by {deviation:.0%}" if math.isfinite(deviation) else "they are not finite"

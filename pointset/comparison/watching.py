@@ -32,7 +32,7 @@ def watched(
             found.append(outcome)
             bar.update()
             if not bar.disable:
-                bar.write(escaped(f"{outcome.name}: {_in_brief(outcome, experiment)}"))
+                bar.write(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
             complete = complete_seeds(runs, found)
             if isinstance(bar, Board | Lines) and shown != complete != experiment.seeds:
                 shown = complete
@@ -62,7 +62,7 @@ def table_so_far(
     return f"\n{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else ""
 
 
-def _in_brief(outcome: Finished | Failure, experiment: Experiment) -> str:
+def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
     """The outcome of a run as text: the metrics for a terminal, formatted as in the table."""
     if isinstance(outcome, Failure):
         return outcome.summary

@@ -158,7 +158,7 @@ def _folder_pool(
         raise PointsetError(
             f"{folder} holds meshes, whose points have only normals: leave {', '.join(options.further)} out"
         )
-    plan = _built_with_normals(Plan.of(f"{folder.name}-{split}", listing, sampling))
+    plan = _prefer_existing_pool(Plan.of(f"{folder.name}-{split}", listing, sampling))
     pool = load_pool(plan, on_error=options.on_error, progress=progress)
     return pool if normals else dataclasses.replace(pool, normals=None), listing.present
 
@@ -196,7 +196,7 @@ def _warn_of_missing_classes(
         warnings.warn(f"{folder} has classes {', '.join(found)}", UserWarning, stacklevel=4)
 
 
-def _built_with_normals(plan: Plan) -> Plan:
+def _prefer_existing_pool(plan: Plan) -> Plan:
     """The plan, or the plan with normals if only that pool has been built: it holds the same points."""
     more = dataclasses.replace(plan, sampling=dataclasses.replace(plan.sampling, normals=True))
     return more if more.folder.is_dir() and not plan.folder.is_dir() else plan

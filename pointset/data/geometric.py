@@ -45,15 +45,15 @@ class GeometricSets(Dataset[Any]):
 
         if self.fresh is not None:
             points = self.sets.draw([index], self.fresh)[0]
-            return Data(pos=points[:, :3], y=self.sets.labels[index].reshape(1), **_beside(points))
+            return Data(pos=points[:, :3], y=self.sets.labels[index].reshape(1), **_features_of(points))
         points, label = self.sets[index]
-        data = Data(pos=points[:, :3], y=torch.tensor([label]), **_beside(points))
+        data = Data(pos=points[:, :3], y=torch.tensor([label]), **_features_of(points))
         if self.sets.has_normals:
             data.normal = self.sets.normals_of(index)
         return data
 
 
-def _beside(points: torch.Tensor) -> dict[str, torch.Tensor]:
+def _features_of(points: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"x": points[:, 3:]} if points.shape[1] > 3 else {}
 
 

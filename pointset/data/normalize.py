@@ -153,7 +153,7 @@ def _normalized(
     if not points.numel():
         return points
     count = _count(points, mask)
-    centred = _centred(_away_from_zero(points, mask, dims), mask, dims, count)
+    centred = _centred(_from_minimum(points, mask, dims), mask, dims, count)
     size = size_of(centred, count)
     kind = torch.finfo(points.dtype)
     least = math.sqrt(kind.tiny / kind.eps)  # squares of smaller numbers lose precision
@@ -174,15 +174,15 @@ def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
     return (centred.square().sum((1, 2), keepdim=True) / (3 * count)).sqrt()
 
 
-def _away_from_zero(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
+def _from_minimum(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
     """Points relative to their minimum: a constant cloud becomes exactly zero, a distant one loses no precision."""
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
     return zero_padding(points - real.amin(dims, keepdim=True), mask)
 
 
 def _in_own_unit(points: Tensor, mask: Tensor | None, dims: tuple[int, ...]) -> Tensor:
-    """As `_away_from_zero`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor underflow."""
-    return _largest_to_one(_away_from_zero(_largest_to_one(zero_padding(points, mask)), mask, dims))
+    """As `_from_minimum`, with each cloud's largest coordinate in [1, 2): squares neither overflow nor underflow."""
+    return _largest_to_one(_from_minimum(_largest_to_one(zero_padding(points, mask)), mask, dims))
 
 
 def _largest_to_one(points: Tensor) -> Tensor:

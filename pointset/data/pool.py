@@ -104,7 +104,7 @@ class Pool:
         """Rows [S, 3] or [S, f] of "points", "normals" or "features", at the indices `where` [S] into all points."""
         source = getattr(self, array)
         taken = source.view(np.ndarray).reshape(-1, source.shape[-1]).take(where, axis=0)
-        _give_back(source)
+        _release_pages(source)
         return taken
 
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
@@ -178,7 +178,7 @@ def _is_mapped(array: Any) -> bool:
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable
 
 
-def _give_back(array: NDArray[np.float32]) -> None:
+def _release_pages(array: NDArray[np.float32]) -> None:
     """Release pages that were read: they stay in the system's page cache, but not in this process's memory."""
     if _is_mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
         array.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]

@@ -58,7 +58,7 @@ def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_pa
         apart.append(run.folder.name)
         return "apart"
 
-    monkeypatch.setattr(pointset.comparison.execution, "_spread", spread)
+    monkeypatch.setattr(pointset.comparison.execution, "_run_in_pool", spread)
     monkeypatch.setattr(pointset.comparison.execution, "run_apart", run_apart)
     names = [run.folder.name for run in runs]
     assert list(run_all(runs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
@@ -73,7 +73,7 @@ def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever
         raise pointset.comparison.execution.BrokenProcessPool
         yield
 
-    monkeypatch.setattr(pointset.comparison.execution, "_spread", broken)
+    monkeypatch.setattr(pointset.comparison.execution, "_run_in_pool", broken)
     monkeypatch.setattr(pointset.comparison.execution, "run_apart", lambda run: run.label)
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 

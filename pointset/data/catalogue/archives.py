@@ -46,7 +46,7 @@ def unpack(
     shutil.rmtree(temporary, ignore_errors=True)
     most, unpacked = zips.MOST_RATIO * archive.stat().st_size, 0
     try:
-        with disk_errors_told(folder.parent), _damage_told(archive):
+        with disk_errors_told(folder.parent), _reporting_damage(archive):
             members = _of_zip(archive, temporary) if zipfile.is_zipfile(archive) else _of_tar(archive, temporary)
             for name, size in followed(members, "unpacking", "file", show=progress):
                 path = PurePosixPath(name.replace("\\", "/"))
@@ -115,7 +115,7 @@ def _require_plain(plain: bool, name: str, archive: Path) -> None:
 
 
 @contextmanager
-def _damage_told(archive: Path) -> Iterator[None]:
+def _reporting_damage(archive: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGE, OSError) as error:

@@ -63,7 +63,7 @@ def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ..
                     continue
                 _require_utf8(entry)
                 branch.folders.append(read_branch(Path(entry.path), place, above))
-            elif is_shape_file(name, at_top=at_top) and (entry.is_file() or _leads_nowhere(entry)):
+            elif is_shape_file(name, at_top=at_top) and (entry.is_file() or _is_dangling(entry)):
                 _require_utf8(entry)
                 branch.files[name] = Path(entry.path)
             elif at_top and is_shape_file(name, at_top=False) and entry.is_file():
@@ -75,17 +75,17 @@ def read_branch(folder: Path, inside: str = "", above: tuple[tuple[int, int], ..
         except OSError:  # a circular link
             if is_shape_file(name, at_top=at_top):
                 branch.files[name] = Path(entry.path)
-    branch.unread = _without_twins(branch)
+    branch.unread = _without_copies(branch)
     return branch
 
 
-def _without_twins(branch: Branch) -> list[Path]:
+def _without_copies(branch: Branch) -> list[Path]:
     """The unread files without copies of read ones: next to chair.off, chair.fbx and chair.off.gz do not count."""
     taken = {Path(name).stem for name in branch.files} if branch.unread else set()
     return [path for path in branch.unread if taken.isdisjoint((path.stem, Path(path.stem).stem))]
 
 
-def _leads_nowhere(entry: "os.DirEntry[str]") -> bool:
+def _is_dangling(entry: "os.DirEntry[str]") -> bool:
     return entry.is_symlink() and not Path(entry.path).exists()
 
 

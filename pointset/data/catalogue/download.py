@@ -105,7 +105,7 @@ class Part:
         self.target = target
         self.path = target.with_name(f"{target.name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part")
         self.note = self.path.with_suffix(".json")
-        self.validator, self.total = _noted(self.note)
+        self.validator, self.total = _read_note(self.note)
         if self.validator is None:
             self.clear()
 
@@ -166,7 +166,7 @@ def drop_parts(target: Path) -> None:
         left.unlink()
 
 
-def _noted(note: Path) -> tuple[str | None, int | None]:
+def _read_note(note: Path) -> tuple[str | None, int | None]:
     """Validator and total in a note; None for both if it is missing or damaged, which restarts the download."""
     try:
         found = read_json(note) if note.exists() else {}
@@ -221,19 +221,19 @@ def _receive(url: str, part: Part, expected: Download, progress: bool) -> None:
             _append(response, part, expected.size if part.total is None else part.total, progress)
     except requests.exceptions.SSLError as error:
         raise MirrorError(
-            f"the server's certificate was refused ({_root(error)}): check this machine's clock, or name your "
+            f"the server's certificate was refused ({_inner_message(error)}): check this machine's clock, or name your "
             "network's certificates in REQUESTS_CA_BUNDLE"
         ) from error
     except requests.exceptions.ProxyError as error:
-        raise MirrorError(f"the proxy of this machine refused ({_root(error)}): check HTTPS_PROXY") from error
+        raise MirrorError(f"the proxy of this machine refused ({_inner_message(error)}): check HTTPS_PROXY") from error
     except (urllib3.exceptions.HTTPError, requests.exceptions.ReadTimeout) as error:
-        raise ConnectionCutError(_root(error)) from error
+        raise ConnectionCutError(_inner_message(error)) from error
     except (requests.exceptions.TooManyRedirects, requests.exceptions.InvalidHeader) as error:
-        raise MirrorError(_root(error)) from error
+        raise MirrorError(_inner_message(error)) from error
     except requests.exceptions.RequestException as error:
         if part.size and isinstance(error, requests.exceptions.ConnectionError):
-            raise ConnectionCutError(_root(error)) from error
-        raise MirrorError(f"no connection ({_root(error)})") from error
+            raise ConnectionCutError(_inner_message(error)) from error
+        raise MirrorError(f"no connection ({_inner_message(error)})") from error
 
 
 def _append(response: "Response", part: Part, most: int | None, progress: bool) -> None:
@@ -257,7 +257,7 @@ def _append(response: "Response", part: Part, most: int | None, progress: bool) 
         raise ConnectionCutError(f"{part.size:,} of {part.total:,} bytes were received")
 
 
-def _root(error: BaseException) -> str:
+def _inner_message(error: BaseException) -> str:
     """The message of the innermost cause of an error; messages of outer errors hold addresses of objects."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner

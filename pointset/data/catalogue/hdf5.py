@@ -54,7 +54,7 @@ def read_hdf5_folder(folder: Path, split: str, known: KnownFiles | None = None, 
     """
     known = known or KnownFiles(folder)
     classes = _classes(folder, known)
-    _require_apart(folder)
+    _require_listed_once(folder)
     known.require(_list_of(folder, split))
     parts, failures = list[Clouds](), dict[str, str]()
     for name in _listed(folder, split):
@@ -99,7 +99,7 @@ def _listed(folder: Path, split: str) -> list[str]:
     return [PurePosixPath(line.replace("\\", "/")).name for line in lines]
 
 
-def _require_apart(folder: Path) -> None:
+def _require_listed_once(folder: Path) -> None:
     """Raise a PointsetError for a file that is listed twice."""
     found: dict[str, str] = {}
     for path in sorted(folder.glob("*_files.txt")):
@@ -143,7 +143,7 @@ def _read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
 
     try:
         with h5py.File(path, "r") as file:
-            return [_whole(file, key, path) for key in keys]
+            return [_read_array(file, key, path) for key in keys]
     except PointsetError:
         raise
     except Exception as error:  # h5py fails in a different way for each kind of damage
@@ -151,7 +151,7 @@ def _read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
         raise PointsetError(f"{path} cannot be read as HDF5 ({reason}): unpack the release again") from error
 
 
-def _whole(file: Any, key: str, path: Path) -> NDArray[Any]:
+def _read_array(file: Any, key: str, path: Path) -> NDArray[Any]:
     """Read an array, after checking that it is a numeric array in this file, of plausible size, and complete."""
     import h5py
 

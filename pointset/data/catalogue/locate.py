@@ -55,7 +55,7 @@ def check_against_card(
 def _card_folder(card: Card, progress: bool) -> Path:
     parent = datasets_home()
     if card.kind == "generated":
-        return _generated(parent / card.name, progress)
+        return _build_if_needed(parent / card.name, progress)
     folder = present_folder(card)
     if folder is not None:
         return folder
@@ -74,7 +74,7 @@ def present_folder(card: Card) -> Path | None:
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)
 
 
-def _generated(folder: Path, progress: bool) -> Path:
+def _build_if_needed(folder: Path, progress: bool) -> Path:
     """Build the embedded dataset unless this version has built it; a second process waits."""
     if not is_current(folder):
         make_folder(folder.parent)

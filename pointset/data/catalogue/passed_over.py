@@ -27,10 +27,10 @@ def warn_of_passed_over(tree: Branch) -> None:
     """
     deep = list(deep_files(tree.walk()))
     beside = [path for path in tree.beside if may_hold_cloud(path)]
-    found = _told(deep, "more than two folders deep", "move them up", tree.path)
-    found += _told(beside, "beside folders of shapes", "move them into a folder", tree.path)
+    found = _summary(deep, "more than two folders deep", "move them up", tree.path)
+    found += _summary(beside, "beside folders of shapes", "move them into a folder", tree.path)
     unread = [path for branch in tree.walk() for path in branch.unread]
-    found += _told(unread, "of formats that are not read", "unpack or convert them", tree.path)
+    found += _summary(unread, "of formats that are not read", "unpack or convert them", tree.path)
     if found:
         warnings.warn(
             f"{tree.path} has files of shapes that are skipped: {' and '.join(found)}",
@@ -87,7 +87,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "__MACOSX"))
 
 
-def _told(files: Sequence[Path], where: str, remedy: str, folder: Path) -> list[str]:
+def _summary(files: Sequence[Path], where: str, remedy: str, folder: Path) -> list[str]:
     if not files:
         return []
     count = f"{len(files):,} file{'s' * (len(files) > 1)}"

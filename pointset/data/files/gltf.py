@@ -121,7 +121,7 @@ class Buffers:
             except (binascii.Error, ValueError):
                 pass
             raise buffer.error("uri", "data in base64")
-        path = _beside(self.folder, uri)
+        path = _external_file(self.folder, uri)
         if path is None:
             raise buffer.error("uri", "a file beside this one")
         try:
@@ -145,7 +145,7 @@ def files_beside(path: Path) -> list[Path]:
         uris = [document.member("buffers", index).values.get("uri") for index in range(len(document.array("buffers")))]
     except PointsetError:
         return []
-    named = [_beside(path.parent, uri) for uri in uris if isinstance(uri, str) and not uri.startswith("data:")]
+    named = [_external_file(path.parent, uri) for uri in uris if isinstance(uri, str) and not uri.startswith("data:")]
     return [file for file in named if file is not None and file.is_file()]
 
 
@@ -159,7 +159,7 @@ def _description(path: Path) -> bytes:
         return file.read(min(length, path.stat().st_size))
 
 
-def _beside(folder: Path, uri: str) -> Path | None:
+def _external_file(folder: Path, uri: str) -> Path | None:
     """The file of a relative URI; None for a URL or an absolute path."""
     name = unquote(uri)
     return None if "://" in name or "\0" in name or Path(name).is_absolute() else folder / name

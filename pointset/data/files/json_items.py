@@ -88,7 +88,7 @@ def parse_json(content: bytes) -> Item:
         PointsetError: it is not JSON, is nested too deeply, repeats a key in an object, or is not an object.
     """
     try:
-        values = json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refused)
+        values = json.loads(content.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except PointsetError:
         raise
     except _UNREADABLE as error:
@@ -98,7 +98,7 @@ def parse_json(content: bytes) -> Item:
     return Item(values)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -107,5 +107,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refused(word: str) -> float:
+def _refuse_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number of JSON")

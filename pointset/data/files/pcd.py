@@ -47,7 +47,7 @@ PAGE = 1 << 16
 def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText | np.ndarray:
     """The layout of a PCD file with wanted features, or its points if they are compressed."""
     header = read_header(path, "DATA")
-    said = _said(header)
+    said = _keywords(header)
     names, types, repeats = _fields(said)
     packed = _packed(names, types, repeats)
     _require_readable(names, repeats, packed, features)
@@ -74,7 +74,7 @@ def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText
     raise PointsetError(f"holds its points as {quoted(' '.join(said['DATA']))}: save them as ascii or binary")
 
 
-def _said(header: Header) -> dict[str, list[str]]:
+def _keywords(header: Header) -> dict[str, list[str]]:
     """The words after each keyword of the header."""
     said: dict[str, list[str]] = {}
     for number, (keyword, *words) in header.lines:

@@ -84,7 +84,7 @@ def read_ply_header(path: Path) -> PlyHeader:
         case words:
             raise PointsetError(f"expected the format of a PLY file, such as `format ascii 1.0`, found {_line(words)}")
     if told[-1][1] != ["end_header"]:
-        raise _strange(*told[-1])
+        raise _unexpected_line(*told[-1])
     offset = header.start_of_numbers if ORDERS[order] else header.text
     return PlyHeader(ORDERS[order], list(_elements(told[1:-1])), offset, header.next_line)
 
@@ -92,14 +92,14 @@ def read_ply_header(path: Path) -> PlyHeader:
 def _elements(lines: Sequence[tuple[int, list[str]]]) -> Iterator[PlyElement]:
     starts = [place for place, (_, words) in enumerate(lines) if words[0] == "element"]
     if starts[:1] != [0] and lines:
-        raise _strange(*lines[0])
+        raise _unexpected_line(*lines[0])
     names = [lines[start][1][1] for start in starts if len(lines[start][1]) == 3]
     _require_different(names, "elements")
     for start, end in pairwise([*starts, len(lines)]):
         words = lines[start][1]
         count = whole_number(words[2]) if len(words) == 3 else None
         if count is None:
-            raise _strange(*lines[start])
+            raise _unexpected_line(*lines[start])
         properties = tuple(_property(*line) for line in lines[start + 1 : end])
         _require_different([one.name for one in properties], f"properties of its element {quoted(words[1])}")
         if count and not properties:
@@ -113,7 +113,7 @@ def _property(number: int, words: list[str]) -> PlyProperty:
             return PlyProperty(name, TYPES[kind], TYPES[length])
         case ["property", kind, name] if kind in TYPES:
             return PlyProperty(name, TYPES[kind])
-    raise _strange(number, words)
+    raise _unexpected_line(number, words)
 
 
 def _require_different(names: Sequence[str], what: str) -> None:
@@ -122,7 +122,7 @@ def _require_different(names: Sequence[str], what: str) -> None:
         raise PointsetError(f"has two {what} called {quoted(twice)} in its header: the name is ambiguous")
 
 
-def _strange(number: int, words: list[str]) -> PointsetError:
+def _unexpected_line(number: int, words: list[str]) -> PointsetError:
     return PointsetError(f"line {number}: expected a line of a PLY file's header, found {_line(words)}")
 
 

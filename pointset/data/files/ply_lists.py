@@ -39,7 +39,7 @@ def parse_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProper
     """
     numbers = [number for number, line in enumerate(lines, first) if line.strip(" \t\v\f")]
     rows = [lines[number - first].encode("latin-1").split() for number in numbers[:1]]
-    table = _alike(lines, rows[0], properties, kept) if usual and rows else None
+    table = _uniform(lines, rows[0], properties, kept) if usual and rows else None
     if table is not None and len(table) == len(numbers):
         return Lists(table.ravel(), np.full(len(table), table.shape[1]), np.array(numbers))
     entries = []
@@ -52,7 +52,9 @@ def parse_lists(lines: Sequence[str], first: int, properties: Sequence[PlyProper
     return Lists(values, np.array([len(entry) for entry in entries], np.int64), np.array(numbers))
 
 
-def _alike(lines: Sequence[str], words: list[bytes], properties: Sequence[PlyProperty], kept: int) -> np.ndarray | None:
+def _uniform(
+    lines: Sequence[str], words: list[bytes], properties: Sequence[PlyProperty], kept: int
+) -> np.ndarray | None:
     """The kept lists [entries, size] if all lines have lists of the same lengths as this line's words; else None."""
     types: list[str] = []
     lengths: dict[int, int] = {}
@@ -107,7 +109,7 @@ def unpack_lists(content: bytes, start: int, element: PlyElement, order: str, ke
     """
     smallest = sum(np.dtype(one.length_type or one.type).itemsize for one in element.properties)
     if start + element.count * smallest > len(content):
-        raise _cut(content)
+        raise _too_short(content)
     first, end = _walk(content, start, element.properties, order)
     record = np.dtype(
         [field for one, (_, size) in zip(element.properties, first, strict=True) for field in _fields(one, size, order)]
@@ -150,7 +152,7 @@ def _walk(
         if one.length_type:
             code = struct.Struct(order + _CODES[one.length_type])
             if place + code.size > len(content):
-                raise _cut(content)
+                raise _too_short(content)
             (size,) = code.unpack_from(content, place)
             if size < 0:
                 raise PointsetError(f"byte {place}: expected the length of a list, found {size}")
@@ -158,12 +160,12 @@ def _walk(
         found.append((place, size))
         place += size * int(one.type[1:])
         if place > len(content):
-            raise _cut(content)
+            raise _too_short(content)
     return found, place
 
 
 _CODES = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I"}
 
 
-def _cut(content: bytes) -> PointsetError:
+def _too_short(content: bytes) -> PointsetError:
     return PointsetError(f"expected more than its {len(content)} bytes, as its header says: it is cut off or damaged")

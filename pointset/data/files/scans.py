@@ -84,13 +84,13 @@ class Scan:
     def _with_unit_normals(self, pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         place = self.columns.index(NORMALS[0])
         for piece in pieces:
-            with _named(self.path):
+            with _naming(self.path):
                 piece[:, place : place + 3] = unit_normals(piece[:, place : place + 3])
             yield piece
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
         """Iterate over pieces [n_i, columns] of these columns."""
-        with _named(self.path), self.open() as file:
+        with _naming(self.path), self.open() as file:
             for start, count in self._spans():
                 numbers = self._read(file, columns, start, count)
                 require_finite(numbers, start)
@@ -194,13 +194,13 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
             raise CloudError(f"{path}: {fault}")
         known = ", ".join(sorted(CLOUD_SUFFIXES))
         raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
-    with _named(path):
+    with _naming(path):
         if not stat.S_ISREG(path.stat().st_mode):
             raise CloudError("is a folder, pipe or device, and a point cloud is read from a file")
         features = tuple(features)
         layout = _layout(path, features)
         if isinstance(layout, TypedText | FreeText):
-            scan = _parsed(path, layout, piece, features)
+            scan = _parse_text(path, layout, piece, features)
         elif isinstance(layout, np.ndarray):
             content = layout.tobytes()
             scan = Scan(path, Binary(len(layout), 0, layout.dtype), lambda: BytesIO(content), piece, features)
@@ -240,7 +240,7 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
     scan = open_scan(path, features=("normals", *features) if normals and features else features)
     columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
     further = scan.columns[len(AXES) + len(NORMALS) * normals :] if features else ()
-    with _named(scan.path):
+    with _naming(scan.path):
         table = scan.whole((*columns, *further))
         return require_cloud(table[:, : len(columns)], normals, table[:, len(columns) :] if features else None)
 
@@ -267,7 +267,7 @@ def _require_whole(path: Path, layout: Binary) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Convert errors to CloudErrors that begin with the file's name."""
     try:
         yield
@@ -282,7 +282,7 @@ def _named(path: Path) -> Iterator[None]:
         raise CloudError(f"{path}: does not fit into memory: read it in pieces, with open_scan") from error
 
 
-def _parsed(path: Path, layout: TypedText | FreeText, piece: int, features: tuple[str, ...]) -> Scan:
+def _parse_text(path: Path, layout: TypedText | FreeText, piece: int, features: tuple[str, ...]) -> Scan:
     numbers = cast(BinaryIO, tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 - closed with the scan
     count, record = 0, np.dtype([])
     try:

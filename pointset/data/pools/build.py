@@ -94,7 +94,7 @@ def build_dataset(
         except UnreadableShapesError as error:  # raised below, after the other splits
             errors.append(error)
     if errors:
-        raise _all_in_one(errors, pools)
+        raise _merge_errors(errors, pools)
     return BuildReport(str(name_or_folder), pools, time.perf_counter() - started)
 
 
@@ -124,7 +124,7 @@ def _plans(folder: Path, split_seed: int, sampling: Sampling) -> dict[str, Plan]
     return plans
 
 
-def _all_in_one(errors: list[UnreadableShapesError], pools: dict[str, Made]) -> UnreadableShapesError:
+def _merge_errors(errors: list[UnreadableShapesError], pools: dict[str, Made]) -> UnreadableShapesError:
     failures = {name: reason for error in errors for name, reason in error.failures.items()}
     finished = sum(error.finished for error in errors) + sum(made.shapes for made in pools.values())
     reports = [report for error in errors for report in error.reports]

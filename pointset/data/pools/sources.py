@@ -21,7 +21,7 @@ class Source:
 
 def describe_source(path: Path) -> Source:
     """The current version of a file; an OSError if it cannot be read."""
-    size, modified = _glance(path)
+    size, modified = _size_and_time(path)
     return Source(size, modified, hash_source(path))
 
 
@@ -42,7 +42,7 @@ def recheck(path: Path, source: Source) -> Source | None:
         The current version: `source` itself, or one with another time; None if the contents have changed.
     """
     try:
-        size, modified = _glance(path)
+        size, modified = _size_and_time(path)
         if (size, modified) == (source.bytes, source.modified_ns):
             return source
         same = hash_source(path) == source.blake2b
@@ -51,7 +51,7 @@ def recheck(path: Path, source: Source) -> Source | None:
         return source if source.blake2b is None else None  # unchanged if it could not be read before either
 
 
-def _glance(path: Path) -> tuple[int, int]:
+def _size_and_time(path: Path) -> tuple[int, int]:
     facts = [file.stat() for file in _files(path)]
     return sum(fact.st_size for fact in facts), max(fact.st_mtime_ns for fact in facts)
 

@@ -95,7 +95,7 @@ def load_pool(plan: Plan, *, workers: Workers | None = None, on_error: str = "ra
     kept = manifest.kept
     if manifest.skipped:
         if plan.sampling.points is None:
-            _made(plan, manifest).require(on_error, plan, plan.folder / FILE)
+            _existing(plan, manifest).require(on_error, plan, plan.folder / FILE)
         warnings.warn(
             f"{plan.name} lacks {len(manifest.skipped)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used: {plan.folder / FILE} says why",
@@ -152,12 +152,12 @@ def build_pool(
                 return _make_pool(plan, workers or Workers(), on_error, progress)
             shutil.rmtree(partial_folder(folder), ignore_errors=True)
     manifest, _ = open_pool(plan)
-    made = _made(plan, manifest)
+    made = _existing(plan, manifest)
     made.require(on_error, plan, folder / FILE)
     return made
 
 
-def _made(plan: Plan, manifest: Manifest) -> Made:
+def _existing(plan: Plan, manifest: Manifest) -> Made:
     """The result for an existing pool, with no shape sampled now."""
     return Made(plan.folder, len(manifest.kept), 0, {entry.name: entry.skipped for entry in manifest.skipped})
 
@@ -216,11 +216,11 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
             f"`{build_command(plan.root, plan.sampling, '--rebuild')}`, or delete that folder and run again"
         ) from error
     if current != manifest:  # saves new times of unchanged files, so that they are not hashed again next time
-        _note(folder, current)
+        _save_manifest(folder, current)
     return current, arrays
 
 
-def _note(folder: Path, manifest: Manifest) -> None:
+def _save_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace a pool's manifest, unless the pool is read-only or locked by another process."""
     from filelock import FileLock
 

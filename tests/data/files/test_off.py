@@ -113,7 +113,7 @@ HEAD = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"  # six lines; the two faces s
 BAD_FILES = {
     "empty": (b"", None, "empty file"),
     "only a comment": (b"# nothing\n", None, "empty file"),
-    "another format": (b"ply\nformat ascii 1.0\n", 1, "nothing, found 'ply'"),
+    "another format": (b"ply\nformat ascii 1.0\n", 1, "before it, found 'ply'"),
     "lower case": (b"off\n4 2 0\n", 1, "the word OFF"),
     "compressed": (b"\x1f\x8b\x08\x00\x00OFF", 1, r"\x1f\x8b"),
     "UTF-16": (USUAL.decode().encode("utf-16"), 1, "the word OFF"),
