@@ -1,4 +1,4 @@
-"""What a report knows of the finished runs of one size of set."""
+"""The finished runs of one set size, as data for the sections of a report; histories are read on demand."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class Evidence:
 
     points: Size
     metric: Metric
-    """The one that ranks the rows."""
+    """The first metric, which ranks the rows."""
     recipe: Recipe
-    """Of all runs."""
+    """Recipe of all runs."""
     parts: Mapping[str, tuple[str, str]]
     """Encoder and pooling of every row of the experiment, by label; a whole model has no pooling."""
     rows: Mapping[str, Row]
-    """Those with a finished run, by label."""
+    """The rows with a finished run, by label."""
     folders: Mapping[str, Mapping[int, Path]]
-    """Of the finished runs, by label and seed, in the experiment's order."""
+    """Folders of the finished runs, by label and seed, in the experiment's order."""
     baselines: Mapping[str, float]
-    """What the metric is without a model, by how it is reached; empty where a task knows nothing of the kind."""
+    """Values of the metric without a model, by name; empty if the task has no baselines."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)

@@ -128,7 +128,7 @@ class Comparison:
         return RunFolder(self.run(label, seed, points).folder).history()
 
     def evidence(self, points: Size) -> Evidence:
-        """What a report knows of the finished runs of one size."""
+        """The finished runs of one size, as data for a report."""
         task, rows = self.experiment.task, {row.model: row for row in self.rows if row.points == points}
         folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
         for run in self.runs:

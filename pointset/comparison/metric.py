@@ -1,4 +1,4 @@
-"""A metric of a comparison, and values of it that others have published."""
+"""A metric of a comparison, and its published values."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The rows and the table of a comparison: metrics over seeds, published values, and differences from the best row."""
+"""The rows of a comparison: metrics over seeds, published values, and differences from the best row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

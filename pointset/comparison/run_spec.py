@@ -1,4 +1,4 @@
-"""One run of a comparison as data: its model, size and seed, and what it is made from."""
+"""The specification of a run as data: model, size and seed, and the options from which it is made."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,13 +40,13 @@ def of_run(size: Size, seed: int) -> str:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What one run of the grid is made from: all that a task needs to train and test its model."""
+    """Everything that a task needs to train and test the model of one run of the grid."""
 
     label: str
     model: str
-    """As the task knows it."""
+    """Name of the model in the task."""
     parts: str
-    """Its name in the zoo, which carries a user's own encoders and poolings to other processes."""
+    """Name of the model in the zoo; it carries user-defined encoders and poolings to other processes."""
     size: Size
     seed: int
     model_options: ModelOptions

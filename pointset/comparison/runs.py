@@ -55,7 +55,7 @@ class Failure(Place):
 
 @dataclass(frozen=True)
 class Run(RunSpec):
-    """One run of the grid, with the task that performs it; it travels to other processes."""
+    """One run of the grid, with the task that performs it; it is pickled to other processes."""
 
     task: Task
 

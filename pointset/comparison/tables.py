@@ -1,4 +1,4 @@
-"""The rows of a comparison as text."""
+"""Format the rows of a comparison as text tables."""
 
 from collections.abc import Sequence
 from typing import Literal

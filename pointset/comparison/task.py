@@ -138,7 +138,7 @@ class Task(ABC):
         """Run further tests, such as robustness, and save their results in the run's folder."""
 
     def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
-        """The values by which pairs are compared: bool [sets], the sets that a run got right, or the first metric [1]."""
+        """Values by which pairs are compared: bool [sets], True where a run is right, or the first metric alone [1]."""
         return np.array([metrics[self.measured[0].name]])
 
     @abstractmethod
@@ -154,7 +154,7 @@ class Task(ABC):
         return []
 
     def baselines(self, folder: Path) -> Mapping[str, float]:
-        """What the first metric is without a model, such as {"chance": 0.1}, on the test sets of a finished run."""
+        """Values of the first metric without a model, such as {"chance": 0.1}, on the test sets of a finished run."""
         return {}
 
     @abstractmethod
