@@ -45,7 +45,7 @@ def test_the_run_is_tested_and_looked_at(folder: Path, capsys: Any, monkeypatch:
     assert (description["model"]["inputs"], description["data"]["features"]) == (6, ["normals"])
 
 
-@pytest.mark.filterwarnings("ignore:the files are said")
+@pytest.mark.filterwarnings("ignore:the files are declared")
 def test_clouds_with_normals_are_turned_with_them(folder: Path, capsys: Any) -> None:
     mesh = read_mesh(folder / "parts" / "class1" / "test" / "7.off")
     rows = np.hstack(sample_points(mesh, 50, seed=0, normals=True))

@@ -94,7 +94,7 @@ def test_a_file_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> Non
     np.testing.assert_allclose(turned.raw, upright.raw, atol=1e-6)
     assert turned.mesh is not None
     np.testing.assert_allclose(turned.mesh.vertices, CORNERS)
-    with pytest.warns(UserWarning, match=r"said to have Y up.*they are turned$"):
+    with pytest.warns(UserWarning, match=r"declared to have Y up.*they are turned$"):
         assert torch.equal(load_shape_like(model, path, up="y").points, turned.points)
     with pytest.raises(PointsetError, match="'x'"):
         load_shape_like(model, path, up="x")  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def test_a_file_of_the_models_own_kind_is_left_as_it_is(objs: Path, tmp_path: Pa
         warnings.simplefilter("error")
         load_shape_like(model, objs / "class0" / "train" / "0.obj")
         raw = load_shape_like(model, tmp_path / "a.npy").raw
-    with pytest.warns(UserWarning, match="said to have Z up"):
+    with pytest.warns(UserWarning, match="declared to have Z up"):
         turned = load_shape_like(model, tmp_path / "a.npy", up="z").raw
     np.testing.assert_allclose(turned, turned_up(raw, "z", "y"))
 
@@ -123,5 +123,5 @@ def test_a_file_is_upright_as_files_of_its_kind_in_training(objs: Path) -> None:
         mesh = load_shape_like(model, objs / "class0" / "train" / "0.obj").mesh
     assert mesh is not None
     np.testing.assert_allclose(mesh.vertices, CORNERS)
-    with pytest.warns(UserWarning, match="said to have Y up"):
+    with pytest.warns(UserWarning, match="declared to have Y up"):
         load_shape_like(model, objs / "class0" / "train" / "0.obj", up="y")

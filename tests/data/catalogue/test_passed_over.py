@@ -102,7 +102,7 @@ def test_a_command_says_it_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(("layout", "match"), [("{0}/train/{1}", "/bed holds"), ("train/{0}/{1}", "class 'bed' of")])
 def test_a_class_whose_shapes_all_lie_too_deep_is_told_so(layout: str, match: str, tmp_path: Path) -> None:
     put(tmp_path, layout.format("chair", "1.ply"), layout.format("bed", "sub/2.ply"))
-    with pytest.raises(PointsetError, match=rf"{match}.* in too many folders .*/bed/.*2.ply': move them up; expected"):
+    with pytest.raises(PointsetError, match=rf"{match}.* too deeply nested .*/bed/.*2.ply': move them up; expected"):
         list_folder(tmp_path, "train")
 
 
