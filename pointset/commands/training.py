@@ -7,6 +7,7 @@ from pointset.commands import quick
 from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
+from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError
 from pointset.zoo.options import ModelOptions
 
@@ -83,6 +84,7 @@ def evaluate(
     split: str = "test",
     points: int | None = None,
     on_error: Literal["raise", "skip"] | None = None,
+    up: UsualUp = "auto",
     predictions: Path | None = None,
     calibrate: bool = False,
     objective: Literal["log-loss", "ece"] = "log-loss",
@@ -97,6 +99,8 @@ def evaluate(
         split: "test" or "train".
         points: Points per set; default: as in the run (not its --train-points or --points-share).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
+        up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
+            card's, and for other files what `classify` assumes. Shapes with another axis are rotated.
         predictions: File for the predictions (*.csv, *.json or *.parquet): name, true class, the five most likely
             classes with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
@@ -113,7 +117,7 @@ def evaluate(
         check_suffix(predictions)
     trained = load_model(model)
     network, description = trained.network, trained.description
-    sets = load_like(description["data"], split, data, on_error, points)
+    sets = load_like(description["data"], split, data, on_error, points, up)
     with last_inputs(network) as rows:
         evaluation = evaluate_model(network.to(find_device("auto")), sets)
     result = {"model": trained.name} | evaluation.summary()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pointset.configuration import Points, check
 from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
-from pointset.data.catalogue.cards import list_cards
+from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
 from pointset.data.files.clouds import Cloud, CloudError, extent_fault
 from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces, suffix_of
@@ -23,6 +23,7 @@ from pointset.data.files.meshes import Mesh
 from pointset.data.files.scans import read_cloud
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
+from pointset.data.pool import Pool
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.unusable import OnError, UnreadableShapesError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -34,8 +35,11 @@ def load_like(
     data: str | Path | None = None,
     on_error: OnError | None = None,
     points: int | None = None,
+    up: UsualUp | None = None,
 ) -> PointSets:
     """Load another split or another dataset with the options in a `PointSets.describe` description.
+
+    Each shape of another dataset is turned and normalised as `load_shape_like` does it with its file.
 
     Args:
         description: from `PointSets.describe`.
@@ -43,6 +47,11 @@ def load_like(
         data: a dataset's name or a folder; None uses the description's.
         on_error: see `DataOptions`; None means "skip" if shapes were left out of the description's data, else "raise".
         points: points per set; None uses the description's.
+        up: the upward axis of the data. "auto" and None use the description's for its own data, the card's for a known
+            dataset, and for other files what `load_shape_like` uses.
+
+    Warns:
+        UserWarning: shapes are turned.
 
     Raises:
         PointsetError: the data is missing, existed only in memory, or has other classes than the description.
@@ -52,6 +61,7 @@ def load_like(
             f"the run was trained on data in memory ({quoted(description['source'])}), which is not saved with it: "
             "give files with --data, or use pointset.evaluate in Python"
         )
+    check_up(up)
     options = DataOptions.of(description)
     if on_error is not None:
         options = dataclasses.replace(options, on_error=on_error)
@@ -70,7 +80,39 @@ def load_like(
             f"{data or description['source']} has other classes than the model was trained on ({odd}): "
             "give data with the same classes"
         )
-    return sets
+    return _standing_like(description, sets, None if up == "auto" else up)
+
+
+def _standing_like(description: dict[str, Any], sets: PointSets, said: Axis | None) -> PointSets:
+    """The sets with each shape turned to the axis of the description; another dataset is normalised wherever it stands.
+
+    What was trained on centred shapes is still given a dataset of centred ones as it is: its sets are not centred
+    again.
+    """
+    own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
+    if not (own or pool.is_centred(sets.rows.numpy())):
+        options = dataclasses.replace(options, normalize=normalization_elsewhere(description))
+    of_card = load_card(sets.source).up if sets.source in list_cards() else None
+    usual = [sets.up if own else of_card or _usual_like(description, name) for name in pool.names]
+    turned = np.array([(said or axis) != sets.up for axis in usual])
+    if turned.any():
+        first = pool.names[int(turned.argmax())]
+        _warn_of_turning(said, f"{sets.source} has" if of_card else f"{suffix_of(first)} files usually have", sets.up)
+        pool = _turned_pool(pool, turned, sets.up)
+    return PointSets(pool, options, name=sets.name, source=sets.source, split=sets.split, rows=sets.rows)
+
+
+def _turned_pool(pool: Pool, chosen: NDArray[np.bool_], wanted: Axis) -> Pool:
+    """The pool, in memory, with the chosen shapes [M] turned to the wanted axis from the other one."""
+    rows = np.repeat(chosen, pool.sizes)
+
+    def turned(array: NDArray[np.float32]) -> NDArray[np.float32]:
+        flat = np.array(array).reshape(-1, 3)
+        flat[rows] = turned_up(flat[rows], "y" if wanted == "z" else "z", wanted)
+        return flat.reshape(array.shape)
+
+    normals = None if pool.normals is None else turned(pool.normals)
+    return dataclasses.replace(pool, points=turned(pool.points), normals=normals, checksums=())
 
 
 def is_in_memory(description: dict[str, Any]) -> bool:
@@ -155,19 +197,29 @@ def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = 
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
     wanted = DataOptions.of(description).up or "z"
-    usual = wanted if suffix_of(str(path)) in description.get("kinds", ()) else usual_up([str(path)])
     said = None if up in (None, "auto") else up
-    now = said or usual or wanted
+    now = said or _usual_like(description, str(path))
     if now != wanted:
         # The message does not name the file: Python then shows it once for any number of files.
-        which = "the files are declared to have" if said else f"{Path(path).suffix.lower()} files usually have"
-        leave = "" if said else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
-        warnings.warn(
-            f"{which} {now.upper()} up, and the model's shapes have {wanted.upper()} up: they are turned{leave}",
-            UserWarning,
-            stacklevel=4,
-        )
-    return cast(Axis, now), cast(Axis, wanted)
+        _warn_of_turning(said, f"{Path(path).suffix.lower()} files usually have", wanted)
+    return cast(Axis, now), wanted
+
+
+def _usual_like(description: dict[str, Any], name: str) -> Axis:
+    """The assumed upward axis of a file that does not declare one, beside sets of the description."""
+    wanted = DataOptions.of(description).up or "z"
+    return wanted if suffix_of(name) in description.get("kinds", ()) else usual_up([name]) or wanted
+
+
+def _warn_of_turning(said: str | None, usually: str, wanted: Axis) -> None:
+    which = "the files are declared to have" if said else usually
+    leave = "" if said else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
+    now = "Y" if wanted == "z" else "Z"
+    warnings.warn(
+        f"{which} {now} up, and the model's shapes have {wanted.upper()} up: they are turned{leave}",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def is_cloud_file(path: Path) -> bool:

@@ -12,7 +12,7 @@ import pointset
 from pointset.data import Mesh
 from pointset.data.axes import turned_up, usual_up
 from pointset.data.files.off import write_off
-from pointset.data.loading import load_shape_like
+from pointset.data.loading import load_like, load_shape_like
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 
@@ -125,3 +125,56 @@ def test_a_file_is_upright_as_files_of_its_kind_in_training(objs: Path) -> None:
     np.testing.assert_allclose(mesh.vertices, CORNERS)
     with pytest.warns(UserWarning, match="declared to have Y up"):
         load_shape_like(model, objs / "class0" / "train" / "0.obj", up="y")
+
+
+def test_another_dataset_is_turned_to_the_axis_of_the_model(objs: Path, few: Path) -> None:
+    """As each of its files would be: beside others, only files of a kind that usually has another axis."""
+    model = load(few).describe()  # OFF files: z
+    write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
+    as_they_are = load(objs, up="z", features=["normals"])
+    with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*turned; --up z") as warned:
+        sets = load_like(model | {"features": ["normals"]}, "train", objs)
+    assert (len(warned), sets.up, sets.names) == (1, "z", as_they_are.names)
+    for name, points, before in zip(sets.names, sets.points, as_they_are.points, strict=True):
+        expected = turned_up(before.numpy(), "y", "z", normals=True) if name.endswith(".obj") else before.numpy()
+        np.testing.assert_allclose(points.numpy(), expected, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        said = load_like(model | {"features": ["normals"]}, "train", objs, up="z")
+    assert torch.equal(said.points, as_they_are.points)
+
+
+def test_a_card_of_another_axis_is_turned_to_that_of_the_model(home: Path) -> None:
+    shapes10 = pointset.load_dataset("shapes10", "test", points=8, progress=False)
+    with pytest.warns(UserWarning, match="shapes10 has Z up, and the model's shapes have Y up"):
+        turned = load_like(shapes10.describe() | {"up": "y", "source": "/another"}, "test", "shapes10")
+    expected = turned_up(shapes10.points.numpy(), "z", "y")
+    np.testing.assert_allclose(turned.points.numpy(), expected, atol=1e-6)
+
+
+def test_data_of_the_model_itself_stands_as_in_training(objs: Path) -> None:
+    sets = load(objs, up="z")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(load_like(sets.describe(), "train").points, sets.points)
+        assert torch.equal(load_like(sets.describe(), "train", objs).points, sets.points)
+    with pytest.warns(UserWarning, match="said to have Y up"):
+        turned = load_like(sets.describe(), "train", up="y").points
+    np.testing.assert_allclose(turned.numpy(), turned_up(sets.points.numpy(), "y", "z"), atol=1e-6)
+
+
+def test_another_dataset_is_normalised_wherever_it_stands(few: Path, tmp_path: Path) -> None:
+    """As its files are for a prediction: a model that was trained on centred shapes knows no others."""
+    rng, clouds = np.random.default_rng(0), tmp_path / "clouds"
+    for place, folder in ((0.0, "near"), (9.0, "far")):
+        for number in range(2):
+            path = clouds / folder / f"class{number}" / "train" / "0.npy"
+            path.parent.mkdir(parents=True)
+            cloud = rng.normal(size=(20, 3))
+            np.save(path, cloud - cloud.mean(axis=0) + place)
+    near = load(clouds / "near", normalize="standardize")
+    assert near.describe()["centred"]
+    far = load_like(near.describe(), "train", clouds / "far")
+    assert far.points.mean(dim=1).abs().max() < 1e-5
+    moved = near.describe() | {"source": "/another"}  # centred shapes are not centred again, of which sets are a part
+    assert torch.equal(load_like(moved, "train", clouds / "near").points, near.points)
