@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -91,7 +91,7 @@ def _standing_like(description: dict[str, Any], sets: PointSets, said: Axis | No
     """
     own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
     if not (own or pool.is_centred(sets.rows.numpy())):
-        options = dataclasses.replace(options, normalize=normalization_elsewhere(description))
+        options = DataOptions.from_dict({**options.as_dict(), "normalize": normalization_elsewhere(description)})
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
     usual = [sets.up if own else of_card or _usual_like(description, name) for name in pool.names]
     turned = np.array([(said or axis) != sets.up for axis in usual])
@@ -176,7 +176,10 @@ def load_shape_like(
         if options.further:
             lacking = ", ".join(options.further)
             raise PointsetError(f"{path} is a mesh, and the model needs {lacking} of its points: give a point cloud")
-        cloud = Cloud(*sample_points(mesh, wanted, seed=seed, sampler=options.sampler, normals=True))
+        # In training, a set is a random part of a pool whose points are spread evenly; it is not spread evenly itself.
+        drawn = wanted if options.sampler == "uniform" else max(wanted, options.pool_points)
+        cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=options.sampler, normals=True))
+        cloud = cloud if drawn == wanted else cloud[downsample(cloud.points, wanted, seed=seed)]
     beside = [cloud.normals] * options.has_normals + [cloud.features] * bool(options.further)
     normalised = normalize_points(torch.from_numpy(cloud.points)[None], normalization_elsewhere(description))[0]
     rows = torch.cat([normalised, *(torch.from_numpy(array) for array in beside)], dim=1)
@@ -196,18 +199,23 @@ def normalization_elsewhere(description: Mapping[str, Any]) -> str:
 def file_up(description: dict[str, Any], path: str | Path, up: UsualUp | None = None) -> tuple[Axis, Axis]:
     """The upward axes of a file and of the sets, with a UserWarning if they differ; see `load_shape_like`."""
     check_up(up)
-    wanted = DataOptions.of(description).up or "z"
-    said = None if up in (None, "auto") else up
+    wanted = _axis(description)
+    said = None if up == "auto" else up
     now = said or _usual_like(description, str(path))
     if now != wanted:
         # The message does not name the file: Python then shows it once for any number of files.
         _warn_of_turning(said, f"{Path(path).suffix.lower()} files usually have", wanted)
-    return cast(Axis, now), wanted
+    return now, wanted
+
+
+def _axis(description: dict[str, Any]) -> Axis:
+    """The upward axis of the sets."""
+    return "y" if DataOptions.of(description).up == "y" else "z"
 
 
 def _usual_like(description: dict[str, Any], name: str) -> Axis:
     """The assumed upward axis of a file that does not declare one, beside sets of the description."""
-    wanted = DataOptions.of(description).up or "z"
+    wanted = _axis(description)
     return wanted if suffix_of(name) in description.get("kinds", ()) else usual_up([name]) or wanted
 
 

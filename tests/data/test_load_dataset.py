@@ -13,6 +13,9 @@ from small_sets import pool, release
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import load_dataset
+from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.loading import load_shape_like
+from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError
 
 
@@ -159,3 +162,14 @@ def test_the_real_clouds(real_data: Path) -> None:
     assert data.points.shape == (2468, 100, 3)
     assert time.perf_counter() - start < 10
     torch.testing.assert_close(data.points.norm(dim=2).amax(1), torch.ones(2468))
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "fps"])
+def test_a_file_is_sampled_as_the_sets_were(home: Path, few: Path, sampler: str) -> None:
+    """A random part of points that are spread evenly is not spread evenly, and a model knows such parts alone."""
+    model = load_dataset(few, points=8, pool_points=40, sampler=sampler).describe()
+    path = few / "class0" / "train" / "shape0.off"
+    pool = sample_points(read_mesh(path), 40, seed=3, sampler=sampler)
+    expected = pool[:8] if sampler == "uniform" else pool[downsample(pool, 8, seed=3)]
+    np.testing.assert_array_equal(load_shape_like(model, path, points=8, seed=3).raw, expected)
+    assert load_shape_like(model, path, points=50).points.shape == (50, 3)
