@@ -134,13 +134,16 @@ class AttentionMap:
     def row_distance(self) -> Tensor:
         """Mean distance between the rows of different queries, [..., heads]: 0 if all are equal, 1 if none overlap.
 
-        The distance of two rows is their total variation, half the sum of absolute differences. NaN for a single query.
+        The distance of two rows is their total variation, half the sum of absolute differences. Padded queries do not
+        count. NaN for a single query.
         """
-        queries = self.weights.shape[-2]
-        if queries < 2:
-            return self.weights.new_full(self.weights.shape[:-2], math.nan)
         distances = torch.cdist(self.weights, self.weights, p=1.0) / 2
-        return distances.sum(dim=(-1, -2)) / (queries * (queries - 1))
+        queries = torch.tensor(float(self.weights.shape[-2]))
+        if self.mask is not None and self.points_are in ("queries", "both"):
+            padded = ~self.mask[:, None]
+            distances = distances.masked_fill(padded[..., None] | padded[..., None, :], 0)
+            queries = self.mask.sum(dim=1, keepdim=True)
+        return (distances.sum(dim=(-1, -2)) / (queries * (queries - 1))).where(queries > 1, math.nan)
 
     def top(self, k: int) -> tuple[Tensor, Tensor]:
         """Indices and weights of the k keys with the largest weights, in descending order, [..., queries, k] each.
@@ -181,7 +184,8 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     Args:
         model: any module that contains attention blocks of this package.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; a tensor or an array.
+            [B, heads, queries, keys]; a tensor or an array. They are taken as they are: normalise a cloud in other
+            units first, as `model.normalize` says, with `pointset.data.normalize_points`.
         mask: [n] or [B, n], True at real points.
 
     Returns:

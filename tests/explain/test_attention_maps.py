@@ -181,6 +181,16 @@ def test_a_batch_measures_each_cloud_by_its_real_keys():
     assert found[0].entropy().tolist() == [[1.0]]
 
 
+@pytest.mark.parametrize(("name", "layer"), [("isab5-pma", "encoder.0.writes"), ("sab-max", "encoder.1.mab")])
+def test_a_batch_measures_the_distance_of_real_queries_alone(name, layer):
+    points, mask = clouds(3, N, 3), torch.ones(3, N, dtype=torch.bool)
+    mask[1, 4:] = mask[2, 1:] = False
+    found = find_map(pointset.attention_maps(model_of(name), points, mask), layer=layer)
+    alone = torch.stack([found[row].row_distance() for row in range(3)])
+    torch.testing.assert_close(found.row_distance(), alone, equal_nan=True)
+    assert alone[2].isnan().all()
+
+
 def test_heads_are_combined_only_on_request():
     weights = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
     found = AttentionMap("layer", "reads", weights, "keys")
