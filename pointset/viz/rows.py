@@ -54,7 +54,8 @@ class PointRows:
         """
         shares = self.shares
         logs = np.log(np.where(shares > 0, shares, 1.0))
-        return -(shares * logs).sum(axis=2) / max(np.log(self.values.shape[2]), np.finfo(float).tiny)
+        nats = np.maximum(0.0 - (shares * logs).sum(axis=2), 0.0)  # never -0, which would be drawn with its sign
+        return nats / max(np.log(self.values.shape[2]), np.finfo(float).tiny)
 
     def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
         """The mean total variation between two of the chosen rows, for each head, [heads].
