@@ -2,7 +2,7 @@
 
     title = "DeepSets against Set Transformers"
     task = "classification"             # the default, of point sets; for others see `pointset.tasks.registry`
-    seeds = [0, 1, 2]
+    seeds = [0, 1, 2]                   # `seeds = 3` is the seed 3 alone, not three seeds
     models = ["rff-max", { name = "isab16-pma", seeds = "pooled" }]   # names, or names with options of their own
 
     data = "modelnet40-hdf5"            # options of the task; a table [options] is possible too
@@ -28,6 +28,7 @@ from pointset.comparison.metric import Published
 from pointset.comparison.task import Task
 from pointset.configuration import Cores, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
 
 Table = Annotated[dict[str, Any], Meta(description="a table")]
@@ -56,6 +57,7 @@ def read_experiment(path: str | Path, create: Callable[[str | None, Mapping[str,
         PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the message names the file.
     """
     content = read_toml(path)
+    load_files()  # here, so that an error in a file of parts is not reported as one of this TOML
     try:
         return _from_content(content, create)
     except PointsetError as error:

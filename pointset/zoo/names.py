@@ -8,6 +8,7 @@ import difflib
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -135,6 +136,8 @@ def load_files() -> None:
     for file in filter(None, os.environ.get("POINTSET_PARTS", "").split(os.pathsep)):
         path = Path(file).resolve()
         name = f"pointset_parts_{path.stem}"
+        if name in sys.modules and sys.modules[name].__file__ != str(path):  # a namesake in another folder
+            name = f"{name}_{zlib.crc32(os.fsencode(path)):08x}"
         if name in sys.modules:
             continue
         sys.modules[name] = module = ModuleType(name)

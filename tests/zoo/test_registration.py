@@ -336,6 +336,18 @@ def test_a_file_that_cannot_be_imported_is_named(text, words, tmp_path, monkeypa
         pointset.list_models()
 
 
+def test_files_of_one_name_in_two_folders_are_both_imported(tmp_path, monkeypatch):
+    files = [tmp_path / folder / "namesake.py" for folder in ("first", "second")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(f"import os\nos.environ['POINTSET_TEST_SEEN'] += '{file.parent.name} '")
+    monkeypatch.setenv("POINTSET_PARTS", os.pathsep.join(map(str, files)))
+    monkeypatch.setenv("POINTSET_TEST_SEEN", "")
+    for _ in range(2):
+        pointset.list_models()
+    assert os.environ["POINTSET_TEST_SEEN"] == "first second "
+
+
 def test_a_part_that_cannot_be_rebuilt_is_an_error_in_one_sentence():
     with pytest.raises(PointsetError, match="rff-middle has a part that cannot be rebuilt"):
         arrive("rff-middle", [b"nonsense"])
