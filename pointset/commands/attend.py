@@ -98,7 +98,7 @@ def attend(
     if points is not None:
         check("points", points, Points)
     if live:
-        _check_live(output, {"--layer": layer, "--head": head, "--query": query})
+        _check_live(output, {"--layer": layer, "--head": head, "--query": query}, points)
     draw = _writer(output)  # before the imports, which take seconds
     from pointset.data.files.paths import require_shape_file
     from pointset.data.loading import load_shape_like
@@ -139,8 +139,8 @@ def attend(
         print(f"saved in {output}")
 
 
-def _check_live(output: Path, choices: dict[str, str | int | None]) -> None:
-    """Refuse output files other than .html, and flags that have no effect on a live page."""
+def _check_live(output: Path, choices: dict[str, str | int | None], points: int | None) -> None:
+    """Refuse output files other than .html, flags without effect on a live page, and more points than it shows."""
     if output.suffix.lower() != ".html":
         raise PointsetError(f"{output}: the name of a live page must end in .html")
     if given := [flag for flag, value in choices.items() if value is not None]:
@@ -148,6 +148,8 @@ def _check_live(output: Path, choices: dict[str, str | int | None]) -> None:
             f"{' and '.join(given)} cannot be used with --live, which shows all layers, heads and queries: "
             "leave out either"
         )
+    if points is not None and points > MOST_TO_ASK:
+        raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
 
 
 def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:

@@ -119,7 +119,7 @@ def _print(found: "Sequence[Guess]") -> None:
         return
     for one in found:
         how = ", read in pieces" * one.streamed + f"; {UNLIKE}" * bool(one.unlike)
-        print(escaped(f"{one.name}: {one.points:,} points{how}"))
+        print(escaped(f"{one.name}: {one.points:,} point{'s' * (one.points != 1)}{how}"))
         print_rows([{"class": name, "%": f"{100 * probability:.1f}"} for name, probability in one.likeliest])
 
 

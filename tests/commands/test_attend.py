@@ -97,6 +97,7 @@ def test_one_map_is_another_picture_than_all(run, shape, tmp_path, capsys):
         (["-o", "box.png", "--points", "0"], "points must be a whole number from 1 to 10,000,000, got 0"),
         (["-o", "box.html", "--live", "--head", "0"], "--head cannot be used with --live"),
         (["-o", "box.html", "--live", "--query", "0"], "--query cannot be used with --live"),
+        (["-o", "box.html", "--live", "--points", "5000"], "--points must be at most 2,048 with --live, got 5,000"),
         (
             ["-o", "box.html", "--live", "--layer", "no", "--head", "99"],
             "--layer and --head cannot be used with --live",
