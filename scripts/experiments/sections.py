@@ -32,10 +32,10 @@ SECTIONS = (
         "The frontier",
         ("frontier",),
         "The best model that was found for each budget. The figures show the rows of all tables on ModelNet40; bars "
-        "are 95 % intervals over seeds, of rows with at least three. Rows differ in recipe and length (the grid has ten "
-        "epochs), so a step of a frontier is not due to the model alone. Training times are from one machine. "
-        "For the grid, `frontier` and `minutes_1000`, steps were timed while nothing else ran; the other "
-        "rows were trained beside another run.",
+        "are 95 % intervals over seeds, of rows with at least three. Rows differ in recipe and length (the grid has "
+        "ten epochs), so a step of a frontier is not due to the model alone. Training times are from one machine. For "
+        "the grid, `frontier` and `minutes_1000`, steps were timed while nothing else ran; the other rows were trained "
+        "beside another run.",
         figures=True,
     ),
     Section("The most accurate models", ("accurate_100", "accurate_1000")),
