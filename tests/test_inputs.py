@@ -190,7 +190,7 @@ def entered(model: Any, count: Any = 1, path: Any = "x", sizes: Any = ()) -> tup
 
 
 def test_what_is_not_given_is_not_checked_and_numbers_of_numpy_are_numbers() -> None:
-    assert entered.__doc__ == "A function to be entered."
+    assert entered.__doc__ == "A function with checked arguments."
     assert entered(MODEL, count=np.int64(3)) == (MODEL, 3, "x", ())
     assert entered(MODEL, path=Path("y"))[2] == Path("y")
     for mistake in ({"count": True}, {"count": 1.5}, {"path": 5}, {"sizes": (1,)}):

@@ -123,7 +123,7 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
             raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
         if len(values) != count:
             raise PointsetError(
-                f"features {quoted(name)} have {len(values):,} entries, and X has {count:,} clouds: give one for each"
+                f"features {quoted(name)} must have an entry for each of the {count:,} clouds of X, got {len(values):,}"
             )
     return named
 
@@ -147,7 +147,7 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
     if values.ndim != 1 or values.dtype.kind not in "iubUO":
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")
     if len(values) != count:
-        raise PointsetError(f"y has {len(values):,} labels, and X has {count:,} clouds: give one for each")
+        raise PointsetError(f"y must have a label for each of the {count:,} clouds of X, got {len(values):,}")
     found: list[Any] = values.tolist()
     numbers = values.dtype.kind in "iub"
     if not numbers:
@@ -176,7 +176,7 @@ def _names(given: Sequence[str] | None, count: int) -> list[str]:
     check_kind("names", given, Sequence[str])
     names = [str(name) for name in given]
     if len(names) != count:
-        raise PointsetError(f"names has {len(names):,} entries, and X has {count:,} clouds: give one for each")
+        raise PointsetError(f"names must have an entry for each of the {count:,} clouds of X, got {len(names):,}")
     _require_once("names", names)
     return names
 

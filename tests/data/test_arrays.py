@@ -104,7 +104,7 @@ NAN[4, 2, 1] = np.nan
 @pytest.mark.parametrize(
     ("given", "y", "options", "said"),
     [
-        (X, Y[:5], {}, ["5 labels", "6 clouds"]),
+        (X, Y[:5], {}, ["6 clouds", "got 5"]),
         (NAN, Y, {}, ["cloud 4", "not finite"]),
         (X[..., :2], Y, {}, ["cloud 0", "[n, d]", "[7, 2]"]),
         ([X[0], X[1, :0]], [0, 1], {}, ["cloud 1", "no point"]),

@@ -158,7 +158,7 @@ def test_data_of_the_model_itself_stands_as_in_training(objs: Path) -> None:
         warnings.simplefilter("error")
         assert torch.equal(load_like(sets.describe(), "train").points, sets.points)
         assert torch.equal(load_like(sets.describe(), "train", objs).points, sets.points)
-    with pytest.warns(UserWarning, match="said to have Y up"):
+    with pytest.warns(UserWarning, match="declared to have Y up"):
         turned = load_like(sets.describe(), "train", up="y").points
     np.testing.assert_allclose(turned.numpy(), turned_up(sets.points.numpy(), "y", "z"), atol=1e-6)
 

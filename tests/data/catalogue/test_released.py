@@ -86,7 +86,7 @@ def test_modelnet40c_is_read_by_corruption_and_severity(corrupted: Path) -> None
         (
             "train",
             "PB_T25",
-            r"_augmented25_norot.h5 is missing: .* there are PB_T50_RS, PB_T50_R",
+            r"_augmented25_norot.h5 is missing: the variants of split 'train' are PB_T50_RS, PB_T50_R",
         ),
         ("train", "PB_T99", "no variant 'PB_T99': choose one of PB_T50_RS"),
         ("validation", None, "no split 'validation': choose train or test"),
