@@ -38,7 +38,7 @@ SECTIONS = (
         "beside another run.",
         figures=True,
     ),
-    Section("The most accurate models", ("accurate_100", "accurate_1000")),
+    Section("The most accurate models", ("accurate_100", "accurate_100_wide", "accurate_1000")),
     Section(
         "Training in minutes",
         ("minutes_100", "five_minutes_100", "minutes_1000"),
