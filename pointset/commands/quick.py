@@ -69,7 +69,7 @@ def plain(
 ) -> tuple[DataOptions, ModelOptions, Recipe]:
     """The same in the library's own classes, which other processes know, on the data of this name; None is the file's.
 
-    What the file says of the sets of trainings is said too, if these are its data and the flags say nothing of it.
+    The file's size of the training sets is used too, if its data is used and no flag gives a size.
     """
     plain_recipe = Recipe.from_dict(recipe.as_dict())
     if data in (None, _quick["data"]) and recipe.points is None and recipe.points_share is None:

@@ -163,7 +163,7 @@ def make_rows(
     for size in experiment.task.sizes:
         groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
         groups = {label: group for label, group in groups.items() if group}
-        best = best_row(groups, experiment.task.measured[0])
+        best = _best_row(groups, experiment.task.measured[0])
         for label, group in groups.items():
             metrics = {
                 metric.name: Summary.of(
@@ -178,7 +178,7 @@ def make_rows(
     return rows
 
 
-def best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
+def _best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
     """The label with the best mean of a metric, the first of equals; "" without rows."""
     sign = 1.0 if metric.higher_is_better else -1.0
     means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}

@@ -80,14 +80,13 @@ def load_like(
             f"{data or description['source']} has other classes than the model was trained on ({odd}): "
             "give data with the same classes"
         )
-    return _standing_like(description, sets, None if up == "auto" else up)
+    return _turned_and_normalised_like(description, sets, None if up == "auto" else up)
 
 
-def _standing_like(description: dict[str, Any], sets: PointSets, said: Axis | None) -> PointSets:
-    """The sets with each shape turned to the axis of the description; another dataset is normalised wherever it stands.
+def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, said: Axis | None) -> PointSets:
+    """The sets, each shape turned to the axis of the description; another dataset is centred if the run's was centred.
 
-    What was trained on centred shapes is still given a dataset of centred ones as it is: its sets are not centred
-    again.
+    A dataset whose shapes are centred already keeps its own normalisation: subsets of its shapes are not centred again.
     """
     own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
     if not (own or pool.is_centred(sets.rows.numpy())):
