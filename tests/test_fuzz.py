@@ -20,7 +20,7 @@ from fuzzing.oracles import obj
 from fuzzing.running import run
 from fuzzing.verdicts import BAD, GOOD, Outcome, message_fault
 
-from pointset.data.files.meshes import Mesh, MeshError
+from pointset.data.readers.meshes import Mesh, MeshError
 
 FILES = {"off": 400, "obj": 400, "stl": 300, "stl-binary": 300}
 FILES |= {"ply-cloud": 300, "ply-cloud-binary": 300, "pcd": 300, "pcd-binary": 300, "pcd-packed": 300}

@@ -11,7 +11,7 @@ from small_meshes import PROFILES, write_meshes
 from watched import room, watch
 
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.readers.mesh_reader import read_mesh
 
 
 def test_meshes_have_all_classes_and_many_begin_as_few_do(tmp_path: Path) -> None:

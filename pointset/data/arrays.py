@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from pointset.data.augment import Axis
-from pointset.data.files.clouds import Cloud
-from pointset.data.files.layouts import looks_transposed
 from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
+from pointset.data.readers.clouds import Cloud
+from pointset.data.readers.layouts import looks_transposed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_kind, described

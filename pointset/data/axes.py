@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from pointset.data.files.file_kinds import suffix_of
+from pointset.data.readers.formats import suffix_of
 from pointset.errors import PointsetError, quoted
 
 Axis = Literal["y", "z"]

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from pointset.data.files.clouds import Cloud
-from pointset.data.files.meshes import Mesh
 from pointset.data.in_memory import as_array, ragged_pool, try_all, usable_cloud
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
+from pointset.data.readers.clouds import Cloud
+from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_points, seed_for
 from pointset.errors import PointsetError, quoted
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from pointset.data.files.clouds import Cloud, CloudError, extent_fault, require_cloud
 from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.readers.clouds import Cloud, CloudError, extent_fault, require_cloud
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line, quoted
 from pointset.inputs import InputError, require_unmasked

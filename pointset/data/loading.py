@@ -16,14 +16,14 @@ from pointset.configuration import Points, check
 from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
-from pointset.data.files.clouds import Cloud, CloudError, extent_fault
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces, suffix_of
-from pointset.data.files.mesh_reader import read_mesh
-from pointset.data.files.meshes import Mesh
-from pointset.data.files.scans import read_cloud
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
+from pointset.data.readers.clouds import Cloud, CloudError, extent_fault
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, has_faces, suffix_of
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import Mesh
+from pointset.data.readers.scans import read_cloud
 from pointset.data.sampling import downsample, sample_points
 from pointset.data.unusable import OnError, UnreadableShapesError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted

@@ -12,10 +12,10 @@ from typing import Literal, overload
 import numpy as np
 
 from pointset.configuration import Count
-from pointset.data.files.float32 import float32_fault
-from pointset.data.files.meshes import Mesh, MeshError
 from pointset.data.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
+from pointset.data.readers.float32 import float32_fault
+from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes
 

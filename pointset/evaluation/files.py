@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from pointset.data.axes import UsualUp, turned_up
 from pointset.data.batches import Batch
 from pointset.data.catalogue.folders import LooseShape, list_shapes
-from pointset.data.files.clouds import extent_fault
-from pointset.data.files.file_kinds import MESH_SUFFIXES
-from pointset.data.files.paths import require_shape_file
-from pointset.data.files.scans import open_scan
 from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
 from pointset.data.ragged import pad_sets
+from pointset.data.readers.clouds import extent_fault
+from pointset.data.readers.formats import MESH_SUFFIXES
+from pointset.data.readers.paths import require_shape_file
+from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.guesses import Guess, guess
 from pointset.evaluation.strangers import Detector, Rows, last_inputs

@@ -9,7 +9,7 @@ import numpy as np
 import trimesh
 from numpy.typing import NDArray
 
-from pointset.data.files.meshes import Mesh
+from pointset.data.readers.meshes import Mesh
 from pointset.explain.maps import AttentionMap
 from pointset.inputs import takes
 from pointset.runs.atomic import write_for_user

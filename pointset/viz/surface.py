@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from trimesh.remesh import subdivide_to_size
 
-from pointset.data.files.meshes import Mesh
+from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 from pointset.viz.rows import as_cloud, as_numbers
 

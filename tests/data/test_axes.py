@@ -11,9 +11,9 @@ import torch
 import pointset
 from pointset.data import Mesh
 from pointset.data.axes import turned_up, usual_up
-from pointset.data.files.off import write_off
 from pointset.data.loading import load_like, load_shape_like
 from pointset.data.options import DataOptions
+from pointset.data.readers.off import write_off
 from pointset.errors import PointsetError
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 3.0]])

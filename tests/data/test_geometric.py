@@ -11,7 +11,7 @@ from torch_geometric.loader import DataLoader
 
 import pointset
 from pointset.data.dataset import load_dataset
-from pointset.data.files.meshes import Mesh
+from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_points, seed_for
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError

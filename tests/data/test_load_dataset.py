@@ -13,8 +13,8 @@ from small_sets import pool, release
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.cards import load_card
 from pointset.data.dataset import load_dataset
-from pointset.data.files.mesh_reader import read_mesh
 from pointset.data.loading import load_shape_like
+from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError
 

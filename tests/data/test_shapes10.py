@@ -10,7 +10,7 @@ import pytest
 
 from pointset.data.catalogue import locate
 from pointset.data.catalogue.locate import locate_data
-from pointset.data.files.mesh_reader import read_mesh
+from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import FORMAT, MARKER

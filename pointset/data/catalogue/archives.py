@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from pointset.data.catalogue.home import disk_errors_told
-from pointset.data.files import zips
+from pointset.data.readers import zips
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.progress import followed
 

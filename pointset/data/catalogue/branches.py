@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.files.file_kinds import is_shape_file, is_unread_shape
+from pointset.data.readers.formats import is_shape_file, is_unread_shape
 from pointset.errors import PointsetError, quoted
 
 DEPTH = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pointset.data.catalogue.branches import Branch, read_branch
 from pointset.data.catalogue.passed_over import clouds_in_text, deep_files, warn_of_passed_over
-from pointset.data.files.file_kinds import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, has_faces, kind_of_files, mixed
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, has_faces, kind_of_files, mixed
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pointset.data.catalogue.branches import Branch
-from pointset.data.files.clouds import CloudError
-from pointset.data.files.file_kinds import is_shape_file, suffix_of
-from pointset.data.files.scans import open_scan
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.formats import is_shape_file, suffix_of
+from pointset.data.readers.scans import open_scan
 from pointset.errors import quoted
 
 HEAD = 1 << 16

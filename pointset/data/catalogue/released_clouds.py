@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.files.clouds import extent_fault
-from pointset.data.files.float32 import float32_fault
 from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.readers.clouds import extent_fault
+from pointset.data.readers.float32 import float32_fault
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from pointset.data.files.meshes import Mesh
-from pointset.data.files.off import write_off
+from pointset.data.readers.meshes import Mesh
+from pointset.data.readers.off import write_off
 from pointset.data.shapes10 import furniture, vessels
 from pointset.data.shapes10.defects import finished
 from pointset.errors import PointsetError

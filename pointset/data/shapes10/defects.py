@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from pointset.data.files.meshes import Mesh
+from pointset.data.readers.meshes import Mesh
 
 if TYPE_CHECKING:
     from trimesh import Trimesh

@@ -1,4 +1,4 @@
-/* Reads OFF, the format of ModelNet; accepts and rejects the same files as `pointset.data.files.off`. */
+/* Reads OFF, the format of ModelNet; accepts and rejects the same files as `pointset.data.readers.off`. */
 import { Lines, meshOf } from "./lines.mjs";
 import { addPolygon } from "./polygons.mjs";
 

@@ -1,4 +1,4 @@
-/* Triangulates polygons as `pointset.data.files.polygons` does: a fan, or ear clipping if a fan would cover more. */
+/* Triangulates polygons as `pointset.data.readers.polygons` does: a fan, or ear clipping if a fan would cover more. */
 
 const TOLERANCE = 1e-6;  // rounding of the corners relative to the size, as in files with six digits
 

@@ -13,8 +13,8 @@ from fuzzing.kinds.parts import header_and_body
 from fuzzing.kinds.ply_seeds import cloud_files
 from fuzzing.oracles import numpy_files, pcd, ply, xyz
 from fuzzing.verdicts import message_fault
-from pointset.data.files.clouds import Cloud
-from pointset.data.files.scans import open_scan, read_cloud
+from pointset.data.readers.clouds import Cloud
+from pointset.data.readers.scans import open_scan, read_cloud
 from pointset.errors import PointsetError
 
 PIECE = 4

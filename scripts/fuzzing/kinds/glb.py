@@ -12,8 +12,8 @@ from fuzzing import mutations
 from fuzzing.kinds.base import FileKind
 from fuzzing.kinds.mesh_seeds import PLACES, POLYGONS
 from fuzzing.oracles import glb
-from pointset.data.files.mesh_reader import read_mesh
-from pointset.data.files.meshes import Mesh
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import Mesh
 
 FLOATS = struct.pack("<18f", *(x for place in PLACES for x in place))
 CORNERS = [corner for corners in POLYGONS for corner in corners]

@@ -12,8 +12,8 @@ from fuzzing.kinds.parts import header_and_body
 from fuzzing.kinds.ply_seeds import mesh_files
 from fuzzing.kinds.stl_seeds import STL_BINARY_FILES, STL_FILES
 from fuzzing.oracles import obj, off, ply, stl
-from pointset.data.files.mesh_reader import read_mesh
-from pointset.data.files.meshes import Mesh
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import Mesh
 
 
 def mesh_difference(ours: Mesh, truth: tuple[Any, Any]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pointset.data.files.polygons import cut_fans
+from pointset.data.readers.polygons import cut_fans
 
 
 def cut(vertices: Sequence | np.ndarray, polygons: list[list[int]]) -> list[list[int]]:

@@ -1,0 +1,128 @@
+"""Point clouds as arrays, and checks of their contents."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pointset.data.readers.float32 import float32_fault
+from pointset.errors import PointsetError
+
+
+class CloudError(PointsetError, ValueError):
+    """A point cloud cannot be used; the message names the file and, where it can, the line.
+
+    Example:
+        >>> try:
+        ...     pointset.data.read_cloud("absent.npy")
+        ... except pointset.data.CloudError as error:
+        ...     print("absent.npy" in str(error))
+        True
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """A point cloud, with optional normals and features.
+
+    Example:
+        >>> np.save("one.npy", X[0])
+        >>> pointset.data.read_cloud("one.npy").points.shape
+        (32, 3)
+    """
+
+    points: np.ndarray
+    """float32 [n, 3], finite, in the file's own units and axes."""
+    normals: np.ndarray | None = None
+    """float32 [n, 3] of length 1, if they were asked for."""
+    features: np.ndarray | None = None
+    """float32 [n, f], other numbers of each point, if they were asked for."""
+
+    def __getitem__(self, rows: np.ndarray) -> "Cloud":
+        """The cloud of these rows."""
+        normals, features = (None if array is None else array[rows] for array in (self.normals, self.features))
+        return Cloud(self.points[rows], normals, features)
+
+
+def require_cloud(columns: np.ndarray, normals: bool, features: np.ndarray | None = None) -> Cloud:
+    """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
+
+    Raises:
+        CloudError: an array has a wrong shape or type, no rows, or numbers that float32 cannot represent.
+    """
+    if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
+        raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")
+    if not len(columns):
+        raise CloudError("expected a point cloud, found no point")
+    columns = columns.astype(np.float64, copy=False)
+    require_finite(columns)
+    fault = float32_fault(columns[:, :3].min(axis=0), columns[:, :3].max(axis=0))
+    if fault:
+        raise CloudError(f"the cloud {fault}")
+    points = np.ascontiguousarray(columns[:, :3], np.float32)
+    return Cloud(points, unit_normals(columns[:, 3:]) if normals else None, _require_features(features, len(points)))
+
+
+def extent_fault(pieces: Iterable[np.ndarray]) -> str:
+    """The fault of a cloud whose points (at least two) are all at one place; "" for other clouds.
+
+    Args:
+        pieces: pieces of a cloud, [n_i, 3], n_i > 0. Reading stops at the first two points that differ.
+    """
+    place, count = np.zeros(3), 0
+    for piece in pieces:
+        place = place if count else piece[0]
+        if (piece != place).any():
+            return ""
+        count += len(piece)
+    return f"has no extent: all its {count:,} points are at {place.tolist()}" if count > 1 else ""
+
+
+def require_finite(columns: np.ndarray, first: int = 0) -> None:
+    """Raise a CloudError for the first row with a number that is not finite; rows are counted from `first`."""
+    finite = np.isfinite(columns).all(axis=1)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        found = columns[row].tolist()
+        raise CloudError(f"point {first + row} has a number that is not finite, {found}: leave it out")
+
+
+def _require_features(features: np.ndarray | None, count: int) -> np.ndarray | None:
+    if features is None:
+        return None
+    if features.ndim != 2 or len(features) != count or not features.shape[1] or features.dtype.kind not in "fiub":
+        told = f"{features.dtype} {list(features.shape)}"
+        raise CloudError(f"expected features [n, f] of {count:,} points, found {told}")
+    features = features.astype(np.float64, copy=False)
+    require_finite(features)
+    if np.abs(features).max() > np.finfo(np.float32).max:
+        raise CloudError("has a feature that is too large for float32")
+    return np.ascontiguousarray(features, np.float32)
+
+
+def _look_like_colors(vectors: np.ndarray) -> bool:
+    """True if vectors [n, 3] are integers up to 255 of unequal lengths: files without names often have x y z r g b."""
+    if not len(vectors) or vectors.min() < 0 or not 16 < vectors.max() <= 255 or (vectors % 1).any():
+        return False
+    lengths = (vectors**2).sum(axis=1)
+    return bool((lengths != lengths[0]).any())
+
+
+def unit_normals(vectors: np.ndarray) -> np.ndarray:
+    """Scale normals [n, 3] to unit length, float32.
+
+    Raises:
+        CloudError: there are no normals, one has length 0, or they look like colors.
+    """
+    if not vectors.shape[1]:
+        raise CloudError("there are no normals: give points with normals, or leave features=normals out")
+    if _look_like_colors(vectors):
+        raise CloudError(
+            "has whole numbers from 0 to 255 for normals, which look like colors: leave normals out, or read them as "
+            "the feature columns"
+        )
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    if (largest == 0).any():
+        raise CloudError(f"point {int(np.flatnonzero(largest == 0)[0])} has a normal of length 0")
+    scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two, to keep squares from overflow and underflow
+    return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)

@@ -1,0 +1,220 @@
+"""The OBJ reader against every legal spelling of a mesh, and against files that are wrong in one way each."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pointset.data.readers import obj
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import MeshError
+from pointset.data.readers.obj import parse_obj
+from pointset.data.readers.obj_lines import ObjReader
+
+USUAL = b"""# made by hand\nmtllib none.mtl\no plate
+v 0 0 0\nv 1.5 0 0\nv 1 1e-2 0\nv 0 1 .5\nvt 0 0\nvn 0 0 1\ng top\nusemtl red\ns off
+f 1 2 3\nf 1 3 4\nv -2 -0.5 7\nf -1 4 -4\n"""
+VERTICES = [[0, 0, 0], [1.5, 0, 0], [1, 1e-2, 0], [0, 1, 0.5], [-2, -0.5, 7]]
+FACES = [[0, 1, 2], [0, 2, 3], [4, 3, 1]]
+
+
+def with_corners(form: bytes) -> bytes:
+    """The usual file with texture coordinates and normals at the corners."""
+    lines = USUAL.split(b"\n")
+    spelt = [b" ".join([b"f", *(c + form for c in line.split()[1:])]) if line[:2] == b"f " else line for line in lines]
+    return b"\n".join(spelt)
+
+
+SPELLINGS = {
+    "plain": USUAL,
+    "textures": with_corners(b"/1"),
+    "normals": with_corners(b"//-1"),
+    "both": with_corners(b"/1/1"),
+    "ends": with_corners(b"//"),
+    "forms that differ from face to face": USUAL.replace(b"f 1 2 3", b"f 1//1 2//1 3//1").replace(b"-4\n", b"-4 \n"),
+    "weights": USUAL.replace(b"\nv ", b"\nv  ").replace(b" 0\nv", b" 0 1\nv").replace(b".5\nvt", b".5 2\nvt")
+    .replace(b" 7\n", b" 7 1\n"),
+    "tabs": USUAL.replace(b" ", b"\t"),
+    "CRLF and spaces at the ends": USUAL.replace(b"\n", b" \r\n").replace(b"off ", b"off"),
+    "no final newline": USUAL.rstrip(),
+    "a path that ends in a backslash, not at the end of its line": USUAL.replace(b"by hand", b"C:\\a b"),
+}  # fmt: skip
+ODD_SPELLINGS = {
+    "carriage returns": USUAL.replace(b"\n", b"\r"),
+    "byte order mark": b"\xef\xbb\xbf" + USUAL,
+    "comments behind": USUAL.replace(b"\n", b" # f 1 2 3\n"),
+    "blanks before": USUAL.replace(b"\n", b"\n \t"),
+    "some colours": USUAL.replace(b"v 1.5 0 0", b"v 1.5 0 0 .1 nan 1"),
+    "continued": USUAL.replace(b"f 1 2 3", b"f 1 \\\n 2\\\n 3").replace(b"v 0 0 0", b"v 0\\\r\n 0 \\\n0"),
+    "continued names": USUAL.replace(b"g top", b"g a\\").replace(b"by hand", b"C:\\"),
+    "continued points": USUAL.replace(b"g top", b"p 1 \\\nf 1 2 3"),
+    "curves and other elements": USUAL.replace(
+        b"g top", b"l 1 2\np 1\ncstype bezier\nparm u 0 1 \\\n 2\ncurv 0 1 1 2\nend"
+    ),
+    "signs and zeros": USUAL.replace(b"f 1 2 3", b"f +1 02 3").replace(b"v 0 0 0", b"v +0 -0 000"),
+}
+
+
+@pytest.mark.parametrize("content", SPELLINGS.values(), ids=SPELLINGS)
+def test_plain_spellings_take_the_fast_path(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obj, "ObjReader", None)  # a call of it would fail
+    mesh = parse_obj(content, "plain.obj")
+    np.testing.assert_array_equal(mesh.vertices, VERTICES)
+    np.testing.assert_array_equal(mesh.faces, FACES)
+
+
+@pytest.mark.parametrize("content", (SPELLINGS | ODD_SPELLINGS).values(), ids=SPELLINGS | ODD_SPELLINGS)
+def test_every_spelling_is_read(content: bytes) -> None:
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    for mesh in (parse_obj(content, "odd.obj"), ObjReader(content, "odd.obj").read()):
+        np.testing.assert_array_equal(mesh.vertices, VERTICES)
+        np.testing.assert_array_equal(mesh.faces, FACES)
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    np.testing.assert_array_equal(parse_obj(ODD_SPELLINGS["byte order mark"], "marked.obj").faces, FACES)
+
+
+@pytest.mark.parametrize("between", [b"", b"  # two\n"], ids=["fast", "slow"])
+def test_relative_indices_count_from_where_the_face_stands(between: bytes) -> None:
+    part = b"v 0 0 %d\nv 1 0 %d\nv 0 1 %d\n" + between + b"f -3 -2 -1\n"
+    mesh = parse_obj(part % (1, 1, 1) + part % (2, 2, 2) + b"f -6 2 -1\n", "twice.obj")
+    np.testing.assert_array_equal(mesh.faces, [[0, 1, 2], [3, 4, 5], [0, 1, 5]])
+
+
+@pytest.mark.parametrize("between", [b"", b"  # two\n"], ids=["fast", "slow"])
+def test_a_face_may_stand_above_its_vertices(between: bytes) -> None:
+    mesh = parse_obj(b"f 1 2 3\n" + between + USUAL, "above.obj")
+    np.testing.assert_array_equal(mesh.faces, [FACES[0], *FACES])
+
+
+@pytest.mark.parametrize("between", [b"", b"  # two\n"], ids=["fast", "slow"])
+@pytest.mark.parametrize(
+    ("faces", "expected"),
+    [
+        (b"f 1 2 3 4\n", [[0, 1, 2], [2, 3, 0]]),
+        (b"f 1 2 3 4\nf 2 3 4 5\n", [[0, 1, 2], [1, 2, 3], [2, 3, 0], [3, 4, 1]]),
+        (b"f 1 2 3 4\nf 5 4 3\n", [[0, 1, 2], [2, 3, 0], [4, 3, 2]]),
+        (b"f 1 2 3 4\nf 2 3 4 5\nf 5 4 3\n", [[0, 1, 2], [2, 3, 0], [1, 2, 3], [3, 4, 1], [4, 3, 2]]),
+        (b"f 5 4 3\nf 1 2 3 4 5\nf 1 2 3 4\n", [[4, 3, 2], [0, 1, 2], [0, 2, 3], [0, 3, 4], [0, 1, 2], [2, 3, 0]]),
+    ],
+)
+def test_polygons_are_cut_as_older_pools_were(between: bytes, faces: bytes, expected: list) -> None:
+    head = b"".join(line + b"\n" for line in USUAL.splitlines() if line.startswith(b"v "))
+    mesh = parse_obj(head + between + faces, "polygons.obj")
+    np.testing.assert_array_equal(mesh.faces, expected)
+    other = trimesh.load_mesh(io.BytesIO(head + faces), file_type="obj", process=False, maintain_order=True)
+    np.testing.assert_array_equal(mesh.faces, other.faces)
+
+
+HEAD = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\n"  # what follows stands on line 5
+BAD_FILES = {
+    "segment": (b"f 1 2\n", 5, "at least 3 corners"),
+    "nothing": (b"f\n", 5, "at least 3 corners"),
+    "index 0": (b"f 1 2 0\n", 5, "of at least 1"),
+    "index 0 with texture": (b"f 1/1 2/1 0/1\n", 5, "of at least 1"),
+    "before the first": (b"f -1 -2 -4\n", 5, "from -3 to -1"),
+    "relative to nothing": (None, 1, "from -0 to -1"),
+    "beyond the last": (b"f 1 2 4\nv inf 0 0\n", 6, "finite"),
+    "beyond the file": (b"f 1 2 3\nf 3 2 4\n# end\n", 6, "up to 3, the vertices of the file, found 4"),
+    "far beyond": (b"f 1 2 " + b"9" * 30, 5, "of at most 10^18"),
+    "far before": (b"f 1 2 -" + b"9" * 18 + b"8", 5, "of at most 10^18"),
+    "a far texture": (b"f 1/1 2/1 3/" + b"9" * 30, 5, "of at most 10^18"),
+    "endless": (b"f 1 2 " + b"9" * 5000, 5, "whole numbers"),
+    "a number in place of an index": (b"f 1 2 3.0\n", 5, "whole numbers"),
+    "an underscore": (b"f 1 2 0_3\n", 5, "whole numbers"),
+    "an underscore in a texture": (b"f 1/1 2/1 3/0_1\n", 5, "whole numbers"),
+    "a word": (b"f 1 2 three\n", 5, "whole numbers, found 'f 1 2 three'"),
+    "no vertex": (b"f /1 /2 /3\n", 5, "whole numbers"),
+    "a wrong texture": (b"f 1/a 2/1 3/1\n", 5, "whole numbers"),
+    "forms mixed": (b"f 1/1 2 1 3/1\n", 5, "one form"),
+    "three slashes": (b"f 1/1/1/1 2/1/1/1 3/1/1/1\n", 5, "one form"),
+    "two coordinates": (b"v 1 2\n", 5, "3 coordinates"),
+    "five numbers": (b"v 1 2 3 4 5\n", 5, "3 coordinates"),
+    "a lost coordinate": (b"v 1 2 3 1\n", 5, "as many numbers"),
+    "not finite": (b"v 1 2 nan\n", 5, "finite"),
+    "too large": (b"v 1 2 1e999\n", 5, "finite"),
+    "a word for a number": (b"v 1 2 x\n", 5, "only numbers"),
+    "decimal commas": (b"v 1,0 2,0 3,0\n", 5, "only numbers"),
+    "underscores in numbers": (b"v 1_0 2 3\n", 5, "only numbers"),
+    "continued in a number": (b"# \\\nf 1 2 2\\\n3\n", 6, "whole numbers"),
+    "continued to the end": (b"l 1 \\\n 2 \\", 5, "the end of the file"),
+    "cut off behind a backslash": (b"vt \\", 5, "the end of the file"),
+    "a backslash before a blank": (b"f 1 2 3 \\ \n", 5, "whole numbers"),
+    "a backslash for a name": (b"g\\\n top\n", 5, "a keyword of OBJ"),
+    "an unknown keyword": (b"w 1 2 3\n", 5, "a keyword of OBJ"),
+    "upper case": (b"F 1 2 3\n", 5, "a keyword of OBJ"),
+    "no blank": (b"f1 2 3\n", 5, "a keyword of OBJ"),
+    "a surface": (b"surf 0 1 0 1 1 2 3 4\n", 5, "a keyword of OBJ"),
+    "another file": (b"call more.obj\n", 5, "a keyword of OBJ"),
+    "a NUL": (b"\0v 1 2 3\n", 5, "a keyword of OBJ"),
+}
+
+
+@pytest.mark.parametrize(("tail", "line", "words"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_line_is_named(tail: bytes | None, line: int, words: str) -> None:
+    content = b"f -1 -2 -3\n" + HEAD if tail is None else HEAD + tail
+    with pytest.raises(MeshError) as caught:
+        parse_obj(content, "bad.obj")
+    message = str(caught.value)
+    assert message.startswith(f"bad.obj, line {line}: ")
+    assert words in message
+    assert message.isprintable()
+    assert len(message) < 200
+
+
+@pytest.mark.parametrize("width", [2, 5, 8])
+def test_vertices_of_a_width_that_is_not_known_are_refused(width: int) -> None:
+    with pytest.raises(MeshError, match=f"wide.obj, line 1: .*3 coordinates .*, found 'v{width * ' 1'}'"):
+        parse_obj((b"v" + b" 1" * width + b"\n") * 3 + b"f 1 2 3\n", "wide.obj")
+
+
+@pytest.mark.parametrize("content", [b"v 0 0 0\nv 1 0 0\nv 1 1 0\n", b"l 1 2\n", b"# nothing\n"])
+def test_a_file_without_faces_has_no_triangles(content: bytes) -> None:
+    with pytest.raises(MeshError, match=r"points.obj: .* no triangles \(a point cloud alone has none\)"):
+        parse_obj(content, "points.obj")
+
+
+def test_many_continued_lines_take_no_long_time() -> None:
+    corners = b" \\\n".join(b"%d" % (index % 3 + 1) for index in range(20_000))
+    assert len(parse_obj(HEAD + b"f " + corners, "long.obj").faces) == 19_999
+
+
+words_of_obj = st.sampled_from(
+    b"v f vt 1 2 3 -1 -2 0 4 1.5 nan 1/1 2//1 3/ \\ # g \n \r\n \t / - + e _ x".split(b" ")
+    + [b"\n"] * 4
+    + [b"f 1 2 3\n"]
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None)
+@example([b"vt ", b"\\"])  # a file that was cut off in a continued line
+@given(st.lists(st.tuples(words_of_obj, st.sampled_from([b" ", b" ", b"", b"\n"])).map(b"".join), max_size=12))
+def test_the_fast_path_reads_as_the_exact_one(pieces: list[bytes]) -> None:
+    content = HEAD + b"".join(pieces)
+    try:
+        expected = ObjReader(content, "any.obj").read()
+    except MeshError:
+        assert obj._read_usual(content) is None
+        return
+    found = obj._read_usual(content)
+    if found is not None:
+        np.testing.assert_array_equal(found.vertices, expected.vertices)
+        np.testing.assert_array_equal(found.faces, expected.faces)
+
+
+def test_the_real_files_are_read_as_by_trimesh(real_data: Path) -> None:
+    paths = sorted(real_data.glob("modelnet9_obj/**/*.obj"))
+    assert len(paths) == 180
+    for path in paths:
+        mesh = read_mesh(path)
+        assert len(mesh.faces) > 10
+        if path in paths[::10]:
+            other = trimesh.load_mesh(path, process=False, maintain_order=True)
+            np.testing.assert_array_equal(mesh.vertices, other.vertices)
+            np.testing.assert_array_equal(mesh.faces, other.faces)

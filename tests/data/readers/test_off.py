@@ -1,0 +1,304 @@
+"""The OFF reader against every legal spelling of a mesh, and against files that are wrong in one way each."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pointset.data.readers import off
+from pointset.data.readers.mesh_reader import read_mesh
+from pointset.data.readers.meshes import Mesh, MeshError
+from pointset.data.readers.off import parse_off, write_off
+from pointset.data.readers.off_lines import LineReader
+from pointset.data.readers.polygons import cut_fans
+
+coordinates = st.floats(-1e12, 1e12, allow_subnormal=False)
+polygon_meshes = st.integers(1, 9).flatmap(
+    lambda vertex_count: st.tuples(
+        st.lists(st.tuples(*[coordinates] * 3), min_size=vertex_count, max_size=vertex_count),
+        st.lists(st.lists(st.integers(0, vertex_count - 1), min_size=3, max_size=6), min_size=1, max_size=7),
+    )
+)
+spaces = st.sampled_from([" ", "  ", "\t", " \t "])
+remarks = st.text(st.characters(blacklist_categories=["C", "Z"]), max_size=8).map(lambda text: "#" + text)
+fillers = st.lists(st.one_of(st.just(""), spaces, remarks), max_size=2)  # whole lines that say nothing
+tails = st.one_of(st.just(""), spaces, remarks, st.tuples(spaces, remarks).map("".join))
+face_colours = st.sampled_from([[], ["7"], ["255", "0", "12"], [".5", "1e-1", "1", "0.25"]])
+vertex_extras = {"ST": ["0.5", "1"], "N": ["nan", "-1", "0"], "C3": ["255", "0", "9"], "C4": [".1", "0", "1", "1"]}
+float_spellings = st.sampled_from([repr, "{:.17g}".format, "{:+.17e}".format, "{:.17E}".format])
+
+
+@st.composite
+def off_files(draw: st.DrawFn) -> tuple[bytes, np.ndarray, np.ndarray]:
+    """A file, its vertices, and the triangles of its polygons."""
+    vertices, polygons = draw(polygon_meshes)
+    prefixes = draw(st.permutations(draw(st.lists(st.sampled_from(["ST", "C3", "C4", "N", "4"]), unique=True))))
+    if "C3" in prefixes and "C4" in prefixes:
+        prefixes.remove("C3")
+    word = "".join(prefix.removesuffix("3").removesuffix("4") or "4" for prefix in prefixes) + "OFF"
+    counts = f"{len(vertices)} {len(polygons)}" + draw(st.sampled_from(["", " 0", " 12"]))
+    header = draw(st.sampled_from([[word, counts], [word + counts], [f"{word} {counts}"], [f" \t{word}\t{counts}"]]))
+
+    spell = draw(float_spellings)
+    weight = draw(st.sampled_from([1.0, 2.0, -4.0])) if "4" in prefixes else 1.0  # division by it is exact
+    lines = header
+    for vertex in vertices:
+        numbers = [spell(coordinate * weight) for coordinate in vertex] + [repr(weight)] * ("4" in prefixes)
+        extras = [number for prefix in prefixes if prefix != "4" for number in vertex_extras[prefix]]
+        lines.append(draw(spaces).join(numbers + extras))
+    for polygon in polygons:
+        lines.append(draw(spaces).join([str(len(polygon)), *map(str, polygon), *draw(face_colours)]))
+
+    spelt: list[str] = []
+    for line in lines:
+        spelt += [*draw(fillers), line + draw(tails)]
+    spelt += draw(fillers)
+    line_end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    text = line_end.join(spelt) + draw(st.sampled_from(["", line_end]))
+    mark = draw(st.sampled_from([b"", b"\xef\xbb\xbf"]))
+    faces = cut_fans(np.array(vertices), np.concatenate(polygons), np.array([len(polygon) for polygon in polygons]))
+    return mark + text.encode(), np.array(vertices), faces
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(off_files())
+def test_every_legal_spelling_reads_back_exactly(file: tuple[bytes, np.ndarray, np.ndarray]) -> None:
+    content, vertices, faces = file
+    mesh = parse_off(content, "any.off")
+    np.testing.assert_array_equal(mesh.vertices, vertices)
+    np.testing.assert_array_equal(mesh.faces, faces)
+    assert (mesh.vertices.dtype, mesh.faces.dtype) == (np.float64, np.int64)
+
+
+USUAL = b"OFF\n5 3 0\n0 0 0\n1.5 0 0\n1 1e-2 0\n0 1 .5\n-2 -0.5 7\n3 0 1 2\n3 0 2 3\n3 4 3 1\n"
+USUAL_VERTICES = [[0, 0, 0], [1.5, 0, 0], [1, 1e-2, 0], [0, 1, 0.5], [-2, -0.5, 7]]
+USUAL_FACES = [[0, 1, 2], [0, 2, 3], [4, 3, 1]]
+
+SPELLINGS = {
+    "two lines": USUAL,
+    "glued": USUAL.replace(b"OFF\n5", b"OFF5"),
+    "one line": USUAL.replace(b"OFF\n5", b"OFF 5"),
+    "white space before": b" \t\n " + USUAL,
+    "no edge count": USUAL.replace(b"5 3 0", b"5 3"),
+    "CRLF and spaces at the ends": USUAL.replace(b"\n", b" \r\n"),
+    "no final newline": USUAL.rstrip(),
+    "blank lines": USUAL.replace(b"\n", b"\n\n \n"),
+    "comments": USUAL.replace(b"\n", b" # 3 0 1\n# x\n"),
+}
+
+
+@pytest.mark.parametrize("content", SPELLINGS.values(), ids=SPELLINGS)
+def test_plain_spellings_take_the_fast_path(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off, "LineReader", None)  # a call of it would fail
+    mesh = parse_off(content, "plain.off")
+    np.testing.assert_array_equal(mesh.vertices, USUAL_VERTICES)
+    np.testing.assert_array_equal(mesh.faces, USUAL_FACES)
+
+
+def test_polygons_are_fans_from_their_first_vertex_and_keep_the_order_of_the_file() -> None:
+    content = b"OFF\n5 2 0\n0 0 0\n1 0 0\n1 1 0\n.5 2 0\n0 1 0\n5 1 2 3 4 0 1 0 0\n3 4 1 0\n"
+    mesh = parse_off(content, "house.off")
+    np.testing.assert_array_equal(mesh.faces, [[1, 2, 3], [1, 3, 4], [1, 4, 0], [4, 1, 0]])
+
+
+def test_homogeneous_vertices_are_divided_by_their_fourth_coordinate() -> None:
+    mesh = parse_off(b"4OFF\n3 1 0\n2 4 6 2\n1 0 0 -1\n0 0 3 1\n3 0 1 2\n", "homogeneous.off")
+    np.testing.assert_array_equal(mesh.vertices, [[1, 2, 3], [-1, 0, 0], [0, 0, 3]])
+
+
+HEAD = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"  # six lines; the two faces stand on lines 7 and 8
+BAD_FILES = {
+    "empty": (b"", None, "empty file"),
+    "only a comment": (b"# nothing\n", None, "empty file"),
+    "another format": (b"ply\nformat ascii 1.0\n", 1, "before it, found 'ply'"),
+    "lower case": (b"off\n4 2 0\n", 1, "the word OFF"),
+    "compressed": (b"\x1f\x8b\x08\x00\x00OFF", 1, r"\x1f\x8b"),
+    "UTF-16": (USUAL.decode().encode("utf-16"), 1, "the word OFF"),
+    "binary": (b"OFF BINARY\n\x00\x00\x00\x08\x00\x00", 1, "not its binary form"),
+    "n-dimensional": (b"nOFF\n4\n4 2 0\n", 1, "three dimensions"),
+    "prefix twice": (b"NNOFF\n4 2 0\n", 1, "only once"),
+    "no counts": (b"OFF\n", 1, "the counts of vertices, faces and edges after this line, found the end"),
+    "one count on the first line": (b"OFF 4\n\n4 2 0\n", 1, "edges, found '4'"),
+    "one count": (b"OFF\n4\n0 0 0\n", 2, "the counts of vertices, faces and edges, found '4'"),
+    "four counts": (b"OFF\n4 2 0 1\n0 0 0\n", 2, "the counts"),
+    "count with a point": (b"OFF\n4.0 2 0\n0 0 0\n", 2, "the counts"),
+    "negative count": (b"OFF\n4 -2 0\n0 0 0\n", 2, "the counts"),
+    "endless count": (b"OFF\n" + b"9" * 5000 + b" 2 0\n0 0 0\n", 2, "the counts"),
+    "endless count of edges": (
+        HEAD.replace(b" 0\n0", b" " + b"9" * 19 + b"\n0", 1) + b"3 0 1 2\n3 0 2 3\n",
+        2,
+        "the counts",
+    ),
+    "no faces": (b"OFF\n4 0 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n", 2, "at least one vertex and one face"),
+    "no vertices": (b"OFF\n0 1 0\n3 0 1 2\n", 2, "at least one vertex and one face"),
+    "coordinate missing": (b"OFF\n4 2 0\n0 0 0\n1 0\n", 4, "3 numbers for vertex 1 of 4, found '1 0'"),
+    "coordinate moved to the next line": (b"OFF\n3 1 0\n0 0\n0 1 0 0\n1 1 0\n3 0 1 2\n", 3, "3 numbers"),
+    "vertex missing": (HEAD.replace(b"1 1 0\n", b"") + b"3 0 1 2\n3 0 2 3\n", 6, "3 numbers for vertex 3 of 4"),
+    "blank line for a vertex": (
+        HEAD.replace(b"0 1 0\n", b" \n") + b"3 0 1 2\n3 0 2 1\n",
+        7,
+        "3 numbers for vertex 3 of 4",
+    ),
+    "vertex surplus": (HEAD.replace(b"4 2", b"3 2") + b"3 0 1 2\n3 0 2 1\n", 6, "at least 3 vertices in face 0"),
+    "word for a coordinate": (b"OFF\n4 2 0\n0 0 zero\n", 3, "only numbers, found '0 0 zero'"),
+    "two points in a number": (HEAD.replace(b"1 1 0", b"1 1.0.0 0") + b"3 0 1 2\n3 0 2 3\n", 5, "only numbers"),
+    "numbers run together": (HEAD.replace(b"1 1 0", b"1-1 1 0") + b"3 0 1 2\n3 0 2 3\n", 5, "only numbers"),
+    "underscore in a coordinate": (b"OFF\n4 2 0\n0 0 1_0\n", 3, "only numbers"),
+    "no-break space": (HEAD.replace(b"1 1 0", b"1\xa01 0") + b"3 0 1 2\n3 0 2 3\n", 5, "3 numbers"),
+    "hexadecimal": (b"OFF\n4 2 0\n0x1 0 0\n", 3, "only numbers"),
+    "nan": (b"OFF\n4 2 0\n0 0 0\n\n1 nan 0\n", 5, "finite coordinates, found '1 nan 0'"),
+    "overflow": (HEAD.replace(b"1 1 0", b"1 1e400 0") + b"3 0 1 2\n3 0 2 3\n", 5, "finite coordinates"),
+    "point at infinity": (b"4OFF\n3 1 0\n2 4 6 0\n", 3, "a fourth coordinate"),
+    "infinite weight": (b"4OFF\n3 1 0\n2 4 6 inf\n", 3, "a fourth coordinate"),
+    "homogeneous overflow": (b"4OFF\n3 1 0\n1e300 0 0 1e-300\n", 3, "finite coordinates"),
+    "normal missing": (b"NOFF\n3 1 0\n0 0 0\n", 3, "6 numbers for vertex 0 of 3"),
+    "colour not like the first": (b"COFF\n3 1 0\n0 0 0 1 1 1 1\n0 0 0 1 1 1\n", 4, "7 numbers for vertex 1"),
+    "face missing": (HEAD + b"3 0 1 2\n", 7, "face 1 of 2 after this line, found the end of the file"),
+    "face surplus": (HEAD + b"3 0 1 2\n3 0 2 3\n\n3 0 1 3\n", 10, "the end of the file after 4 vertices and 2 faces"),
+    "index missing": (HEAD + b"3 0 1\n3 0 2 3\n", 7, "3 vertex indices in face 0 of 2"),
+    "index too large": (HEAD + b"3 0 1 2\n3 0 2 4\n", 8, "vertex indices from 0 to 3 in face 1 of 2, found '3 0 2 4'"),
+    "index negative": (HEAD + b"3 0 1 2\n3 0 2 -1\n", 8, "vertex indices from 0 to 3"),
+    "index far too large": (HEAD + b"3 0 1 99999999999999999999\n3 0 2 3\n", 7, "vertex indices from 0 to 3"),
+    "index with a point": (HEAD + b"3 0 1 2\n3 0 2.0 3\n", 8, "whole numbers, found '3 0 2.0 3'"),
+    "index with an underscore": (HEAD + b"3 0 1 2\n3 0 0_2 3\n", 8, "whole numbers, found '3 0 0_2 3'"),
+    "word for an index": (HEAD + b"3 0 1 2\n3 0 two 3\n", 8, "whole numbers, found '3 0 two 3'"),
+    "polygon cut off": (HEAD + b"4 0 1 2\n3 0 2 3\n", 7, "4 vertex indices in face 0"),
+    "segment": (HEAD + b"2 0 1\n3 0 2 3\n", 7, "at least 3 vertices in face 0 of 2, found '2 0 1'"),
+    "negative size": (HEAD + b"-3 0 1 2\n3 0 2 3\n", 7, "at least 3 vertices"),
+    "colour of two numbers": (HEAD + b"3 0 1 2 0 0\n3 0 2 3\n", 7, "a colour of 0, 1, 3 or 4 numbers"),
+    "two faces on a line": (HEAD + b"3 0 1 2 3 0 2 3 0\n3 0 2 3\n", 7, "to end after 3 indices"),
+    "word for a face's colour": (HEAD + b"3 0 1 2 red\n3 0 2 3\n", 7, "only numbers"),
+    "CRLF": (HEAD.replace(b"\n", b"\r\n") + b"3 0 1 2\r\n3 0 2 9\r\n", 8, "vertex indices from 0 to 3"),
+    "old Macintosh": (HEAD.replace(b"\n", b"\r") + b"3 0 1 2\r3 0 2 9\r", 8, "vertex indices from 0 to 3"),
+    "comments before it": (b"# a\n\nOFF # b\n# c\n4 2 0\n0 0 0\n1 0 # 0\n", 7, "found '1 0'"),
+}
+
+
+@pytest.mark.parametrize(("content", "line", "words"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_file_is_refused_with_its_line(content: bytes, line: int | None, words: str) -> None:
+    with pytest.raises(MeshError) as caught:
+        parse_off(content, "folder/bad.off")
+    message = str(caught.value)
+    assert message.startswith("folder/bad.off: " if line is None else f"folder/bad.off, line {line}: expected ")
+    assert words in message
+    assert len(message) < 200
+    assert message.isprintable()
+
+
+def outcome(content: bytes) -> Mesh | None:
+    try:
+        return parse_off(content, "edited.off")
+    except MeshError:
+        return None
+
+
+def test_no_line_can_be_lost_or_doubled() -> None:
+    lines = USUAL.splitlines(keepends=True)
+    for i in range(1, len(lines)):
+        assert outcome(b"".join(lines[:i] + lines[i + 1 :])) is None, f"without {lines[i]!r}"
+        assert outcome(b"".join(lines[:i] + lines[i - 1 :])) is None, f"{lines[i - 1]!r} twice"
+
+
+def test_no_word_can_be_lost_or_doubled() -> None:
+    lines = [line.split() for line in USUAL.splitlines()]
+    for row, words in enumerate(lines[2:], start=2):
+        for i, word in enumerate(words):
+            for edited in (words[:i] + words[i + 1 :], [*words[:i], word, *words[i:]]):
+                legal = edited[:1] == [b"3"] and len(edited) == 5  # one number more is a face's colour
+                text = b"\n".join(b" ".join(line) for line in [*lines[:row], edited, *lines[row + 1 :]])
+                assert legal or outcome(text) is None, text
+
+
+def test_a_file_cut_anywhere_is_refused() -> None:
+    text = USUAL.rstrip()
+    for end in range(len(text)):
+        if text[end : end + 1].isdigit() and text[end - 1 : end].isdigit():
+            continue  # cut inside a number: not to be seen if it is the last one
+        assert outcome(text[:end]) is None, text[:end]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(USUAL) - 1), st.sampled_from(list(b" \n\r\t#.-+eE_0123x\xa0\x0c")), st.booleans())
+    )
+)
+@example([(len(USUAL) - 3, ord("\r"), False)])  # 3 4 3 <CR> 1
+@example([(USUAL.index(b"0 0 0\n1.5") + 3, 0xA0, False)])
+def test_the_fast_path_never_differs_from_reading_line_by_line(edits: list[tuple[int, int, bool]]) -> None:
+    content = bytearray(USUAL)
+    for position, byte, insert in edits:
+        content[position : position + (not insert)] = bytes([byte])
+    mesh = off._read_usual(bytes(content))
+    if mesh is not None:
+        slow = LineReader(bytes(content), "edited.off").read()
+        np.testing.assert_array_equal(mesh.vertices, slow.vertices)
+        np.testing.assert_array_equal(mesh.faces, slow.faces)
+    outcome(bytes(content))  # raises nothing but MeshError
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60), st.sampled_from([b"", b"OFF", b"OFF\n3 1 0\n", b"COFF 1 1\n"]))
+def test_any_bytes_raise_nothing_but_mesh_error(content: bytes, head: bytes) -> None:
+    outcome(head + content)
+
+
+TWO_TRIANGLES = Mesh(
+    np.array([[0.0, -0.0, 1 / 3], [1e-11, 1, 0], [-1e11, 0.125, -1e-9], [2, 2, 2]]), np.array([[0, 1, 2], [2, 1, 3]])
+)
+
+
+def test_written_bytes(tmp_path: Path) -> None:
+    write_off(tmp_path / "two.off", TWO_TRIANGLES)
+    assert (tmp_path / "two.off").read_bytes() == (
+        b"OFF\n4 2 0\n"
+        b"0.000000 0.000000 0.333333\n0.000000 1.000000 0.000000\n-100000000000.000000 0.125000 0.000000\n"
+        b"2.000000 2.000000 2.000000\n3 0 1 2\n3 2 1 3\n"
+    )
+
+
+def test_written_and_read_back(tmp_path: Path) -> None:
+    write_off(tmp_path / "six.off", TWO_TRIANGLES)
+    mesh = read_mesh(tmp_path / "six.off")
+    np.testing.assert_allclose(mesh.vertices, TWO_TRIANGLES.vertices, rtol=0, atol=5e-7)
+    np.testing.assert_array_equal(mesh.faces, TWO_TRIANGLES.faces)
+
+
+def test_writing_into_a_missing_folder_is_a_mesh_error(tmp_path: Path) -> None:
+    with pytest.raises(MeshError, match=r"nowhere.*x\.off: cannot be written"):
+        write_off(tmp_path / "nowhere" / "x.off", TWO_TRIANGLES)
+
+
+@pytest.mark.parametrize("name", ["bathtub_0001", "bathtub_0002", "bathtub_0003"])
+def test_glued_headers_of_modelnet_equal_their_well_formed_twins(real_data: Path, name: str) -> None:
+    glued = read_mesh(real_data / "modelnet_off" / "bathtub" / "train" / f"{name}.off")
+    twin = read_mesh(real_data / "off_variants" / "well_formed_twins" / f"{name}.off")
+    np.testing.assert_array_equal(glued.vertices, twin.vertices)
+    np.testing.assert_array_equal(glued.faces, twin.faces)
+
+
+@pytest.mark.slow
+def test_every_real_file_can_be_read(real_data: Path) -> None:
+    paths = list(real_data.glob("**/*.off"))
+    assert len(paths) > 400
+    for path in paths:
+        read_mesh(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["modelnet_off/*/train/*[1-4].off", "off_variants/*.off", "labeled_db/*/*0.off"])
+def test_real_files_read_as_trimesh_reads_them(real_data: Path, pattern: str) -> None:
+    import trimesh
+
+    paths = list(real_data.glob(pattern))
+    assert paths
+    for path in paths:
+        mesh = read_mesh(path)
+        other = trimesh.load_mesh(path, process=False)
+        np.testing.assert_array_equal(mesh.vertices, other.vertices, err_msg=str(path))
+        assert mesh.faces.shape == other.faces.shape
+        if path.name not in ("comments.off", "whitespace.off"):  # of quads, which trimesh cuts in another order
+            np.testing.assert_array_equal(mesh.faces, other.faces, err_msg=str(path))

@@ -1,0 +1,400 @@
+"""Files of points: every format gives its points, whole and in pieces, and errors name the file, line and value."""
+
+import contextlib
+import gc
+import os
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
+from pointset.data.open3d_import import import_open3d
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.scans import PIECE
+from pointset.errors import PointsetError
+
+RNG = np.random.default_rng(0)
+COUNT = 217
+POINTS = RNG.standard_normal((COUNT, 3))
+NORMALS = RNG.standard_normal((COUNT, 3))
+NORMALS /= np.linalg.norm(NORMALS, axis=1, keepdims=True)
+BOTH = np.hstack([POINTS, NORMALS])
+
+
+def ply(order: str, before: str = "", between: str = "") -> bytes:
+    lines = ["ply", f"format {order} 1.0", "comment made by hand", before, f"element vertex {COUNT}"]
+    lines += ["property float y", between, "property double x", "property float32 z", "end_header", ""]
+    return "\n".join(line for line in lines if line or line == lines[-1]).encode()
+
+
+def ply_binary(order: str) -> bytes:
+    """Another element before the vertices, another field between x and y, and the axes in another order."""
+    sign = "<" if "little" in order else ">"
+    record = np.dtype([("y", f"{sign}f4"), ("red", "u1"), ("x", f"{sign}f8"), ("z", f"{sign}f4")])
+    table = np.zeros(COUNT, record)
+    table["red"] = 7
+    for axis, column in zip("xyz", POINTS.T, strict=True):
+        table[axis] = column
+    camera = "element camera 2\nproperty short a\nproperty int b"
+    return ply(order, camera, "property uchar red") + bytes(2 * 6) + table.tobytes()
+
+
+def ply_text() -> bytes:
+    """Lists are allowed if they end with their line."""
+    header = ply("ascii", "element camera 2\nproperty list uchar int seen", "property uchar red")
+    lines = "\n".join(f"{y!r} 7 {x!r} {z!r}" for x, y, z in POINTS.tolist())
+    return header + b"3 1 2 3\n0\n" + lines.encode() + b"\n"
+
+
+def pcd(kind: str, names: str = "x y z", sizes: str = "4 4 4", counts: str = "1 1 1") -> bytes:
+    types = " ".join("U" if size == "1" else "F" for size in sizes.split())
+    lines = ["# .PCD v0.7", "VERSION 0.7", f"FIELDS {names}", f"SIZE {sizes}", f"TYPE {types}", f"COUNT {counts}"]
+    lines += [f"WIDTH {COUNT}", "HEIGHT 1", "VIEWPOINT 0 0 0 1 0 0 0", f"POINTS {COUNT}", f"DATA {kind}", ""]
+    return "\n".join(lines).encode()
+
+
+def pcd_binary() -> bytes:
+    """With padding of three bytes, as written by the Point Cloud Library, and a field after it."""
+    table = np.zeros(COUNT, [("x", "<f4"), ("_", "u1", 3), ("y", "<f8"), ("z", "<f4"), ("ring", "u1")])
+    for axis, column in zip("xyz", POINTS.T, strict=True):
+        table[axis] = column
+    return pcd("binary", "x _ y z ring", "4 1 8 4 1", "1 3 1 1 1") + table.tobytes()
+
+
+def pcd_text() -> bytes:
+    lines = "\n".join(f"{x!r} 1 2 3 {y!r} {z!r} 9" for x, y, z in POINTS.tolist())
+    return pcd("ascii", "x _ y z ring", "4 1 8 4 1", "1 3 1 1 1") + lines.encode()
+
+
+def lines_of(separator: str, table: np.ndarray) -> bytes:
+    return "".join(separator.join(map(repr, row)) + "\n" for row in table.tolist()).encode()
+
+
+def with_open3d(**options: Any) -> Callable[[Path], None]:
+    def save(path: Path) -> None:
+        open3d = import_open3d()
+        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(POINTS))
+        cloud.normals = open3d.utility.Vector3dVector(NORMALS)
+        assert open3d.io.write_point_cloud(str(path), cloud, **options)
+
+    return save
+
+
+def archive(**arrays: np.ndarray) -> Callable[[Path], None]:
+    return lambda path: np.savez(path, **arrays)
+
+
+FILES: dict[str, Any] = {
+    "double.npy": POINTS,
+    "normals.npy": BOTH,
+    "columns.npy": np.asfortranarray(BOTH),
+    "single.npy": POINTS.astype(np.float32),
+    "swapped.npy": POINTS.astype(">f8"),
+    "little.ply": ply_binary("binary_little_endian"),
+    "big.PLY": ply_binary("binary_big_endian"),
+    "text.ply": ply_text(),
+    "padded.pcd": pcd_binary(),
+    "text.pcd": pcd_text(),
+    "blank.xyz": b"# x y z\n\n" + lines_of(" ", POINTS).replace(b"\n", b" // row\n"),
+    "comma.txt": b"# one\n" * 150 + lines_of(",", BOTH),
+    "mixed.XYZ": b"\xef\xbb\xbf# x, y, z\r\n\r\n" + lines_of(" ,\t", BOTH).replace(b"\n", b" // row\r\n"),
+    "one.npz": archive(anything=BOTH),
+    "two.npz": archive(points=POINTS, normals=NORMALS, labels=np.arange(3)),
+    "open3d.ply": with_open3d(),
+    "open3d_text.ply": with_open3d(write_ascii=True),
+    "open3d.pcd": with_open3d(),
+    "open3d_text.pcd": with_open3d(write_ascii=True),
+    "open3d_packed.pcd": with_open3d(compressed=True),
+}
+ROUNDED = dict.fromkeys(("single.npy", "little.ply", "big.PLY", "padded.pcd", "open3d.pcd", "open3d_packed.pcd"), 1e-6)
+ROUNDED |= {"open3d_text.ply": 1e-4, "open3d_text.pcd": 1e-6}
+"""Relative errors of files with float32, or with fewer digits."""
+SINGLE = ("single.npy", "open3d.pcd")
+WITH_NORMALS = ("normals", "columns", "comma", "mixed", "one", "two", "open3d")
+
+
+def write(path: Path, content: Any) -> Path:
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif callable(content):
+        content(path)
+    else:
+        np.save(path, content)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_its_points_in_pieces(tmp_path: Path, name: str) -> None:
+    scan = open_scan(write(tmp_path / name, FILES[name]), piece=50)
+    assert scan.count == COUNT
+    for _ in range(2):
+        pieces = list(scan())
+        assert [piece.shape for piece in pieces] == [(50, 3)] * 4 + [(17, 3)]
+        np.testing.assert_allclose(np.concatenate(pieces), POINTS, rtol=ROUNDED.get(name, 0))
+        assert {piece.dtype for piece in pieces} == {np.dtype(np.float32 if name in SINGLE else np.float64)}
+        assert all(piece.dtype.isnative for piece in pieces)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_is_read_whole(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, FILES[name])
+    cloud = read_cloud(path)
+    assert (cloud.points.dtype, cloud.normals) == (np.float32, None)
+    np.testing.assert_allclose(cloud.points, POINTS.astype(np.float32), rtol=ROUNDED.get(name, 0))
+    if name.startswith(WITH_NORMALS):
+        np.testing.assert_allclose(
+            read_cloud(path, normals=True).normals, NORMALS, atol=1e-5 if "text" in name else 1e-7
+        )
+    else:
+        with pytest.raises(CloudError, match="there are no normals"):
+            read_cloud(path, normals=True)
+
+
+def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.npy", np.array([[0, 1, 2, 0, 0, 2], [3, 4, 5, 3, 0, 4]]))
+    cloud = read_cloud(path, normals=True)
+    np.testing.assert_array_equal(cloud.points, [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_allclose(cloud.normals, [[0, 0, 1], [0.6, 0, 0.8]])
+    with pytest.raises(CloudError, match="point 1 has a normal of length 0"):
+        read_cloud(write(path, np.array([[0, 0, 0, 0, 0, 1], [1, 1, 1, 0, 0, 0]])), normals=True)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.npy"])
+def test_colors_are_not_taken_for_normals(tmp_path: Path, name: str) -> None:
+    rows = np.array([[0.5, 1, 2, 255, 0, 3], [3, 4, 5, 0, 0, 0], [6, 7, 9, 40, 41, 42]])
+    if name.endswith("npy"):
+        np.save(tmp_path / name, rows)
+    else:
+        np.savetxt(tmp_path / name, rows, fmt="%g")
+    for read in (lambda one: read_cloud(one, normals=True), lambda one: list(open_scan(one, features=["normals"])())):
+        with pytest.raises(CloudError, match="has whole numbers from 0 to 255 for normals, which look like colors"):
+            read(tmp_path / name)
+    np.testing.assert_array_equal(read_cloud(tmp_path / name).points, rows[:, :3].astype(np.float32))
+    np.testing.assert_array_equal(read_cloud(tmp_path / name, features=["columns"]).features, rows[:, 3:])
+
+
+def test_two_iterators_over_one_file_are_independent(tmp_path: Path) -> None:
+    scan = open_scan(write(tmp_path / "a.xyz", FILES["blank.xyz"]), piece=50)
+    for mine, theirs in zip(scan(), scan(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["long.npy", "long.xyz"])
+def test_a_file_is_never_held(tmp_path: Path, name: str) -> None:
+    cloud = np.ones((50_000, 3))
+    path = write(tmp_path / name, cloud if name.endswith("npy") else lines_of(" ", cloud))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        total = sum(piece.sum() for piece in open_scan(path, piece=1000)())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert total == cloud.size
+    assert peak < cloud.nbytes / 2
+
+
+HEAD = b"ply\nformat binary_little_endian 1.0\nelement vertex 2\n"
+TEXT = b"ply\nformat ascii 1.0\nelement vertex 1\n"
+AXES = b"property float x\nproperty float y\nproperty float z\nend_header\n"
+FACES = b"element list 1\nproperty list uchar int a\nelement"
+BAD_FILES: list[tuple[str, Any, str]] = [
+    ("a.off", b"OFF", r".npy, .npz, .pcd, .ply, .txt, .xyz, not in '.off'"),
+    ("gone.npy", None, "gone.npy: cannot be read: No such file"),
+    ("a.npy", b"garbage", "header of a numpy array"),
+    ("a.npy", b"", "header of a numpy array"),
+    ("a.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f4'(\n", "header of a numpy array"),
+    ("a.npy", np.zeros((4, 2)), r"numbers \[n, 3\] or \[n, 6\], found <f8 \[4, 2\]"),
+    ("a.npy", np.zeros((4, 3), complex), r"found <c16 \[4, 3\]"),
+    ("a.npy", np.array([["a", "b", "c"]]), "found <U1"),
+    ("a.npy", np.array([[1, None, "x"]], object), r"found \|O \[1, 3\]"),
+    ("a.npy", np.zeros((0, 3)), "found no point"),
+    ("a.npy", np.array([[0, 0, 0], [1, 2, np.nan]]), "point 1 has a number that is not finite"),
+    ("a.npy", np.array([[0, 0, 0], [1e39, 0, 0]]), "too large for float32"),
+    ("a.npy", np.array([[4e6, 5e5, 0], [4e6 + 1, 5e5, 0]]), "1 long and 4e.06 away"),
+    ("a.npz", archive(a=BOTH, b=BOTH), "an array called points or .*, found 'a, b'"),
+    ("a.npz", archive(points=POINTS, normals=NORMALS[:3]), r"as many normals.*\[3, 3\]"),
+    ("a.npz", archive(points=np.array([None])), r"found \|O \[1\]"),
+    ("a.npz", b"PK\x03\x04 cut", "BadZipFile"),
+    ("a.ply", b"garbage", "ends with end_header"),
+    ("a.ply", b"x" * 200_000, "another kind of file, or cut off"),
+    ("a.ply", b"format ascii\nply\nend_header\n", "begins with ply and its format"),
+    ("a.ply", TEXT + b"property int a\nelement face 1\nproperty list uchar int b\nend_header\n", "is a mesh"),
+    ("a.ply", HEAD + b"property float x\nproperty float y\nend_header\n", "x, y and z.*found 'x, y'"),
+    ("a.ply", HEAD + b"property quad x\nend_header\n", "'property quad x'"),
+    ("a.ply", TEXT.replace(b"vertex", b"point") + AXES, "called vertex, found 'point'"),
+    ("a.ply", HEAD.replace(b"element", FACES) + AXES, "has lists in its element 'list'"),
+    ("a.ply", ply_text().replace(b"3 1 2 3\n0\n", b"0\n0\n1 2 3\n"), "line 14: expected 4 numbers, found 3"),
+    ("a.pcd", b"garbage", "ends with DATA"),
+    ("a.pcd", pcd("binary", "x y i"), "x, y and z among the FIELDS.*'x y i'"),
+    ("a.pcd", pcd("binary", sizes="4 4"), "a SIZE, a TYPE and a COUNT for each"),
+    ("a.pcd", pcd("hex"), "'hex'"),
+    ("a.xyz", b"0 0 0\n1 1\n", "a.xyz, line 2: expected 3 numbers as in the lines before, found 2"),
+    ("a.xyz", b"0 0 0\n" * 70 + b"0 0 0 0 0 1\n", "a.xyz, line 71: expected 3 numbers.*, found 6"),
+    ("a.txt", b"# x\n\n0,0,0\n1,1,1,0,0,1\n", "a.txt, line 4: expected 3 numbers as in the lines before, found 6"),
+    ("a.txt", b"0 0 0\n" * 65 + b"0 nan 0\n", "a.txt, line 66: expected a finite number, found 'nan'"),
+    ("a.txt", b"0 0 0\n1 1e999 1\n", "a.txt, line 2: expected a finite number, found '1e999'"),
+    ("a.txt", b"x y z\n0 0 0\n", "a.txt, line 1: expected a number, found 'x': put # before"),
+    ("a.txt", b"0 0 0 255\n", "a.txt, line 1: expected 3 or 6 numbers, found 4"),
+    ("a.txt", b"", "found no point"),
+    ("a.xyz", b"# none\n\n", "found no point"),
+    ("a.xyz", "0 0 0\n".encode("utf-16"), "UTF-16"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "words"), BAD_FILES)
+def test_what_is_wrong_is_told_with_the_file(tmp_path: Path, name: str, content: Any, words: str) -> None:
+    path = tmp_path / name if content is None else write(tmp_path / name, content)
+    with pytest.raises(CloudError, match=words) as caught:
+        read_cloud(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"0 0 0\n" * 70 + b"0 0 0 0 0 1\n", b"0 0 0\n" * 65 + b"0 nan 0\n"])
+def test_lines_are_counted_over_pieces(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(CloudError, match=rf"line {content.count(b'0 0 0' + bytes([10])) + 1}:"):
+        open_scan(write(tmp_path / "a.txt", content), piece=60)
+
+
+WITH_COUNTS = [name for name in FILES if not name.lower().endswith((".xyz", ".txt", ".npz")) and "packed" not in name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_COUNTS)
+def test_files_that_are_cut_off_are_refused_before_they_are_read(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, FILES[name])
+    content = path.read_bytes()
+    path.write_bytes(content[: content.rindex(b"\n", 0, -1)] if b"text" in name.encode() else content[:-1])
+    with pytest.raises(CloudError, match=rf"{name}: expected .* as its header says, found .*cut off"):
+        open_scan(path)
+
+
+def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path: Path) -> None:
+    """Open3D ends the process on some of these."""
+    path = write(tmp_path / "a.pcd", FILES["open3d_packed.pcd"])
+    whole, refused = path.read_bytes(), 0
+    for place in range(len(whole) // 3, len(whole), 10):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 129]) + whole[place + 1 :])
+        with contextlib.suppress(CloudError):
+            assert len(read_cloud(path).points) == COUNT
+            refused -= 1
+        refused += 1
+    assert refused > 10
+    path.write_bytes(whole[:-50])
+    with pytest.raises(CloudError, match="cut off"):
+        read_cloud(path)
+
+
+def test_a_truncated_file_and_an_invalid_number_are_errors_while_reading_in_pieces(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.npy", POINTS)
+    pieces = open_scan(path, piece=50)()
+    next(pieces)
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(CloudError, match=r"a.npy: became shorter"):
+        list(pieces)
+    broken = POINTS.copy()
+    broken[123, 1] = np.inf
+    with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
+        list(open_scan(write(path, broken))())
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from(["unit-sphere", "standardize", "none"]),
+    st.integers(1, 40),
+    st.sampled_from([0.0, 1e-3, 1.0, 1e4]),
+    st.sampled_from([0.0, -3.0, 1e6]),
+)
+def test_normalised_in_pieces_as_in_memory(how: str, count: int, size: float, place: float) -> None:
+    cloud = torch.from_numpy(POINTS[:count] * size + place)
+    found = torch.cat([piece.clone() for piece in normalize_chunks(lambda: iter(cloud.split(7)), how, rows=16)()])
+    torch.testing.assert_close(found, normalize_points(cloud[None], how)[0], rtol=1e-8, atol=1e-8)
+
+
+def test_a_sphere_by_hand() -> None:
+    """Centre (1, 0, 0), radius 3; mean 1/2 and deviation of the six numbers 4, -2, 0, 0, 1/2, 1/2."""
+    sphere = normalize_chunks([np.array([[4, 0, 0]]), np.array([[-2, 0, 0]])], "unit-sphere")
+    assert next(sphere()).tolist() == [[1, 0, 0], [-1, 0, 0]]
+    numbers = np.array([[4.0, -2, 0], [0, 0.5, 0.5]])
+    standard = next(normalize_chunks(numbers, "standardize")())
+    np.testing.assert_allclose(standard, (numbers - 0.5) / numbers.std())
+
+
+def test_a_cloud_without_extent_or_without_points() -> None:
+    for how in ("unit-sphere", "standardize"):
+        assert next(normalize_chunks(np.full((9, 3), 0.1), how)()).tolist() == [[0.0] * 3] * 9
+        assert list(normalize_chunks(np.zeros((0, 3)), how)()) == []
+
+
+def test_a_scan_can_be_used_as_chunks(tmp_path: Path) -> None:
+    from pointset import create_model
+
+    model = create_model("isab3-pma", classes=4, dim=8).double().eval()
+    scan = open_scan(write(tmp_path / "a.npy", POINTS))
+    expected = model(normalize_points(torch.from_numpy(POINTS)[None], "unit-sphere")).detach()
+    torch.testing.assert_close(model.stream(normalize_chunks(scan, "unit-sphere")), expected)
+
+
+def test_numbers_that_a_model_cannot_hold_are_named(tmp_path: Path) -> None:
+    from pointset import create_model
+
+    model = create_model("rff-max", classes=4, dim=8).eval()
+    points = POINTS.copy()
+    points[123, 1] = 1e39
+    scan = open_scan(write(tmp_path / "a.npy", points), piece=50)
+    with pytest.raises(PointsetError, match=r"piece 2 of the cloud has the number 1e\+39, too large for torch.float32"):
+        model.stream(scan)
+    assert model.stream(normalize_chunks(scan, "unit-sphere")).isfinite().all()
+    points[123, 1] = np.nan
+    with pytest.raises(PointsetError, match="piece 0 of the cloud has a number that is not finite"):
+        model.stream(points)
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "a.npy", "a.npz", "a.ply", "a.pcd"])
+def test_a_pipe_or_a_folder_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / name)
+    for path in (tmp_path / name, tmp_path / "pipes" / name):
+        with pytest.raises(CloudError, match=f"{name}: is a folder, pipe or device"):
+            read_cloud(path)
+
+
+def test_a_piece_of_wide_records_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointset.data.readers.scans.MOST_BYTES", 250)
+    pieces = list(open_scan(write(tmp_path / "a.npy", POINTS))())
+    assert {len(piece) for piece in pieces} == {10, COUNT % 10}
+    np.testing.assert_array_equal(np.concatenate(pieces), POINTS)
+
+
+def test_a_cloud_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.npy", POINTS)
+
+    def no_room(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pointset.data.readers.scans.Scan.whole", no_room)
+    with pytest.raises(CloudError, match=r"a.npy: does not fit into memory: read it in pieces"):
+        read_cloud(path)
+
+
+def test_a_huge_file_is_read_in_pieces(tmp_path: Path) -> None:
+    """A sparse file needs no disk space."""
+    path = write(tmp_path / "a.npy", POINTS)
+    header = (
+        path.read_bytes()[:128].replace(b"(217, 3), }" + 12 * b" ", b"(99999999999, 3), } ")[:-1].ljust(127) + b"\n"
+    )
+    path.write_bytes(header)
+    os.truncate(path, 128 + 99_999_999_999 * 24)
+    assert open_scan(path).count == 99_999_999_999
+    assert len(next(open_scan(path)())) == PIECE
