@@ -27,8 +27,8 @@ from .streaming.maps import StreamedMap as StreamedMap
 from .streaming.maps import stream_attention as stream_attention
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
-from .training.checkpoints import load_run as load_run
 from .training.estimator import PointSetClassifier as PointSetClassifier
+from .training.loading import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe

@@ -47,7 +47,7 @@ def load_model(model: str | None) -> Trained:
         PointsetError: there is no such model.
     """
     from pointset.evaluation.strangers import load_detector
-    from pointset.training.checkpoints import find_run, load_run
+    from pointset.training.loading import find_run, load_run
     from pointset.zoo.pretrained import FOLDER
 
     if model is None and USUAL not in list_pretrained():

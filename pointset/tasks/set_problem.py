@@ -22,7 +22,6 @@ from pointset.errors import PointsetError
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.provenance import origin
 from pointset.tasks.rows import parts_of
-from pointset.training.distributed import OneProcess
 from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
 from pointset.training.recipe import Recipe
@@ -269,10 +268,6 @@ class DrawnSets:
         """The number of sets in a batch."""
         return len(batch.X)
 
-    def share(self, batch: SetBatch, processes: OneProcess) -> SetBatch:
-        """The whole batch: set problems train in one process."""
-        return batch
-
     def output(self, model: nn.Module, batch: SetBatch, device: torch.device) -> Tensor:
         """The model's output, in float32."""
         there = batch.to(device)
@@ -286,7 +281,7 @@ class DrawnSets:
         """Return an empty string: drawn sets have no faults."""
         return ""
 
-    def watch(self, model: nn.Module) -> Mapping[str, float]:
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
         """The metrics on `watched_sets`, if there are any."""
         return measure(self.problem, model, self.watched) if self.watched else {}
 

@@ -1,52 +1,78 @@
-"""Runs on disk: a folder that is complete at every moment, also when the process is killed.
+"""Runs on disk: a folder that is complete at every moment, also if the process is killed.
 
-    run.json            what the run is: model, recipe, data, versions (written first)
+    run.json            the description of the run: model, recipe, data, versions (written first)
     history.jsonl       one line per finished epoch
     checkpoint-0007/    everything needed to continue after epoch 7 (one folder at a time)
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
 Files are written beside their place, flushed to the disk and renamed into it. The folder, and each checkpoint, has a
-SHA256SUMS of them: whatever is read is first compared with its digest (see `pointset.runs.digests`).
+SHA256SUMS of them: every file is compared with its digest when it is read (see `pointset.runs.digests`).
 """
 
+import io
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load as load_tensors
-from torch import nn
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
 
-from pointset.data.normalize import NORMALIZATIONS
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import takes
+from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import digests
 from pointset.runs.atomic import full_disk_told, sync, sync_folder
 from pointset.runs.claims import claim, owned, read_description
-from pointset.training.contents import (
-    Checkpoint,
-    Row,
-    Weights,
-    as_files,
-    as_safetensors,
-    load_weights,
-    parse_history,
-    parse_lines,
-    parse_optimizer,
-)
-from pointset.zoo.carried import source_digests
-from pointset.zoo.models import Spec, build_model, know_data, spec_of
-from pointset.zoo.names import missing_parts, missing_weights
-from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
+Weights = dict[str, Tensor]
+Row = dict[str, Any]
 DECISIVE = ("model", "data", "recipe", "seed")
-"""What a run shares with those that resume it; the rest of run.json is for the record."""
+"""Keys of run.json that must agree when a run is resumed; the others are for the record."""
+
+
+@dataclass
+class Checkpoint:
+    """State of a training run after some epochs."""
+
+    weights: Weights
+    optimizer: dict[str, Any]
+    history: list[Row] = field(default_factory=list)
+    best: Weights | None = None
+    """Weights of the best validation accuracy so far, under early stopping."""
+    average: Weights | None = None
+    """The moving average of the weights, if the recipe has one."""
+
+    @property
+    def epoch(self) -> int:
+        """Number of finished epochs."""
+        return len(self.history)
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Set a model and its optimizer to this state.
+
+        Raises:
+            PointsetError: the state belongs to another model or optimizer.
+        """
+        load_weights(model, self.weights, "the checkpoint")
+        try:
+            optimizer.load_state_dict(self.optimizer)
+            for parameter, state in optimizer.state.items():
+                sizes = {value.shape for value in state.values() if isinstance(value, Tensor) and value.dim()}
+                if sizes - {parameter.shape}:
+                    raise ValueError("a tensor of it has another shape than its parameter")
+        except (RuntimeError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise PointsetError(
+                f"the optimizer state in the checkpoint does not belong to this run ({one_line(error, REPEATED)}): "
+                "delete the checkpoint and run the same training again from the beginning"
+            ) from error
 
 
 class RunFolder:
-    """The folder of one run; see the module's text for what lies in it."""
+    """The folder of one run; see the docstring of the module for its files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,7 +93,7 @@ class RunFolder:
     def claim(self, description: dict[str, Any]) -> None:
         """Write run.json, or check that the existing one describes the same run.
 
-        It is replaced where no epoch is finished.
+        It is replaced if no epoch is finished.
 
         Raises:
             PointsetError: the folder holds a run with other settings; the first difference is named.
@@ -92,19 +118,19 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the training came to its end."""
+        """True if the training is complete."""
         return (self.path / "model.safetensors").exists()
 
     def history(self) -> list[Row]:
         """The finished epochs.
 
         Raises:
-            PointsetError: the file of them is damaged.
+            PointsetError: the file is damaged.
         """
         return digests.parse(self.path / "history.jsonl", parse_lines, "the history of a run", self._anew)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Add a checkpoint, then drop the ones before it."""
+        """Add a checkpoint, then remove the ones before it."""
         target = self.path / f"checkpoint-{checkpoint.epoch:04d}"
         temporary = self.path / f".{target.name}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
@@ -121,17 +147,17 @@ class RunFolder:
         self._drop_checkpoints(keep=target)
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint, or None when there is none.
+        """The newest checkpoint, or or None if there is none.
 
         Raises:
-            PointsetError: a file of it is damaged; it is named.
+            PointsetError: a file of it is damaged; the message names it.
         """
         folders = self._checkpoints()
         if not folders:
             return None
         newest = folders[-1]
         remedy = f"delete {newest} and run the same training again from the beginning"
-        # A file that is there and not listed, or the other way about, is damage: `parse` says so.
+        # `parse` reports a file that is present but not listed, or listed but missing.
         present = {*digests.read_list(newest), *(path.name for path in newest.iterdir())}
         further = {
             name: digests.parse(newest / f"{name}.safetensors", load_tensors, "weights", remedy)
@@ -153,7 +179,7 @@ class RunFolder:
         self._drop_checkpoints()
 
     def tidy(self) -> None:
-        """Drop the checkpoint that a kill left in a finished run."""
+        """Remove the checkpoint that a killed process left in a finished run."""
         if self.finished:
             self._drop_checkpoints()
 
@@ -191,90 +217,63 @@ class RunFolder:
         digests.write_text(self.path / "history.jsonl", lines)
 
 
-def describe_model(model: nn.Module) -> dict[str, Any]:
-    """What run.json says of a model: its spec for one of the zoo, its class for one of the user's own."""
-    spec = getattr(model, "spec", None)
-    if not isinstance(spec, Spec):
-        return {"class": type(model).__qualname__}
-    return {
-        "name": spec.name,
-        "classes": spec.classes,
-        "inputs": spec.inputs,
-        "seed": spec.seed,
-        "options": spec.options.as_dict(),
-        **({"parts": parts} if (parts := source_digests(spec.name, spec.options)) else {}),
-    }
-
-
-def find_run(path: str | Path) -> Path:
-    """The folder of a run, given as a path or as the name of a trained model that comes with the package.
+def load_weights(model: nn.Module, weights: Weights, source: str) -> None:
+    """Load weights into a model; `source` names them in messages.
 
     Raises:
-        PointsetError: there is no such folder and no such model.
+        PointsetError: the weights belong to another model.
     """
-    if Path(path).exists() or len(Path(path).parts) > 1:
-        return Path(path)
-    if str(path) in list_pretrained():
-        return pretrained_folder(str(path))
-    others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
-    raise PointsetError(
-        f"{quoted(path)} is not a run or a trained model of this package: give a folder that "
-        f"`pointset train` wrote{others}"
-    )
-
-
-@takes(path=str | Path)
-def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
-    """Build the trained model of a finished run, or one that comes with the package.
-
-    Args:
-        path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
-
-    Returns:
-        The model in evaluation mode, and the content of run.json. `model.predict(X)` normalises clouds as the
-        training did, and `model.classes` are its classes; `model(points)` takes points as they are.
-
-    Raises:
-        PointsetError: the folder is not a finished run, or its model is not from the zoo.
-
-    Example:
-        >>> model, run = pointset.load_run("isab16-pma.modelnet40-1024")
-        >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
-        (['airplane', 'bathtub'], torch.Size([1, 40]))
-    """
-    folder = RunFolder(find_run(path))
-    weights = folder.weights()
-    description = folder.description()
-    remedy = "restore it from a copy, or train again"
-    model, data = description.get("model"), description.get("data")
-    if not isinstance(model, dict) or not isinstance(data, dict) or "recipe" not in description:
-        raise PointsetError(f"{folder.path / 'run.json'} does not describe a run: {remedy}")
-    if "name" not in model:
-        raise PointsetError(
-            f"{path} holds a model of your own ({model.get('class')}): build it and load model.safetensors into it"
-        )
-    classes = data.get("classes")
-    if not isinstance(classes, list) or len(classes) != model.get("classes"):
-        raise PointsetError(
-            f"{folder.path / 'run.json'} does not name the {model.get('classes')} classes of its model: {remedy}"
-        )
-    options = model.get("options")
-    if missing := missing_parts(model["name"]) or missing_weights(options if isinstance(options, dict) else {}):
-        raise PointsetError(
-            f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not registered: "
-            "first run the code with pointset.register_pooling, register_encoder or register_weights, or name its file "
-            "in the environment variable POINTSET_PARTS"
-        )
-    built = _build(model, folder.path / "run.json")
-    load_weights(built, weights, f"model.safetensors in {path}")
-    if data.get("normalize") not in NORMALIZATIONS:
-        raise PointsetError(f"{folder.path / 'run.json'} does not say how its clouds were normalised: {remedy}")
-    know_data(built, data)
-    return built.eval(), description
-
-
-def _build(model: dict[str, Any], file: Path) -> nn.Module:
     try:
-        return build_model(spec_of(model))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PointsetError(f"{file} does not describe a model: restore it from a copy, or train again") from error
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise PointsetError(
+            f"{source} does not fit the model that run.json describes: restore the two as they were"
+        ) from error
+
+
+def as_files(checkpoint: Checkpoint) -> dict[str, bytes]:
+    """The files of a checkpoint, by name; made in memory, so that a full disk is an error of the system."""
+    optimizer = io.BytesIO()
+    torch.save(checkpoint.optimizer, optimizer)
+    files = {
+        "weights.safetensors": as_safetensors(checkpoint.weights),
+        "optimizer.pt": optimizer.getvalue(),
+        "history.json": json.dumps(checkpoint.history).encode(),
+    }
+    further = {"best.safetensors": checkpoint.best, "average.safetensors": checkpoint.average}
+    return files | {name: as_safetensors(weights) for name, weights in further.items() if weights is not None}
+
+
+def as_safetensors(weights: Weights) -> bytes:
+    """A state dict as a file."""
+    return save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
+
+
+def parse_optimizer(content: bytes) -> dict[str, Any]:
+    """The state of an optimizer."""
+    state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    if not isinstance(state, dict) or not {"state", "param_groups"} <= set(state):
+        raise ValueError(f"it is a {type(state).__name__}")
+    return state
+
+
+def parse_lines(content: bytes) -> list[Row]:
+    """The rows of history.jsonl."""
+    return _rows([json.loads(line) for line in content.splitlines()])
+
+
+def parse_history(content: bytes) -> list[Row]:
+    """The rows of a checkpoint's history."""
+    return _rows(json.loads(content))
+
+
+def _rows(rows: Any) -> list[Row]:
+    """Check the rows of a history: one per epoch, with numbers only."""
+    if not isinstance(rows, list) or not rows:
+        raise ValueError("it has no epoch")
+    for epoch, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or row.get("epoch") != epoch:
+            raise ValueError(f"row {epoch} is not that of epoch {epoch}")
+        if not all(isinstance(value, int | float) for value in row.values()) or not {"loss", "seconds"} <= set(row):
+            raise ValueError(f"row {epoch} contains values that are not numbers, or lacks loss or seconds")
+    return rows

@@ -3,25 +3,18 @@
     torchrun --nproc-per-node 2 -m -- pointset.cli train isab16-pma --run runs/mine
     accelerate launch --multi_gpu --num_processes 2 -m pointset.cli train isab16-pma --run runs/mine
 
-Both start the same; add `--device cpu` to train on the CPU. (Without the two dashes torchrun takes `--run` for an
-abbreviated option of its own.) Every process draws the whole batch of the recipe and works on its share of the rows:
-every world-th, starting at its rank. The processes add up the gradient of the mean loss over the whole batch, also
-where their shares differ in size.
-
-The model does not become a DistributedDataParallel (`Accelerator.prepare`), which averages over processes instead of
-rows and waits forever for a process without a row of a short last batch. Its advantage, sums that overlap the backward
-pass, is small for the few megabytes of gradients of the models here.
+Add `--device cpu` to train on the CPU. (Without the two dashes torchrun takes `--run` for an option of its own.) Every
+process draws the whole batch of the recipe and works on every world-th row, starting at its rank. The processes add up
+the gradient of the mean loss over the whole batch. DistributedDataParallel would average over processes instead of
+rows, and wait forever for a process without a row of a short last batch.
 
 Limits:
 
-- Batch normalisation uses a process's own rows, as in DistributedDataParallel. The running statistics are averaged over
-  the processes after each epoch, but small shares make them noisy: the result differs from that of a single process by
-  more than rounding.
+- Batch normalisation uses a process's own rows; its running statistics are averaged after each epoch.
 - Validation runs in the main process while the others wait. Every process holds the data and draws whole batches.
 - `precision` comes from the recipe: `accelerate launch --mixed_precision` has no effect.
 - A resumed run equals an uninterrupted one only with the same number of processes: it decides dropout and rounding.
-- `accelerate launch --cpu` is refused: without an MPI it starts a single process, whatever its `--num_processes`
-  (accelerate 1.15).
+- `accelerate launch --cpu` is refused: without an MPI it starts a single process (accelerate 1.15).
 """
 
 import os
@@ -31,15 +24,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pointset.data.batches import Batch, MixedBatch
 from pointset.errors import PointsetError
 
 T = TypeVar("T")
-AnyBatch = TypeVar("AnyBatch", Batch, MixedBatch)
 
 
 class OneProcess:
-    """A single process."""
+    """A single process. `SeveralProcesses` overrides what differs where several train one model."""
 
     rank = 0
     """Index of this process, from 0."""
@@ -51,10 +42,10 @@ class OneProcess:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process is the one that reads and writes the run's folder."""
+        """True for the process that reads and writes the run's folder."""
         return self.rank == 0
 
-    def share(self, batch: AnyBatch) -> AnyBatch:
+    def share(self, batch: T) -> T:
         """This process's rows of a batch, perhaps none."""
         return batch
 
@@ -66,7 +57,7 @@ class OneProcess:
         return numbers
 
     def from_main(self, work: Callable[[], T]) -> T:
-        """What `work` gives in the main process, for all of them. An error there is an error everywhere."""
+        """The result of `work` in the main process, for all of them. An error there is an error everywhere."""
         return work()
 
     def start_alike(self, model: nn.Module) -> None:
@@ -85,24 +76,20 @@ class SeveralProcesses(OneProcess):
         self.rank = accelerator.process_index
         self.world = accelerator.num_processes
 
-    def share(self, batch: AnyBatch) -> AnyBatch:
-        """Rows rank, rank + world, ... of a batch; none of a batch that is too short."""
+    def share(self, batch: Any) -> Any:
+        """Rows rank, rank + world, ... of a named tuple of tensors; none of a batch that is too short."""
         rows = slice(self.rank, None, self.world)
-        kind: Any = type(batch)
-        return kind(*(None if part is None else part[rows] for part in batch))
+        return type(batch)(*(None if column is None else column[rows] for column in batch))
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Add up the gradients of all processes in one piece.
-
-        A parameter without a gradient in any process keeps none, so that no decay touches it, as in one process.
-        """
+        """Add up all gradients at once; a parameter without a gradient in any process keeps none, and no decay."""
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        found = [float(parameter.grad is not None) for parameter in parameters]
+        present = [float(parameter.grad is not None) for parameter in parameters]
         pieces = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
-        total = self.sum(torch.cat([torch.tensor(found, device=self.device), *pieces]))
+        total = self.sum(torch.cat([torch.tensor(present, device=self.device), *pieces]))
         anywhere, *sums = total.split([len(parameters), *(parameter.numel() for parameter in parameters)])
         for index, (parameter, gradient) in enumerate(zip(parameters, sums, strict=True)):
-            if found[index] or anywhere[index]:  # reading `anywhere` makes a GPU wait: only where it is needed
+            if present[index] or anywhere[index]:  # reading `anywhere` makes a GPU wait: only where it is needed
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def sum(self, numbers: Tensor) -> Tensor:
@@ -110,7 +97,7 @@ class SeveralProcesses(OneProcess):
         return self.accelerator.reduce(numbers, reduction="sum")
 
     def from_main(self, work: Callable[[], T]) -> T:
-        """What `work` gives in the main process, sent to the others; it must be plain data or tensors on the CPU.
+        """The result of `work` in the main process, sent to the others; plain data, or tensors on the CPU.
 
         Raises:
             PointsetError: in the other processes, where the main one failed; there the error is raised as it is.
@@ -123,14 +110,12 @@ class SeveralProcesses(OneProcess):
                 result = work()
             except Exception as error:
                 failure = error
-        told = (
-            str(failure) if isinstance(failure, PointsetError) else failure and f"the main process failed: {failure!r}"
-        )
-        result, told = broadcast_object_list([result, told])
+        reason = str(failure) if isinstance(failure, PointsetError) else f"the main process failed: {failure!r}"
+        result, reason = broadcast_object_list([result, reason if failure else None])
         if failure is not None:
             raise failure
-        if told is not None:
-            raise PointsetError(told)
+        if reason is not None:
+            raise PointsetError(reason)
         return result
 
     def start_alike(self, model: nn.Module) -> None:
@@ -142,14 +127,12 @@ class SeveralProcesses(OneProcess):
         buffers = dict(model.named_buffers())
         if not buffers:
             return
-        for module in model.modules():
-            if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d) and module.track_running_stats:
-                for statistic in (module.running_mean, module.running_var):
-                    assert statistic is not None
-                    statistic.copy_(self.sum(statistic) / self.world)
-        mains = self.from_main(lambda: _on_cpu(buffers))
         for name, buffer in buffers.items():
-            buffer.copy_(mains[name])
+            if name.endswith(("running_mean", "running_var")):
+                buffer.copy_(self.sum(buffer) / self.world)
+        of_main = self.from_main(lambda: _on_cpu(buffers))
+        for name, buffer in buffers.items():
+            buffer.copy_(of_main[name])
 
 
 def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -157,7 +140,7 @@ def _on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def world_size() -> int:
-    """How many processes the launcher has started for one training; 1 where there was none.
+    """The number of processes that the launcher has started for one training; 1 without a launcher.
 
     Raises:
         PointsetError: the launcher was asked for several processes and has started one.
@@ -173,15 +156,15 @@ def world_size() -> int:
 
 
 def is_main() -> bool:
-    """Whether this process is the one that writes and prints: the first, or the only one."""
+    """True for the process that writes and prints: the first, or the only one."""
     return world_size() == 1 or os.environ.get("RANK", "0") == "0"
 
 
 def join_processes(device: torch.device) -> OneProcess:
-    """Find the processes that this one trains with, and the device that is its own.
+    """Join the processes that train together, each on its own device.
 
     Args:
-        device: where one process alone would train.
+        device: device of a single process.
 
     Raises:
         PointsetError: there are several, and accelerate is not installed, a launcher's variable is missing, or the
@@ -202,7 +185,7 @@ def join_processes(device: torch.device) -> OneProcess:
         from accelerate import Accelerator
     except ImportError as error:
         raise PointsetError("training in several processes needs accelerate: pip install accelerate") from error
-    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="no")  # the recipe's precision is ours to keep
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="no")  # precision comes from the recipe
     if accelerator.num_processes != world or accelerator.device.type != device.type:
         raise PointsetError(
             f"accelerate cannot train in {world} processes on {device.type}: give --device cpu, or start one process"

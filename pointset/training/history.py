@@ -15,7 +15,7 @@ OnEpoch = Callable[[dict[str, Any]], object]
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a training leaves.
+    """The result of a training.
 
     Example:
         >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=2), progress=False)
@@ -24,16 +24,16 @@ class Fitted:
     """
 
     model: nn.Module
-    """The model that was given, now trained, in evaluation mode."""
+    """The given model, now trained, in evaluation mode."""
     history: list[dict[str, Any]]
-    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, data included, validation not),
-    on a CPU processor_seconds (of this process in those, all its threads), and validation_accuracy where there is one.
+    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
+    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split.
     `stopped` is True in the row after which `on_epoch` ended the run."""
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """One line with the model, the number of epochs and the last accuracies."""
         count, last = len(self.history), self.history[-1] if self.history else {}
         columns = {"accuracy": "training accuracy", "validation_accuracy": "validation accuracy"}
         words = [f", {words} {100 * last[name]:.1f} %" for name, words in columns.items() if name in last]
@@ -47,7 +47,7 @@ class Fitted:
 
     @property
     def work(self) -> float:
-        """Seconds that compare between machines that do other work: of the processor, or of the clock on a GPU."""
+        """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
         return float(sum(map(work_of, self.history)))
 
 
@@ -56,8 +56,8 @@ def work_of(row: dict[str, Any]) -> float:
     return float(row.get("processor_seconds", row["seconds"]))
 
 
-def fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:
-    """What a training leaves; the model goes into evaluation mode."""
+def make_fitted(model: nn.Module, history: list[dict[str, Any]], recipe: Recipe) -> Fitted:
+    """Make the result of a training, with the model in evaluation mode."""
     kept = len(history) if recipe.patience is None else best_epoch(history)
     return Fitted(model.eval(), history, kept)
 
@@ -68,6 +68,6 @@ def best_epoch(history: list[dict[str, Any]]) -> int:
     return scores.index(max(scores)) + 1 if scores else 0
 
 
-def answered(answer: object) -> bool:
-    """True if a function said that the run ends here: other values that count as true may be by chance."""
+def is_true(answer: object) -> bool:
+    """True for True itself: other values that count as true may be returned by chance."""
     return isinstance(answer, bool | np.bool_) and bool(answer)

@@ -1,11 +1,9 @@
-"""One explicit training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
+"""The training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
 
-Everything random in epoch e comes from the pair (seed, e): order, subsets and augmentation from the batches' own
-generator, dropout from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same
-number of threads, a run that was killed and resumed gives the same numbers to the last bit as an uninterrupted one.
-An `Objective` says what is trained on, and the loss.
-
-Under `torchrun` or `accelerate launch` several processes train one run: see `pointset.training.distributed`.
+All randomness in epoch e comes from (seed, e): order, subsets and augmentation from the batches' own generator, dropout
+from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same number of threads,
+a run that was killed and resumed gives the same numbers to the last bit as an uninterrupted one.
+An `Objective` defines the training sets and the loss; `pointset.training.distributed` covers several processes.
 """
 
 import math
@@ -24,16 +22,15 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.runs.progress import progress_bar
-from pointset.training.checkpoints import Checkpoint, RunFolder, Weights, load_weights
+from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, load_weights
 from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
-from pointset.training.entering import describe, enter, epochs_before
-from pointset.training.history import Fitted, OnEpoch, answered, best_epoch, fitted
-from pointset.training.memory import kept_memory
+from pointset.training.history import Fitted, OnEpoch, best_epoch, is_true, make_fitted
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import MovingAverage, learning_rate, make_optimizer
 from pointset.training.precision import warn_of_slow_products
 from pointset.training.recipe import Recipe
+from pointset.training.resume import describe, enter, epochs_before
 from pointset.zoo.models import know_data
 
 
@@ -61,16 +58,16 @@ def fit(
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
-            One of the zoo then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.
+            A zoo model then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.
         train: the training sets; the recipe's validation split is cut from them, class by class.
-        recipe: see `Recipe`; its defaults when None.
-        seed: of order, subsets, augmentation, dropout and the validation split.
+        recipe: see `Recipe`; default: `Recipe()`.
+        seed: seed of order, subsets, augmentation, dropout and the validation split.
         run: folder for checkpoints and history. An unfinished run in it is continued. A finished one is loaded, or goes
             on if `recipe.epochs` is higher than before: with a new schedule over the further epochs, from its weights.
-        progress: tell how far it is: a bar on a terminal, elsewhere a line every half minute.
+        progress: show progress: a bar on a terminal, otherwise a line every half minute.
         on_epoch: called after each epoch with its row of the history, before that is saved; under a launcher, in the
             main process alone. If it returns True (the value itself, not just a true one), the run ends there, is
-            finished, and its last row says `stopped`. An epoch that is repeated after a kill is told again.
+            finished, and its last row says `stopped`. It is called again for an epoch that is repeated after a kill.
 
     Returns:
         The trained model, and a row for each epoch.
@@ -92,12 +89,12 @@ def fit(
     warn_of_slow_products(recipe.precision, recipe.device)
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
-    found = fit_objective(
+    fitted = fit_objective(
         model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
     )
     centred = train.source_pool.is_centred(train.rows.numpy())
     know_data(model, {"classes": train.classes, "normalize": train.options.normalize, "centred": centred})
-    return found
+    return fitted
 
 
 def fit_objective(
@@ -117,33 +114,33 @@ def fit_objective(
         model: trained in place.
         objective: sets and loss; its own random numbers are seeded already.
         recipe: optimizer, schedule, length, precision and device.
-        description: from the number of processes to what the run is, as `describe` makes it.
-        seed: of dropout.
+        description: function from the number of processes to the description of the run, see `describe`.
+        seed: seed of dropout.
         run: folder for checkpoints and history.
-        progress: tell how far it is: a bar on a terminal, elsewhere a line every half minute.
+        progress: show progress; see `fit`.
         on_epoch: called with each row of the history; True stops the run.
     """
     processes = join_processes(find_device(recipe.device))
     folder = RunFolder(Path(run)) if run is not None and processes.is_main else None
-    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # finds mistakes in it
+    training = Training(model.to(processes.device), objective, recipe, seed, processes, folder)  # checks the recipe
     training.on_epoch = on_epoch
     with ExitStack() as held:
 
-        def entered() -> tuple[Weights, list[dict[str, Any]]] | None:
+        def enter_folder() -> tuple[Weights, list[Row]] | None:
             if folder is None:
                 return None
             held.enter_context(folder.locked())
             return enter(folder, description(processes.world), training.optimizer.state_dict())
 
-        finished = processes.from_main(entered)
+        finished = processes.from_main(enter_folder)
         if finished is None:
             return training.run(progress)
         load_weights(model, finished[0], f"the run in {run}")
-        return fitted(model, finished[1], recipe)
+        return make_fitted(model, finished[1], recipe)
 
 
 class Training:
-    """The state of one run between its epochs."""
+    """The state of a run between its epochs."""
 
     def __init__(
         self,
@@ -164,63 +161,46 @@ class Training:
         self.optimizer = make_optimizer(model, recipe)
         self.steps_per_epoch = objective.steps_per_epoch
         self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
-        self.history: list[dict[str, Any]] = []
+        self.history: list[Row] = []
         self.start = 0
-        """Epochs before the schedule began: those of a finished run that this one goes on from."""
+        """Number of epochs before the schedule began: those of the finished run that this one extends."""
         self.on_epoch: OnEpoch | None = None
         self.best: Weights | None = None
         self.average: MovingAverage | None = None
 
     @property
-    def kept(self) -> nn.Module:
-        """The weights that are validated and saved: the average of those that are trained, where the recipe has one."""
+    def evaluated(self) -> nn.Module:
+        """The model that is validated and saved: the moving average if the recipe has one, else the trained model."""
         return self.model if self.average is None else self.average.module
 
     def run(self, progress: bool) -> Fitted:
-        """Train from where the folder left off to the end."""
+        """Train from the state of the folder to the end."""
         self._resume()
         done = min(self.steps, len(self.history) * self.steps_per_epoch)
         show = progress and self.processes.is_main
         with progress_bar("training", "step", self.steps, show=show, done=done, leave=False) as bar:
             while len(self.history) * self.steps_per_epoch < self.steps and not self._stopped():
-                # Not around all epochs: sets of random sizes leave holes of many sizes in what is kept.
-                with kept_memory() if self.device.type == "cpu" else nullcontext():
-                    self._epoch(len(self.history), bar)
+                self._epoch(len(self.history), bar)
         if self.best is not None or self.average is not None:
-            self.model.load_state_dict(self.best or self.kept.state_dict())
+            self.model.load_state_dict(self.best or self.evaluated.state_dict())
         self.processes.from_main(self._finish)
-        return fitted(self.model, self.history, self.recipe)
+        return make_fitted(self.model, self.history, self.recipe)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
         start, busy = time.perf_counter(), time.process_time()
-        row: dict[str, Any] = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
+        row: Row = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
         if self.device.type == "cpu":
             row["processor_seconds"] = round(time.process_time() - busy, 3)
-        self.history.append(self.processes.from_main(lambda: self._told({**row, **self.objective.watch(self.kept)})))
+        self.history.append(self.processes.from_main(lambda: self._validated(row)))
         if self.recipe.patience is not None and best_epoch(self.history) == epoch + 1:
-            self.best = {name: tensor.clone() for name, tensor in self.kept.state_dict().items()}
+            self.best = {name: tensor.clone() for name, tensor in self.evaluated.state_dict().items()}
         self.processes.from_main(self._save)
-
-    def _told(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row, and whether the caller of the training stops it there."""
-        stopped = self.on_epoch is not None and answered(self.on_epoch(dict(row)))
-        return row | {"stopped": True} if stopped else row
-
-    def _save(self) -> None:
-        if self.folder is not None:
-            average = None if self.average is None else self.kept.state_dict()
-            state = self.optimizer.state_dict()
-            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best, average))
-
-    def _finish(self) -> None:
-        if self.folder is not None:
-            self.folder.finish(self.model.state_dict())
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, model = self.recipe, self.model.train()
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
-        rate, parameters = 0.0, list(model.parameters())  # found once: it takes a while
+        rate, parameters = 0.0, list(model.parameters())  # listed once: it takes a while
         begun = self.start * self.steps_per_epoch
         steps = range(epoch * self.steps_per_epoch, self.steps)
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
@@ -229,10 +209,7 @@ class Training:
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
-                share = self.objective.share(batch, self.processes)
-                if self.objective.size(share):
-                    totals += self._backward(share, self.objective.size(batch))
-                self.processes.sum_gradients(model)
+                totals += self._backward(batch)
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
                 self.optimizer.step()
@@ -240,41 +217,56 @@ class Training:
                     self.average.update()
                 bar.update()
                 if not bar.disable:
-                    told = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
-                    bar.set_postfix_str(f"epoch {epoch + 1}: {told}")
-        for settled in dict.fromkeys((model, self.kept)):
-            self.processes.settle_buffers(settled)
+                    so_far = ", ".join(f"{name} {value:.3f}" for name, value in self._means(totals).items())
+                    bar.set_postfix_str(f"epoch {epoch + 1}: {so_far}")
+        for changed in dict.fromkeys((model, self.evaluated)):
+            self.processes.settle_buffers(changed)
         means = self._means(self.processes.sum(totals))
-        self._check_finite(means["loss"], epoch)
+        if not math.isfinite(means["loss"]):
+            cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
+            raise PointsetError(f"the loss became {means['loss']} in epoch {epoch + 1}: {cause}")
         return {**means, "learning_rate": rate}
 
-    def _means(self, totals: Tensor) -> dict[str, float]:
-        """Loss and metrics over all sets, from their sums and the number of sets."""
-        loss, *metrics, seen = totals.tolist()
-        names = ("loss", *self.objective.metrics)
-        return {name: total / seen for name, total in zip(names, (loss, *metrics), strict=True)}
-
-    def _backward(self, share: Any, whole: int) -> Tensor:
-        """Add the gradients of a share of a batch of `whole` sets; sums of its loss and metrics, its sets [2 + k]."""
-        size = self.objective.size(share)
-        with self._precision():
-            output = self.objective.output(self.model, share, self.device)
-        loss, sums = self.objective.loss(output, share)
-        (loss * (size / whole)).backward()
-        return torch.stack([loss.detach() * size, *sums, torch.full_like(loss.detach(), size)])
+    def _backward(self, batch: Any) -> Tensor:
+        """Add the gradients of a batch; sums of its loss and metrics over this process's sets, and their number."""
+        share, totals = self.processes.share(batch), torch.zeros((), device=self.device)
+        if size := self.objective.size(share):
+            with self._precision():
+                output = self.objective.output(self.model, share, self.device)
+            loss, sums = self.objective.loss(output, share)
+            (loss * (size / self.objective.size(batch))).backward()
+            totals = torch.stack([loss.detach() * size, *sums, torch.full_like(loss.detach(), size)])
+        self.processes.sum_gradients(self.model)
+        return totals
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.recipe.precision == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, getattr(torch, self.recipe.precision))
 
-    def _check_finite(self, loss: float, epoch: int) -> None:
-        if not math.isfinite(loss):
-            cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
-            raise PointsetError(f"the loss became {loss} in epoch {epoch + 1}: {cause}")
+    def _means(self, totals: Tensor) -> dict[str, float]:
+        """Loss and metrics over all sets, from their sums and the number of sets."""
+        *sums, count = totals.tolist()
+        return {name: total / count for name, total in zip(("loss", *self.objective.metrics), sums, strict=True)}
+
+    def _validated(self, row: Row) -> Row:
+        """The row with validation results, and whether the caller of the training stops it there."""
+        row = {**row, **self.objective.validate(self.evaluated)}
+        stopped = self.on_epoch is not None and is_true(self.on_epoch(dict(row)))
+        return row | {"stopped": True} if stopped else row
+
+    def _save(self) -> None:
+        if self.folder is not None:
+            average = None if self.average is None else self.average.module.state_dict()
+            state = self.optimizer.state_dict()
+            self.folder.save(Checkpoint(self.model.state_dict(), state, self.history, self.best, average))
+
+    def _finish(self) -> None:
+        if self.folder is not None:
+            self.folder.finish(self.model.state_dict())
 
     def _stopped(self) -> bool:
-        """True where the caller, or a lack of progress since the schedule began, ends the run before its time."""
+        """True if the caller, or a lack of progress since the schedule began, ends the run early."""
         if self.history[self.start :] and self.history[-1].get("stopped"):
             return True
         patience = self.recipe.patience

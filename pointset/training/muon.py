@@ -17,8 +17,6 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
-from pointset.training.optimizers import uncompiled
-
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic whose repetition brings all singular values near 1: the published ones, steepest at zero."""
 REPETITIONS = 5
@@ -28,7 +26,6 @@ MATCHED = 0.2
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
-@uncompiled
 class Muon(Optimizer):
     """Muon, with Nesterov's momentum, for the groups with `hidden=True`; AdamW for the others."""
 

@@ -18,7 +18,6 @@ from pointset.errors import PointsetError
 from pointset.evaluation import evaluate
 from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import described
-from pointset.training.distributed import AnyBatch, OneProcess
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import bounds, drawn_size, require_sizes
 
@@ -48,16 +47,13 @@ class Objective(Protocol):
     def size(self, batch: Any) -> int:
         """Number of sets in a batch."""
 
-    def share(self, batch: Any, processes: OneProcess) -> Any:
-        """The part of a batch that this process works on."""
-
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Output of the model for a batch, in float32."""
 
     def loss(self, output: Tensor, batch: Any) -> Loss:
         """The value to minimise, and the sums of the metrics."""
 
-    def watch(self, model: nn.Module) -> Mapping[str, float]:
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
         """Further metrics of an epoch, on sets that are not trained on."""
 
     def fault(self) -> str:
@@ -99,19 +95,15 @@ class Classification:
         """Number of shapes in a batch."""
         return len(batch.labels)
 
-    def share(self, batch: AnyBatch, processes: OneProcess) -> AnyBatch:
-        """This process's rows of a batch, perhaps none."""
-        return processes.share(batch)
-
     def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B classes"]:
         """Logits; sets of several sizes go through `model.packed` where that is faster."""
         return logits_of(model, batch, device)
 
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch | MixedBatch) -> Loss:
-        """Cross entropy with label smoothing, and how many are right.
+        """Cross entropy with label smoothing, and the number of correct predictions.
 
-        A set that holds two shapes has the cross entropies of both classes, by their shares of the points, and is
-        right where the model says the class of the larger share.
+        A mixed set has the cross entropies of both classes, weighted by their shares of the points; the correct
+        prediction is the class of the larger share.
         """
         labels = batch.labels.to(output.device)
         if output.dim() != 2 or output.shape[1] != len(self.train.classes):
@@ -131,8 +123,8 @@ class Classification:
             labels = torch.where(shares > 0.5, others, labels)
         return Loss(mean, [(output.detach().argmax(dim=1) == labels).sum()])
 
-    def watch(self, model: nn.Module) -> Mapping[str, float]:
-        """The accuracy on the validation split, where there is one."""
+    def validate(self, model: nn.Module) -> Mapping[str, float]:
+        """The accuracy on the validation split, if there is one."""
         if self.validation is None:
             return {}
         return {"validation_accuracy": evaluate(model, self.validation).accuracy}

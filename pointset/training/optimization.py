@@ -1,25 +1,45 @@
-"""How weights move: the optimizer, the learning rate of each step, and the average that follows them."""
+"""The optimizer, the learning rate of each step, and the moving average of the weights."""
 
 import copy
+import inspect
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from pointset.training.contents import Weights, load_weights
+from pointset.training.checkpoints import Weights, load_weights
 from pointset.training.muon import Muon
-from pointset.training.optimizers import SGD, Adam, AdamW
 from pointset.training.recipe import Recipe
 
 # These are trained as data, not as linear maps: there is no reason to pull them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
 FEWEST_HIDDEN = 8
-"""Rows and columns of a matrix that Muon moves: it is meant for those between hidden layers."""
+"""Smallest side of a matrix that Muon moves: it is meant for those between hidden layers."""
+WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+T = TypeVar("T", bound=Optimizer)
 
 
-def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+def uncompiled(optimizer: type[T]) -> type[T]:
+    """The optimizer with the same steps, without torch's compiler, whose import takes as long as that of torch itself.
+
+    `torch.optim` imports the compiler when an optimizer is made, only to exclude some methods from compilation. The
+    functions that these methods wrap do the same and import nothing.
+    """
+    methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in WRAPPED}
+    step = torch.no_grad()(inspect.unwrap(optimizer.step))
+    about = {"__doc__": optimizer.__doc__, "__module__": optimizer.__module__}
+    return type(optimizer.__name__, (optimizer,), {**methods, **about, "step": step})
+
+
+Adam = uncompiled(torch.optim.Adam)
+AdamW = uncompiled(torch.optim.AdamW)
+SGD = uncompiled(torch.optim.SGD)
+
+
+def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
     """The recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
     groups = _groups(model, recipe.decay)
     match recipe.optimizer:
@@ -31,7 +51,9 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
             momentum, nesterov = recipe.inertia, recipe.nesterov
             return SGD(groups, lr=recipe.learning_rate, momentum=momentum, nesterov=nesterov, fused=True)
         case "muon":
-            return Muon(_with_hidden(groups), lr=recipe.learning_rate, precision=getattr(torch, recipe.precision))
+            return uncompiled(Muon)(
+                _with_hidden(groups), lr=recipe.learning_rate, precision=getattr(torch, recipe.precision)
+            )
 
 
 def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
@@ -71,7 +93,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights after a further step."""
+        """Add the weights after a further step."""
         for mine, theirs in self._copied if self._begun else self._averaged + self._copied:
             mine.copy_(theirs)
         if self._begun and self._averaged:
@@ -79,10 +101,10 @@ class MovingAverage:
         self._begun = True
 
     def load(self, weights: Weights) -> None:
-        """Go on from the averaged weights of a checkpoint.
+        """Continue from the averaged weights of a checkpoint.
 
         Raises:
-            PointsetError: they are the weights of another model.
+            PointsetError: the weights belong to another model.
         """
         load_weights(self.module, weights, "the checkpoint")
         self._begun = True

@@ -20,7 +20,6 @@ from tabulate import tabulate
 from timing import interleaved
 
 from pointset.runs.threads import torch_threads
-from pointset.training.memory import kept_memory
 from pointset.zoo.models import create_model
 
 CHOICES: dict[str, dict[str, Any]] = {
@@ -89,7 +88,7 @@ def bench(
         rounds: timings of each; the median counts.
         threads: of torch.
     """
-    with torch_threads(threads), kept_memory():
+    with torch_threads(threads):
         for model in models or ("isab16-pma",):
             for dim in dims:
                 rows = [row for size in points for row in compare(model, dim, size, batch_size, dropout, rounds)]

@@ -23,7 +23,6 @@ from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.runs.threads import torch_threads
-from pointset.training.memory import kept_memory
 from pointset.training.optimization import make_optimizer
 from pointset.training.recipe import Recipe
 
@@ -38,15 +37,14 @@ def bare(name: str, drawn: Sequence[Batch | MixedBatch], classes: int, recipe: R
     """Seconds of the same steps from batches in memory."""
     model = pointset.create_model(name, classes, dim=256).train()
     optimizer = make_optimizer(model, recipe)
-    with kept_memory():
-        start = time.perf_counter()
-        for batch in drawn:
-            optimizer.zero_grad()
-            logits = model(batch.points, batch.mask)
-            F.cross_entropy(logits, batch.labels, label_smoothing=recipe.label_smoothing).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm or float("inf"))
-            optimizer.step()
-        return time.perf_counter() - start
+    start = time.perf_counter()
+    for batch in drawn:
+        optimizer.zero_grad()
+        logits = model(batch.points, batch.mask)
+        F.cross_entropy(logits, batch.labels, label_smoothing=recipe.label_smoothing).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm or float("inf"))
+        optimizer.step()
+    return time.perf_counter() - start
 
 
 def measure(name: str, data: str, size: int, steps: int, rounds: int) -> dict[str, Any]:

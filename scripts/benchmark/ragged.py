@@ -25,7 +25,6 @@ from torch import Tensor, nn
 import pointset
 from pointset.data import pad_sets
 from pointset.runs.threads import torch_threads
-from pointset.training.memory import kept_memory
 from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 
 CLASSES = 40
@@ -60,7 +59,7 @@ def bench(
         seed: of the sizes and the points.
     """
     clouds = make_clouds(log_uniform(sets, smallest, largest, seed), seed)
-    with torch_threads(threads), kept_memory():
+    with torch_threads(threads):
         rows = [row for name in model for row in compare(name, clouds, rounds, dim=dim, form=form)]
     real, padded = sum(map(len, clouds)), sets * max(map(len, clouds))
     print(f"{sets} sets of {min(map(len, clouds))} to {max(map(len, clouds))} points: {real:,} points,", end=" ")

@@ -29,8 +29,8 @@ from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.temperature import validation_temperature
 from pointset.runs import digests
 from pointset.tasks.classification.predictions import robustness_of
-from pointset.training.checkpoints import load_run
-from pointset.training.contents import Weights, as_safetensors
+from pointset.training.checkpoints import Weights, as_safetensors
+from pointset.training.loading import load_run
 from pointset.zoo.pretrained import FOLDER
 
 SIZES = (64, 100, 256, 1024)

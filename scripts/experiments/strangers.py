@@ -26,7 +26,7 @@ from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.evaluation.strangers import Measured, measure_strangers, save_means
 from pointset.runs import digests
-from pointset.training.checkpoints import find_run, load_run
+from pointset.training.loading import find_run, load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_model

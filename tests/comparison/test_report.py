@@ -29,7 +29,7 @@ from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
 from pointset.tasks.classification.task import Classification
-from pointset.training.checkpoints import load_run
+from pointset.training.loading import load_run
 
 pytestmark = pytest.mark.slow
 

@@ -128,9 +128,9 @@ def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeyp
     seen: dict[Training, list[float]] = {}
     step = Training._backward
 
-    def backward(self, share, whole):
-        seen.setdefault(self, []).append(float(share.X.sum()))
-        return step(self, share, whole)
+    def backward(self, batch):
+        seen.setdefault(self, []).append(float(batch.X.sum()))
+        return step(self, batch)
 
     monkeypatch.setattr(Training, "_backward", backward)
     run(tiny(seeds=(0, 1), steps=3), tmp_path)

@@ -9,10 +9,10 @@ import pointset
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.tasks import create_task
-from pointset.training.checkpoints import RunFolder, load_run
+from pointset.training.checkpoints import RunFolder
+from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch
-from pointset.training.optimization import MovingAverage
-from pointset.training.optimizers import AdamW
+from pointset.training.optimization import AdamW, MovingAverage
 from pointset.training.recipe import Recipe
 
 AVERAGED = Recipe(epochs=3, batch_size=24, learning_rate=1e-2, average=0.8)

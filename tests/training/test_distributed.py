@@ -23,8 +23,8 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.training import distributed
 from pointset.training import loop as training
-from pointset.training.checkpoints import load_run
 from pointset.training.distributed import OneProcess, SeveralProcesses, join_processes, world_size
+from pointset.training.loading import load_run
 from pointset.training.recipe import Recipe
 
 pytestmark = pytest.mark.slow

@@ -1,5 +1,6 @@
 """Recipes, the steps of their optimizers, and the learning rates of their schedules."""
 
+import copy
 import math
 
 import pytest
@@ -8,6 +9,7 @@ from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
+from pointset.training import optimization
 from pointset.training.optimization import learning_rate, make_optimizer
 from pointset.training.recipe import Recipe
 
@@ -128,3 +130,22 @@ def test_learning_rates_follow_the_schedule():
 def test_wrong_recipes_are_named(options, words):
     with pytest.raises(PointsetError, match=words):
         Recipe(**options)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD"])
+def test_steps_and_states_are_those_of_torch_to_the_last_bit(name):
+    model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    twin = copy.deepcopy(model)
+    own = getattr(optimization, name)(model.parameters(), lr=0.1, weight_decay=0.01, fused=True)
+    torchs = getattr(torch.optim, name)(twin.parameters(), lr=0.1, weight_decay=0.01, fused=True)
+    X = torch.rand(5, 3, generator=torch.Generator().manual_seed(0))
+    for _ in range(4):
+        for network, optimizer in ((model, own), (twin, torchs)):
+            optimizer.zero_grad()
+            network(X).square().sum().backward()
+            optimizer.step()
+        states = copy.deepcopy((own.state_dict(), torchs.state_dict()))
+        torchs.load_state_dict(states[0])  # each goes on from the other's
+        own.load_state_dict(states[1])
+    assert all(map(torch.equal, model.parameters(), twin.parameters()))
+    assert isinstance(own, getattr(torch.optim, name))

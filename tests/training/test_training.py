@@ -17,8 +17,9 @@ import pointset
 from pointset.comparison.grid import make_runs
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.training.checkpoints import RunFolder, load_run
+from pointset.training.checkpoints import RunFolder
 from pointset.training.history import Fitted
+from pointset.training.loading import load_run
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.recipe import Recipe
 

@@ -15,7 +15,7 @@ from pointset.errors import PointsetError
 from pointset.export.javascript import PlainModel, describe_plainly
 from pointset.tasks.classification.mistakes import BEST, class_name, coordinates
 from pointset.tasks.classification.predictions import predictions_of
-from pointset.training.checkpoints import load_run
+from pointset.training.loading import load_run
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.live import make_live_page
 from pointset.viz.page import HtmlPage

@@ -16,7 +16,8 @@ from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import probabilities
 from pointset.explain.pooled import Pooled, pooled_from
 from pointset.tasks.classification.predictions import predictions_of
-from pointset.training.checkpoints import RunFolder, load_run
+from pointset.training.checkpoints import RunFolder
+from pointset.training.loading import load_run
 from pointset.viz.color import ColorScale, Scale
 from pointset.viz.tiles import attention_scale, count_scale, draw_looked_at, draw_tile
 

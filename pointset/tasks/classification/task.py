@@ -42,8 +42,8 @@ from pointset.tasks.classification.predictions import (
 )
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
+from pointset.training.resume import any_size, reuse
 from pointset.training.sizes import require_sizes, sizes_in_words
-from pointset.training.twins import any_size, take_over
 from pointset.zoo.models import create_model
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -202,8 +202,8 @@ class Classification(Task):
         train = self._sets("train", run.size)
         model = self._model(run.model, train, run.model_options, run.seed)
         if folder is not None:
-            twins = [run.at(size).folder for size in self.points if size != run.size]
-            take_over(twins, folder, model, train, recipe, run.seed)
+            others = [run.at(size).folder for size in self.points if size != run.size]
+            reuse(others, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
     def takes_over(self, run: RunSpec) -> bool:

@@ -1,0 +1,136 @@
+"""Load trained models: from the folders of finished runs, or those that come with the package."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from torch import nn
+
+from pointset.data.normalize import NORMALIZATIONS
+from pointset.errors import QUOTED, PointsetError, one_line, quoted
+from pointset.inputs import takes
+from pointset.training.checkpoints import RunFolder, load_weights
+from pointset.zoo.carried import source_digests
+from pointset.zoo.models import Spec, build_model, know_data, spec_of
+from pointset.zoo.names import missing_parts, missing_weights
+from pointset.zoo.pretrained import list_pretrained, pretrained_folder
+
+
+def describe_model(model: nn.Module) -> dict[str, Any]:
+    """The description of a model for run.json: its spec if it is from the zoo, otherwise its class."""
+    spec = getattr(model, "spec", None)
+    if not isinstance(spec, Spec):
+        return {"class": type(model).__qualname__}
+    return {
+        "name": spec.name,
+        "classes": spec.classes,
+        "inputs": spec.inputs,
+        "seed": spec.seed,
+        "options": spec.options.as_dict(),
+        **({"parts": parts} if (parts := source_digests(spec.name, spec.options)) else {}),
+    }
+
+
+def find_run(path: str | Path) -> Path:
+    """The folder of a run, given as a path or as the name of a trained model that comes with the package.
+
+    Raises:
+        PointsetError: there is no such folder and no such model.
+    """
+    if Path(path).exists() or len(Path(path).parts) > 1:
+        return Path(path)
+    if str(path) in list_pretrained():
+        return pretrained_folder(str(path))
+    others = f" or one of {', '.join(list_pretrained())}" if list_pretrained() else ""
+    raise PointsetError(
+        f"{quoted(path)} is not a run or a trained model of this package: give a folder that "
+        f"`pointset train` wrote{others}"
+    )
+
+
+@takes(path=str | Path)
+def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
+    """Build the trained model of a finished run, or one that comes with the package.
+
+    Args:
+        path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
+
+    Returns:
+        The model in evaluation mode, and the content of run.json. `model.predict(X)` normalises clouds as the
+        training did, and `model.classes` are its classes; `model(points)` takes points as they are.
+
+    Raises:
+        PointsetError: the folder is not a finished run, or its model is not from the zoo.
+
+    Example:
+        >>> model, run = pointset.load_run("isab16-pma.modelnet40-1024")
+        >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
+        (['airplane', 'bathtub'], torch.Size([1, 40]))
+    """
+    folder = RunFolder(find_run(path))
+    weights = folder.weights()
+    description = folder.description()
+    file = folder.path / "run.json"
+    _check_description(description, file)
+    model, data = description["model"], description["data"]
+    try:
+        if missing := missing_parts(model["name"]) or missing_weights(model["options"]):
+            raise PointsetError(
+                f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not "
+                "registered: first run the code with pointset.register_pooling, register_encoder or "
+                "register_weights, or name its file in the environment variable POINTSET_PARTS"
+            )
+        built = build_model(spec_of(model))
+        know_data(built, data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _not_a_run(file, error) from error
+    load_weights(built, weights, f"model.safetensors in {path}")
+    return built.eval(), description
+
+
+@dataclass(frozen=True)
+class _Model:
+    name: str
+    classes: int
+    inputs: int
+    seed: int
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Data:
+    classes: list[str]
+    normalize: str
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every run.json of a classifier of the zoo must have."""
+
+    model: _Model
+    data: _Data
+    recipe: dict[str, Any]
+
+
+def _check_description(description: Mapping[str, Any], file: Path) -> None:
+    """Raise a PointsetError unless run.json describes a classifier of the zoo."""
+    model = description.get("model")
+    if isinstance(model, dict) and "class" in model and "name" not in model:
+        raise PointsetError(
+            f"{file.parent} holds a model of your own ({model['class']}): build it and load model.safetensors into it"
+        )
+    try:
+        run = msgspec.convert(description, _Run)
+        if len(run.data.classes) != run.model.classes:
+            raise ValueError(f"data.classes are {len(run.data.classes)} names for {run.model.classes} classes")
+        if run.data.normalize not in NORMALIZATIONS:
+            raise ValueError(f"data.normalize is {quoted(run.data.normalize)}")
+    except ValueError as error:  # msgspec.ValidationError is one
+        raise _not_a_run(file, error) from error
+
+
+def _not_a_run(file: Path, error: Exception) -> PointsetError:
+    reason = one_line(error, QUOTED) or type(error).__name__
+    return PointsetError(f"{file} does not describe a run ({reason}): restore it from a copy, or train again")
