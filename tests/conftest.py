@@ -130,7 +130,7 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
 @pytest.fixture(scope="session")
 def in_node() -> Callable[..., Any]:
     """Call what a module of the pages exports, in node: `in_node("camera", "new Camera(given).axes()", given)`."""
-    from pointset.viz.joining import EXPORT, WEB
+    from pointset.viz.html_page import EXPORT, WEB
 
     node = shutil.which("node")
     if node is None:

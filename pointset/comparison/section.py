@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pointset.viz.page import HtmlPage
+    from pointset.viz.html_page import HtmlPage
 
 Table = list[dict[str, Any]]
 """Rows of a table; the keys of the first are its header."""

@@ -178,13 +178,13 @@ class Describer:
         """The descriptions of attributes of a module, by their names."""
         return {name: self.part(getattr(module, name), name) for name in names}
 
-    def array(self, tensor: Tensor) -> int:
-        """Add an array to the weights, and return its index."""
+    def array(self, tensor: Tensor) -> dict[str, int]:
+        """Add an array to the weights, and return the reference to it."""
         numbers = rounded(tensor)
         bits = 8 * numbers.itemsize
         self.arrays.append({"start": len(self.content), "shape": list(numbers.shape), "bits": bits})
         self.content += numbers.tobytes()
-        return len(self.arrays) - 1
+        return {"array": len(self.arrays) - 1}
 
     def unsupported(self, what: str) -> PlainError:
         """The error for a property of the current module that is not implemented in JavaScript."""
@@ -255,7 +255,7 @@ def _(module: BatchNorm, describer: Describer) -> dict[str, Any]:
     return {"kind": "BatchNorm", **_scale(module, describer), **trained}
 
 
-def _scale(module: Any, describer: Describer) -> dict[str, int]:
+def _scale(module: Any, describer: Describer) -> dict[str, Any]:
     return {"weight": describer.array(module.weight), "bias": describer.array(module.bias)}
 
 

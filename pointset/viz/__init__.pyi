@@ -5,10 +5,10 @@ from .compare_panel import draw_pooling_comparison as draw_pooling_comparison
 from .compare_panel import draw_specialisation as draw_specialisation
 from .export import export_cloud as export_cloud
 from .export import export_surface as export_surface
+from .html_page import HtmlPage as HtmlPage
+from .html_page import inline as inline
 from .live import make_live_page as make_live_page
-from .page import HtmlPage as HtmlPage
 from .page import Page as Page
-from .page import inline as inline
 from .page import make_page as make_page
 from .panels import draw_instances as draw_instances
 from .panels import draw_map as draw_map

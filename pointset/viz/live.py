@@ -13,9 +13,8 @@ from pointset.data.shapes10 import make_shape
 from pointset.errors import PointsetError
 from pointset.inputs import check_kind, takes
 from pointset.viz.camera import Camera
-from pointset.viz.color import DEFAULT, ramp
-from pointset.viz.joining import page_of
-from pointset.viz.page import PAPERS, HtmlPage, as_base64
+from pointset.viz.color import DEFAULT
+from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
 
 MOST_POINTS = 2048
@@ -84,19 +83,17 @@ def make_live_page(
                 f"{model.tree['name']} needs {model.tree['inputs']} numbers per point, but a live page has only "
                 "coordinates: use a model with 3 inputs"
             )
-    view = camera or Camera()
     clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
     known = {name for model in models for name in model.tree["classes"]}
     examples = [one for one in EXAMPLES if one[0] in known] or EXAMPLES * (not clouds)
     clouds |= {f"{kind} (built in)": _example(kind, split, number) for kind, split, number in examples}
     content = {
+        **view_content(camera or Camera(), DEFAULT),
         "title": title,
         "models": [_model(model, number, models) for number, model in enumerate(models)],
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
-        "camera": {"azimuth": view.azimuth, "elevation": view.elevation, "distance": view.distance},
-        "palettes": {paper: as_base64(np.round(ramp(DEFAULT, paper) * 255).astype(np.uint8)) for paper in PAPERS},
     }
-    page = page_of("live.html", ["page.css", "live.css"], "live", title, content)
+    page = page_of("live", title, content)
     if len(page.encode()) > LARGEST:
         raise PointsetError(
             f"the page would have {len(page) / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}: give fewer or smaller models"

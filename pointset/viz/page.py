@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,19 +14,16 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError, quoted
 from pointset.explain.maps import AttentionMap
 from pointset.inputs import check_kind, takes
-from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, to_unit
-from pointset.viz.color import HOLLOW, Paper, ramp, scale_for
-from pointset.viz.joining import page_of
+from pointset.viz.color import DEFAULT, HOLLOW, scale_for
+from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
 from pointset.viz.maps import DrawnMap
 from pointset.viz.panels import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.sheet import Picture
-from pointset.viz.writing import checked_suffix
 
 MOST_CHOSEN = 16
 MOST_CLASSES = 5
-PAPERS: tuple[Paper, ...] = ("light", "dark")
 UNIFORM = 0.98
 """Maps with at least this spread are nearly uniform; the same constant is in web/arrangement.mjs."""
 SHARPEST = 8
@@ -37,41 +32,6 @@ LARGE = 700_000
 """Largest number of values for which each takes two bytes; above it one byte, so that the page stays under 2 MB."""
 LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HtmlPage:
-    """A page in one HTML file, which a notebook shows in a frame.
-
-    Example:
-        >>> plain = pointset.describe_plainly(model)
-        >>> page = pointset.viz.make_live_page([plain])
-        >>> page.save("ask.html").stat().st_size > 100_000
-        True
-    """
-
-    html: str
-    """The whole page; it needs no network."""
-    height: int = 720
-    """Height of the frame in a notebook, in pixels; the page scrolls inside it."""
-
-    def __repr__(self) -> str:
-        """A summary in one line."""
-        return f"{type(self).__name__} of {len(self.html) / 1e6:.1f} MB: `save` writes it, a notebook shows it"
-
-    def save(self, path: str | Path) -> Path:
-        """Write the page to a .html file.
-
-        Raises:
-            PointsetError: the path has another suffix, or cannot be written.
-        """
-        path = checked_suffix(path, (".html", ".htm"), "a page")
-        return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({"text/html": inline(self.html, self.height), "text/plain": "an interactive page"}, raw=True)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -104,26 +64,6 @@ class Page(HtmlPage):
         super()._ipython_display_()
         png = base64.b64encode(self.still._repr_png_()).decode()
         display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
-
-
-def inline(page: str, height: int = 720) -> str:
-    """A page as a self-contained, sandboxed frame for notebooks.
-
-    Args:
-        page: HTML of the page.
-        height: height of the frame, in pixels.
-
-    Returns:
-        HTML of the frame.
-
-    Example:
-        >>> "<iframe" in pointset.viz.inline("<p>a page</p>", height=100)
-        True
-    """
-    return (
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
-        f'style="width: 100%; height: {height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
-    )
 
 
 @takes(
@@ -189,24 +129,22 @@ def make_page(
     asked = [queries if (rows.row_name, rows.values.shape[1]) == of_first else None for rows in every]
     blocks = [_Block.of(rows, cloud, heads, own) for rows, own in zip(every, asked, strict=True)]
     bits = 16 if sum(block.values.size for block in blocks) <= LARGE else 8
-    scale_name = scale_for(blocks[0].values, colors).name
     content = {
+        **view_content(camera, colors or DEFAULT),
         "title": title,
         "note": prediction,
         "classes": [[name, float(share)] for name, share in classes[:MOST_CLASSES]],
         "points": len(cloud),
         "bits": bits,
         "reach": _reach(cloud, camera),
-        "camera": {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance},
         "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "palettes": {paper: as_base64(np.round(ramp(scale_name, paper) * 255).astype(np.uint8)) for paper in PAPERS},
         "layers": [block.content(bits, colors) for block in blocks],
         "first": first,
         # Maps that were chosen individually keep the order of the model.
         "order": "sharpest" if heads is None and queries is None else "model",
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "colors": colors, "title": title}
-    page = page_of("page.html", ["page.css"], "page", title, content)
+    page = page_of("maps", title, content)
     return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
 
 
@@ -292,8 +230,3 @@ def _first(every: Sequence[PointRows], layer: str | None, asked: bool) -> int:
     if asked and readers:
         return readers[-1]
     return pooling[-1] if pooling else int(np.argmin(spreads))
-
-
-def as_base64(array: NDArray[Any]) -> str:
-    """The bytes of an array as text."""
-    return base64.b64encode(array.tobytes()).decode()

@@ -12,7 +12,7 @@ from open_page import Seen, changed, ink, until
 
 from pointset.viz import make_page
 from pointset.viz.color import colors_of, scale_for
-from pointset.viz.page import inline
+from pointset.viz.html_page import inline
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pointset.viz import Camera
-from pointset.viz.joining import joined
+from pointset.viz.html_page import joined
 
 
 def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:

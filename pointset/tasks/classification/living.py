@@ -17,8 +17,8 @@ from pointset.tasks.classification.mistakes import BEST, class_name, coordinates
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.loading import load_run
 from pointset.viz.camera import Camera, to_unit
+from pointset.viz.html_page import HtmlPage
 from pointset.viz.live import make_live_page
-from pointset.viz.page import HtmlPage
 
 MOST_SHAPES = 8
 TITLE = "Ask the models"

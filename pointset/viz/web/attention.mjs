@@ -1,19 +1,50 @@
-/* Multihead attention for one set. */
-import { WEIGHTS } from "./simplex.mjs";
+/* Attention of one set: scores, weights on the simplex, and the maps that are shown. */
 import { Matrix, product } from "./tensors.mjs";
 
+/** A module whose fields are those of its description: arrays, matrices, other modules and plain values. */
+export class Module {
+  constructor(fields) { Object.assign(this, fields); }
+}
+
+/** Functions from scores to weights, in place: each row of a matrix becomes non-negative and sums to 1. */
+const WEIGHTS = { softmax, sparsemax };
+
+function softmax({ rows, columns, data, start, stride }) {
+  for (let i = 0; i < rows; i++) {
+    const first = start + i * stride, end = first + columns;
+    let most = -Infinity, total = 0;
+    for (let j = first; j < end; j++) if (data[j] > most) most = data[j];
+    for (let j = first; j < end; j++) total += data[j] = Math.exp(data[j] - most);
+    for (let j = first; j < end; j++) data[j] /= total;
+  }
+}
+
+/** The nearest point of the simplex, max(z - tau, 0) (arXiv 1602.02068); finds tau by Newton's method from below. */
+function sparsemax({ rows, columns, data, start, stride }) {
+  for (let i = 0; i < rows; i++) {
+    const first = start + i * stride, end = first + columns;
+    let most = -Infinity, before = -1, size = 0;
+    for (let j = first; j < end; j++) if (data[j] > most) most = data[j];
+    let tau = -1;
+    while (size !== before) {
+      let above = 0;
+      [before, size] = [size, 0];
+      for (let j = first; j < end; j++) if (data[j] - most > tau) { above += data[j] - most; size++; }
+      tau = (above - 1) / size;
+    }
+    for (let j = first; j < end; j++) data[j] = Math.max(data[j] - most - tau, 0);
+  }
+}
+
 /** concat_j(weights(score(Q_j, K_j)) V_j) W^O; see `Multihead` in Python. */
-export class Multihead {
-  constructor(described, { array, matrix, part }) {
-    const { heads, names, factor, temperatures, bilinear, query, key, value, output, map } = described;
-    Object.assign(this, { heads, names, map });
-    [this.query, this.key, this.value, this.output] = [query, key, value, output].map((one) => one && part(one));
+export class Multihead extends Module {
+  constructor(fields) {
+    super(fields);
     this.dim = this.query.weight.rows;
-    this.width = this.dim / heads;
-    const logs = temperatures === null ? new Float64Array(heads) : array(temperatures);
-    this.factors = Array.from(logs, (log) => factor * Math.exp(-log));
+    this.width = this.dim / this.heads;
+    const logs = this.temperatures ?? new Float64Array(this.heads);
+    this.factors = Array.from(logs, (log) => this.factor * Math.exp(-log));
     this.turnedKey = this.key.weight.transposed();
-    this.bilinear = bilinear === null ? null : byHead(matrix(bilinear), heads);
   }
 
   /** Attention of projected queries Q [n, d] to Y [m, _], before W^O: [n, d]; in the order with fewer operations. */
@@ -59,11 +90,9 @@ export class Multihead {
   #scored(Q, j) {
     const own = Q.columnsFrom(j * this.width, this.width), factor = this.factors[j];
     const scored = new Matrix(Q.rows, this.width);
-    if (this.bilinear) product(own, this.bilinear[j], null, scored);
+    if (this.bilinear) product(own, this.bilinear.rowsFrom(j * this.width, this.width), null, scored);
     const from = this.bilinear ? scored : own;
-    for (let i = 0; i < Q.rows; i++)
-      for (let p = 0; p < this.width; p++)
-        scored.data[i * this.width + p] = from.data[from.start + i * from.stride + p] * factor;
+    from.each((x, i, j) => { scored.data[i * this.width + j] = x * factor; });
     return scored;
   }
 
@@ -73,7 +102,12 @@ export class Multihead {
   }
 }
 
-function byHead(weight, heads) {
-  const rows = weight.rows / heads;
-  return Array.from({ length: heads }, (_, j) => weight.rowsFrom(j * rows, rows));
+/** A^T V [k, e], with A = softmax over the rows of f(X) and V = g(X) (Fei et al., DuMLP-Pin, AAAI 2022). */
+export class DualMLP extends Module {
+  forward(X, maps) {
+    const A = this.logits.forward(X).transposed();
+    softmax(A);
+    if (maps) maps.push({ ...this.map, heads: 1, queries: A.rows, keys: A.columns, weights: A.data });
+    return product(A, this.values.forward(X).transposed());
+  }
 }

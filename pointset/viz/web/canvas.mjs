@@ -1,8 +1,49 @@
-/* A canvas of clouds that turn together. It is redrawn after changes, and only while it is visible. */
-import { Renderer } from "./drawing.mjs";
-import { listenToHand, turnByKey } from "./gestures.mjs";
-import { onPaper } from "./paper.mjs";
-import { onScheme, scheme } from "./scheme.mjs";
+/* A canvas of clouds that turn together, on the screen and on paper. */
+import { listenToHand, turnByKey } from "./camera.mjs";
+import { made } from "./elements.mjs";
+import { Renderer } from "./renderer.mjs";
+
+const COLORS = {
+  light: { paper: [1, 1, 1], empty: [0.72, 0.72, 0.72] },
+  dark: { paper: [0.078, 0.075, 0.094], empty: [0.42, 0.42, 0.44] },
+};
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** The name of the colour scheme, and its colours of background and hollow dots; prints are always light. */
+export function scheme(printing = false) {
+  const name = dark.matches && !printing ? "dark" : "light";
+  return { name, ...COLORS[name] };
+}
+
+export function onScheme(changed) { dark.addEventListener("change", changed); }
+export function mayMove() { return !still.matches; }
+
+/** Slice the canvas into its lines of panels, each with copies of the elements `over` it. */
+export function onPaper(canvas, over, panels) {
+  const ratio = canvas.width / canvas.clientWidth;
+  const topOf = (one) => parseFloat(one.style.top);
+  const tops = [...new Set(panels.map((panel) => panel.top))].sort((a, b) => a - b);
+  const starts = tops.map((top, line) => line ? Math.min(top, ...over.map(topOf).filter((one) => one > tops[line - 1])) : 0);
+  const lines = starts.map((start, line) => {
+    const end = starts[line + 1] ?? canvas.clientHeight;
+    const copies = over.filter((one) => topOf(one) >= start && topOf(one) < end).map((one) => {
+      const copy = one.cloneNode(true);
+      copy.style.top = `${topOf(one) - start}px`;
+      return copy;
+    });
+    return made("div", { class: "line" }, slice(canvas, start, end - start, ratio), ...copies);
+  });
+  return made("div", { class: "paper" }, ...lines);
+}
+
+function slice(canvas, top, height, ratio) {
+  const copy = document.createElement("canvas");
+  Object.assign(copy, { width: canvas.width, height: Math.round(ratio * height) });
+  Object.assign(copy.style, { width: `${canvas.clientWidth}px`, maxWidth: "100%", height: "auto" });
+  copy.getContext("2d", { willReadFrequently: true }).drawImage(canvas, 0, -Math.round(ratio * top));
+  return copy;
+}
 
 const MOST_PIXELS = 12e6, LONGEST = 8192, SLOW = 60;
 
@@ -33,13 +74,9 @@ export class CloudCanvas {
   }
 
   key(event) { if (turnByKey(event, this.camera)) this.moved(); }
-
   hover() {}
-
   press() {}
-
   leave() {}
-
   rest() { this.redraw(); }
 
   drag(right, down) {

@@ -1,34 +1,36 @@
 /* Elements of the document. Strings are inserted as text, never as markup. */
 export const element = (id) => document.getElementById(id);
 
-/** Create an element with attributes; attributes with the value false are omitted. */
+const SVG = "http://www.w3.org/2000/svg", DRAWN = ["svg", "g", "line", "text", "polyline", "circle"];
+
+/** Create an element with attributes and event handlers, such as {class: "map", onclick: () => ...}. */
 export function made(tag, attributes = {}, ...content) {
-  const one = document.createElement(tag);
+  const node = DRAWN.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name === "style") Object.assign(one.style, value);
-    else if (name.startsWith("on")) one[name] = value;
-    else if (value !== false) one.setAttribute(name, value === true ? "" : value);
+    if (name === "style") Object.assign(node.style, value);
+    else if (name.startsWith("on")) node[name] = value;
+    else node.setAttribute(name, value);
   }
-  one.append(...content);
-  return one;
+  node.append(...content);
+  return node;
 }
 
 /** Set the text of an element if it differs: every assignment causes a new layout. */
-export function say(one, text) { if (one.textContent !== text) one.textContent = text; }
+export function say(node, text) { if (node.textContent !== text) node.textContent = text; }
 
 /** Roving focus: Tab reaches one of the buttons in a box, arrow keys move among them; `steps()` maps keys to steps. */
 export function roving(box, steps, onMove = () => {}) {
-  const rest = (items, one) => items.forEach((item) => { item.tabIndex = item === one ? 0 : -1; });
+  const buttons = () => [...box.querySelectorAll("button")];
+  const reach = (index) => buttons().forEach((button, i) => { button.tabIndex = i === index ? 0 : -1; });
   box.addEventListener("keydown", (event) => {
-    const items = [...box.querySelectorAll("button")];
-    const at = items.indexOf(document.activeElement);
+    const all = buttons(), at = all.indexOf(document.activeElement);
     if (at < 0 || event.shiftKey || event.ctrlKey || event.altKey || event.metaKey) return;
-    const to = { Home: 0, End: items.length - 1 }[event.key] ?? at + (steps()[event.key] ?? NaN);
-    if (!(to >= 0 && to < items.length)) return;
+    const to = { Home: 0, End: all.length - 1 }[event.key] ?? at + (steps()[event.key] ?? NaN);
+    if (!(to >= 0 && to < all.length)) return;
     event.preventDefault();
-    rest(items, items[to]);
-    items[to].focus();
+    reach(to);
+    all[to].focus();
     onMove(to);
   });
-  return (place) => { const items = [...box.querySelectorAll("button")]; rest(items, items[place]); };
+  return reach;
 }

@@ -1,37 +1,31 @@
 /* The sliders, buttons and keys of the live page. */
-import { element, made } from "./elements.mjs";
+import { element, made, say } from "./elements.mjs";
 
 const LEAST = 16, MOST = 2048;
+/** For each slider: its label, smallest and largest position, and its value and text at a position. */
 const SLIDERS = {
-  drop: (value) => [value / 100, `${value} %`],
-  turn: (value) => [value, `${value}°`],
-  tilt: (value) => [value, `${value}°`],
-  jitter: (value) => [value / 1000, `${value / 10} % of its radius`],
-  background: (value) => [value / 100, `${value} %`],
-  scale: (value) => [2 ** (value / 50), `× ${(2 ** (value / 50)).toFixed(2)}`],
+  drop: ["dropped at random", 0, 98, (at) => [at / 100, `${at} %`]],
+  background: ["background points", 0, 100, (at) => [at / 100, `${at} %`]],
+  jitter: ["jitter", 0, 200, (at) => [at / 1000, `${at / 10} % of its radius`]],
+  turn: ["turn", -180, 180, (at) => [at, `${at}°`]],
+  tilt: ["tilt", -180, 180, (at) => [at, `${at}°`]],
+  scale: ["scale, after normalising", -50, 50, (at) => [2 ** (at / 50), `× ${(2 ** (at / 50)).toFixed(2)}`]],
 };
 
 /** Connect the controls to the page `live`; `names` are those of the included shapes. Returns {points()}. */
 export function listenToControls(live, names) {
-  const points = () => Math.round(LEAST * (MOST / LEAST) ** (Number(element("points").value) / 100));
-  const say = (id, text) => { element(`${id}-said`).textContent = text; };
-  element("points").oninput = () => { say("points", points()); live.begin(); };
-  say("points", points());
-  for (const [id, meaning] of Object.entries(SLIDERS)) {
-    element(id).oninput = () => {
-      const [value, text] = meaning(Number(element(id).value));
-      say(id, text);
-      live.pose({ [id]: value });
-    };
-    say(id, meaning(Number(element(id).value))[1]);
-  }
-  element("shapes").append(...names.map((name, place) => made("option", { value: place }, name)));
+  const points = slider("points", "points", 0, 100, 57, (at) => {
+    const count = Math.round(LEAST * (MOST / LEAST) ** (at / 100));
+    return [count, `${count}`];
+  }, () => live.begin());
+  for (const [id, [label, least, most, meaning]] of Object.entries(SLIDERS))
+    slider(id, label, least, most, 0, meaning, (value) => live.pose({ [id]: value }));
+  element("shapes").append(...names.map((name, number) => made("option", { value: number }, name)));
   element("shapes").onchange = element("up").onchange = () => live.open(Number(element("shapes").value));
   element("file").onclick = (event) => { event.target.value = ""; };  // so that the same file can be chosen again
   element("file").onchange = (event) => { if (event.target.files.length) live.read(event.target.files[0]); };
   listenToDrops(live);
-  for (const mode of ["turn", "away", "back"])
-    element(`mode-${mode}`).onclick = () => choose(live, mode);
+  for (const mode of ["turn", "away", "back"]) element(`mode-${mode}`).onclick = () => choose(live, mode);
   element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
   const actions = {
     r: ["restore", () => live.restore()], l: ["looked-at", () => live.removeLookedAt()],
@@ -44,17 +38,30 @@ export function listenToControls(live, names) {
     live.restore();
   };
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("select, input, dialog") || event.ctrlKey || event.altKey || event.metaKey;
-    if (typing) return;
+    if (event.target.closest("select, input, dialog") || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key in actions) actions[event.key][1]();
     else if ("tde".includes(event.key)) choose(live, { t: "turn", d: "away", e: "back" }[event.key]);
   });
   return { points };
 }
 
+/** Add a slider that calls `changed(value)`; return a function for its value. */
+function slider(id, label, min, max, start, meaning, changed) {
+  const output = made("output", {}), input = made("input", { type: "range", id, min, max, value: start });
+  const value = () => {
+    const [number, text] = meaning(Number(input.value));
+    say(output, text);
+    return number;
+  };
+  input.oninput = () => changed(value());
+  element("sliders").append(made("label", {}, `${label} `, output, input));
+  value();
+  return value;
+}
+
 function choose(live, mode) {
   live.shapeView?.choose(mode);
-  for (const one of ["turn", "away", "back"]) element(`mode-${one}`).setAttribute("aria-pressed", one === mode);
+  for (const other of ["turn", "away", "back"]) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
 }
 
 function listenToDrops(live) {

@@ -1,4 +1,4 @@
-/* The maps of one layer as integer codes, written by pointset.viz.page. */
+/* The maps of one layer, computed in Python or by a model in the page. */
 
 /** Decode base 64 to an ArrayBuffer. */
 export function bytes(text) {
@@ -22,11 +22,8 @@ export class Layer {
   }
 
   get codes() { return (this.decoded ??= new this.Codes(bytes(this.values))); }
-
   get count() { return this.heads.length * this.rows.length; }
-
   head(index) { return this.heads[Math.floor(index / this.rows.length)]; }
-
   row(index) { return this.rows[index % this.rows.length]; }
 
   /** The index of the point whose map it is, if the queries are points; else -1. */
@@ -54,4 +51,95 @@ export class Layer {
     const [times, weight] = [value, value / this.keys].map((number) => number.toPrecision(3));
     return `point ${point}: ${less}${times} times uniform\nweight ${less}${weight}, rank ${rank} of ${this.points}`;
   }
+}
+
+const BITS = 16, LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
+/** Colours go from 1 / 16 of uniform attention to 16 times. The scale is fixed, so that answers can be compared. */
+const REACH = 4;
+const TICKS = [[0, "1/16"], [0.25, "1/4"], [0.5, "1"], [0.75, "4"], [1, "16"]];
+const MEANINGS = {
+  reads: "what each inducing point reads",
+  writes: "which points read each inducing point back",
+  pools: "what each seed pools",
+  self: "what the ringed points read",
+  selects: "from which points the maximum takes its features",
+};
+const NAMES = { reads: "inducing point", writes: "inducing point", pools: "seed", self: "point", selects: "maximum" };
+
+/** One attention {layer, kind, points_are, heads, queries, keys, weights} for a cloud with `points` points. */
+export class LiveLayer extends Layer {
+  constructor(map, points) {
+    const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
+    const chosen = Array.from({ length: map.kind === "self" ? Math.min(MOST_CHOSEN, rows) : rows }, (_, i) => i);
+    const some = chosen.length < rows ? `, the first ${chosen.length} of ${rows}, which lie in random order` : "";
+    const colour = `colour: ${map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value"}`;
+    super({
+      name: map.layer, kind: map.kind, row_name: NAMES[map.kind], keys: map.keys,
+      meaning: `${MEANINGS[map.kind]}${some}; ${colour}; ring: exactly 0`,
+      heads: Array.from({ length: map.heads }, (_, i) => i), rows: chosen,
+      marks: chosen.map((row) => (map.kind === "self" ? row : -1)),
+      differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS, precision: "",
+    }, points, BITS);
+    Object.assign(this, { map, own });
+  }
+
+  /** The value of a map at a point: its weight times the number of keys. */
+  value(index, point) {
+    const { queries, keys, weights } = this.map, rows = this.rows.length;
+    const head = Math.floor(index / rows), row = this.rows[index % rows];
+    return keys * (this.own ? weights[(head * queries + point) * keys + row] : weights[(head * queries + row) * keys + point]);
+  }
+
+  get codes() {
+    if (!this.decoded) {
+      this.decoded = new Uint16Array(this.count * this.points);
+      for (let index = 0, to = 0; index < this.count; index++)
+        for (let point = 0; point < this.points; point++) this.decoded[to++] = codeOf(this.value(index, point));
+    }
+    return this.decoded;
+  }
+
+  /** The normalised entropy of each map over the points: 1 is uniform. */
+  get spread() {
+    this.spreads ??= Array.from({ length: this.count }, (_, index) => {
+      let total = 0, logs = 0;
+      for (let point = 0; point < this.points; point++) {
+        const value = this.value(index, point);
+        total += value;
+        if (value > 0) logs += value * Math.log(value);
+      }
+      return total > 0 && this.points > 1 ? (Math.log(total) - logs / total) / Math.log(this.points) : 1;
+    });
+    return this.spreads;
+  }
+}
+
+/** The 16-bit code of a value, which is 1 for uniform attention; only the value 0 has code 0. */
+export function codeOf(value) {
+  if (!(value > 0)) return 0;
+  const share = (Math.log2(value) - LOW) / (HIGH - LOW);
+  return Math.max(1, Math.min(65535, Math.round(65535 * share)));
+}
+
+/** The range of codes on the colour bar. */
+export const SCALE = { low: LOW, high: HIGH, reach: REACH };
+const SHOWN = { pools: "what it pools", selects: "where its maximum comes from", reads: "what it reads" };
+
+/** The map that colours the shape: the last that pools, else selects, else reads points; undefined if there is none. */
+function ownView(maps) {
+  const last = (kind) => maps.filter((map) => map.points_are === "keys" && map.kind === kind).at(-1);
+  return Object.keys(SHOWN).map(last).find(Boolean);
+}
+
+/** A description of the colours of the shape. */
+export function colourOf(maps) { return SHOWN[ownView(maps)?.kind] ?? "all points alike"; }
+
+/** The attention of each point in `ownView`, mean over heads and queries, scaled to mean 1 over the points. */
+export function importance(maps, points) {
+  const map = ownView(maps), found = new Float64Array(points).fill(map ? 0 : 1);
+  if (map) {
+    const rows = map.heads * map.queries;
+    map.weights.forEach((weight, i) => { found[i % points] += (weight * points) / rows; });
+  }
+  return found;
 }

@@ -1,14 +1,61 @@
 /* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
-import { arranged, chosenMaps } from "./arrangement.mjs";
-import { CloudCanvas } from "./canvas.mjs";
-import { Controls } from "./controls.mjs";
+import { arranged, chosenMaps, Labels } from "./arrangement.mjs";
+import { panelAt, placesIn, pointAt, turnByKey } from "./camera.mjs";
+import { CloudCanvas, mayMove, scheme } from "./canvas.mjs";
+import { Controls, showPalette, showTicks } from "./controls.mjs";
 import { element } from "./elements.mjs";
-import { Enlarged } from "./enlarged.mjs";
-import { turnByKey } from "./gestures.mjs";
-import { Labels } from "./labels.mjs";
-import { showPalette, showTicks } from "./legend.mjs";
-import { panelAt, placesIn, pointAt } from "./picking.mjs";
-import { mayMove, scheme } from "./scheme.mjs";
+
+/** Calls `changed(index)` when a map is enlarged, and `changed(null)` when it is closed. */
+export class Enlarged {
+  constructor(changed) {
+    Object.assign(this, { changed, index: null, among: [] });
+    element("close").onclick = () => this.close();
+    element("previous").onclick = () => this.step(-1);
+    element("next").onclick = () => this.step(1);
+  }
+
+  get open() { return this.index !== null; }
+
+  /** `among`: the indices of the shown maps, in order; `describe(index)` returns [name, note]. */
+  show(index, among, describe) {
+    Object.assign(this, { index, among, describe });
+    element("stage").style.minHeight = `${element("stage").offsetHeight}px`;
+    this.#set(true);
+    this.#write();
+    element("canvas").focus({ preventScroll: true });
+  }
+
+  step(by) {
+    const at = this.among.indexOf(this.index);
+    this.index = this.among[(at + by + this.among.length) % this.among.length];
+    this.#write();
+  }
+
+  close() {
+    if (!this.open) return;
+    this.index = null;
+    this.#set(false);
+    element("stage").style.minHeight = "";
+    this.changed(null);
+  }
+
+  #write() {
+    const [name, note] = this.describe(this.index);
+    element("enlarged-name").textContent = name;
+    element("enlarged-note").textContent = note;
+    this.changed(this.index);
+  }
+
+  #set(open) {
+    document.documentElement.classList.toggle("enlarged", open);
+    const view = element("view");
+    for (const [name, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", "enlarged-name"]])
+      if (open) view.setAttribute(name, value); else view.removeAttribute(name);
+    for (const one of document.querySelectorAll("body > :not(#stage, #tip, #help, script)")) one.inert = open;
+    for (const name of ["previous", "next"]) element(name).hidden = this.among.length < 2;
+    (open ? element("enlarged-foot") : element("legend")).append(element("bar"));
+  }
+}
 
 const PRINTED = 690;
 
@@ -35,9 +82,7 @@ export class MapsView extends CloudCanvas {
 
   /** The cloud and its view: the arguments of `placesIn`. */
   get view() { return { positions: this.positions, camera: this.camera, reach: this.reach }; }
-
   get panels() { return this.enlarged.open ? [this.large] : this.arrangement.panels; }
-
   get look() { return this.arrangement && { scale: this.layer.scale, reach: this.reach, selected: this.selected }; }
 
   /**

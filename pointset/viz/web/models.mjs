@@ -1,37 +1,14 @@
 /* Builds a trained model from its description by `pointset.export.javascript`. */
-import { Multihead } from "./attention.mjs";
-import { ISAB, MAB, PMA, PooledSeeds, SAB } from "./blocks.mjs";
-import { DualMLP, InteractionLayer, NormedLayers, Stem } from "./dual_mlp.mjs";
-import { ConnectedLayers, EquivariantLayer, Flatten, Linear, ReLU, Sequential, Tanh } from "./layers.mjs";
 import { bytes } from "./maps.mjs";
-import { BatchNorm, LayerNorm, NoNorm, SetNorm } from "./norms.mjs";
-import { AttentionPool, JoinedPool, StatisticPool } from "./pooling.mjs";
+import { MODULES } from "./modules.mjs";
 import { fromHalf, Matrix } from "./tensors.mjs";
 
-const PARTS = {
-  AttentionPool, BatchNorm, ConnectedLayers, DualMLP, EquivariantLayer, Flatten, InteractionLayer, ISAB, JoinedPool,
-  LayerNorm, Linear, MAB, Multihead, NoNorm, NormedLayers, PMA, PooledSeeds, ReLU, SAB, Sequential, SetNorm,
-  StatisticPool, Stem, Tanh,
-};
-
 export class Model {
-  /** `described`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
-  constructor(described) {
-    Object.assign(this, { name: described.name, classes: described.classes, normalize: described.normalize });
-    Object.assign(this, { inputs: described.inputs, temperature: described.temperature, up: described.up });
-    const weights = bytes(described.weights);
-    const kit = {
-      array: (number) => arrayOf(described.arrays[number], weights),
-      matrix: (number) => {
-        const { shape } = described.arrays[number], columns = shape.at(-1), data = kit.array(number);
-        return new Matrix(data.length / columns, columns, data);
-      },
-      part: (one) => new PARTS[one.kind](one, kit),
-      parts: (several) => several.map(kit.part),
-    };
-    this.encoder = kit.parts(described.encoder);
-    this.pool = kit.part(described.pool);
-    this.head = kit.part(described.head);
+  /** `description`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
+  constructor({ encoder, pool, head, arrays, weights, ...rest }) {
+    Object.assign(this, rest);
+    const content = bytes(weights), decoded = arrays.map((array) => arrayOf(array, content));
+    [this.encoder, this.pool, this.head] = [encoder, pool, head].map((part) => built(part, decoded));
   }
 
   /**
@@ -53,9 +30,21 @@ export class Model {
   decide(rows, maps = null) { return this.head.forward(this.pool.forward(rows, maps), maps).data; }
 }
 
-/** The numbers of one array. Those of 32 bits may be unaligned, so they are copied. */
-function arrayOf({ start, shape, bits }, weights) {
-  const count = shape.reduce((product, size) => product * size, 1);
-  if (bits === 16) return fromHalf(new Uint16Array(weights, start, count));
-  return Float64Array.from(new Float32Array(weights.slice(start, start + 4 * count)));
+/** A description with its modules and arrays in place; other objects, such as those that name maps, stay as they are. */
+function built(description, arrays) {
+  if (Array.isArray(description)) return description.map((item) => built(item, arrays));
+  if (description === null || typeof description !== "object") return description;
+  if ("array" in description) return arrays[description.array];
+  const fields = {};
+  for (const [name, value] of Object.entries(description)) fields[name] = built(value, arrays);
+  return Object.hasOwn(MODULES, fields.kind) ? new MODULES[fields.kind](fields) : fields;
+}
+
+/** One array: a Float64Array if it is a vector, else a Matrix. Numbers of 32 bits may be unaligned: they are copied. */
+function arrayOf({ start, shape, bits }, content) {
+  const count = shape.reduce((product, size) => product * size, 1), columns = shape.at(-1);
+  const numbers = bits === 16
+    ? fromHalf(new Uint16Array(content, start, count))
+    : Float64Array.from(new Float32Array(content.slice(start, start + 4 * count)));
+  return shape.length < 2 ? numbers : new Matrix(count / columns, columns, numbers);
 }

@@ -1,8 +1,8 @@
 /* The page of attention maps that were computed in Python. */
-import { showAnswer } from "./answer.mjs";
+import { showAnswer } from "./answers.mjs";
 import { Camera } from "./camera.mjs";
+import { palettesOf } from "./controls.mjs";
 import { element } from "./elements.mjs";
-import { palettesOf } from "./legend.mjs";
 import { bytes, Layer } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 

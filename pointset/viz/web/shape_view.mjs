@@ -1,6 +1,6 @@
 /* The shape, once for each model, with a brush. Removed points are drawn as rings. */
+import { placesIn } from "./camera.mjs";
 import { CloudCanvas } from "./canvas.mjs";
-import { placesIn } from "./picking.mjs";
 
 const GAP = 10, STEP = 12;
 const STEPS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
@@ -42,7 +42,6 @@ export class ShapeView extends CloudCanvas {
   }
 
   get held() { return this.mode === "turn" && super.held; }
-
   drag(right, down) { if (this.mode === "turn") super.drag(right, down); }
 
   rest() {

@@ -5,7 +5,7 @@ import { hasSimd, simdProduct } from "./simd.mjs";
 const WORTH = 2 ** 15;
 
 /**
- * A matrix [rows, columns] in a Float64Array, or in a part of one: row i begins at `start + i * stride`. (Numbers of a
+ * A matrix [rows, columns] in a Float64Array, or in a view of a larger one: row i begins at `start + i * stride`. (Numbers of a
  * Float32Array would be converted in each product.)
  */
 export class Matrix {
@@ -25,19 +25,24 @@ export class Matrix {
   flat() { return new Matrix(1, this.rows * this.columns, this.data, this.start); }
 
   transposed() {
-    const { rows, columns, data, start, stride } = this;
-    const turned = new Matrix(columns, rows), out = turned.data;
+    const { rows, columns, data, start, stride } = this, turned = new Matrix(columns, rows), out = turned.data;
     for (let i = 0; i < rows; i++)
       for (let j = 0, from = start + i * stride, to = i; j < columns; j++, to += rows) out[to] = data[from + j];
     return turned;
   }
+
+  /** Call visit(x, i, j) with each number, row and column, row by row. */
+  each(visit) {
+    for (let i = 0; i < this.rows; i++)
+      for (let j = 0, from = this.start + i * this.stride; j < this.columns; j++) visit(this.data[from + j], i, j);
+  }
 }
 
-/** A new matrix with f(x) of each number. */
+/** A new matrix with f(x, j) of each number x of column j. */
 export function mapped(X, f) {
   const Y = new Matrix(X.rows, X.columns), out = Y.data;
   for (let i = 0, to = 0; i < X.rows; i++)
-    for (let j = 0, from = X.start + i * X.stride; j < X.columns; j++) out[to++] = f(X.data[from + j]);
+    for (let j = 0, from = X.start + i * X.stride; j < X.columns; j++) out[to++] = f(X.data[from + j], j);
   return Y;
 }
 
@@ -52,10 +57,10 @@ export function sum(X, Y) {
 }
 
 /** Concatenate the columns of matrices with the same number of rows. */
-export function sideBySide(parts) {
-  const width = parts.reduce((total, part) => total + part.columns, 0), joined = new Matrix(parts[0].rows, width);
+export function sideBySide(matrices) {
+  const width = matrices.reduce((total, X) => total + X.columns, 0), joined = new Matrix(matrices[0].rows, width);
   let first = 0;
-  for (const { rows, columns, data, start, stride } of parts) {
+  for (const { rows, columns, data, start, stride } of matrices) {
     for (let i = 0; i < rows; i++)
       joined.data.set(data.subarray(start + i * stride, start + i * stride + columns), i * width + first);
     first += columns;
@@ -69,49 +74,14 @@ export function product(A, B, bias = null, C = new Matrix(A.rows, B.rows)) {
     simdProduct(A, B, bias, C);
     return C;
   }
-  if (A.rows < 4 || B.rows < 4) fewRows(A, B, C);
-  else blocks(A.data, A.start, A.stride, B.data, B.start, B.stride, A.rows, B.rows, A.columns, C);
-  if (bias)
-    for (let i = 0; i < C.rows; i++)
-      for (let j = 0, to = C.start + i * C.stride; j < C.columns; j++) C.data[to + j] += bias[j];
-  return C;
-}
-
-function fewRows(A, B, C) {
   const a = A.data, b = B.data, k = A.columns;
   for (let i = 0; i < A.rows; i++)
     for (let j = 0; j < B.rows; j++) {
       let total = 0;
       for (let p = 0, x = A.start + i * A.stride, y = B.start + j * B.stride; p < k; p++) total += a[x + p] * b[y + p];
-      C.data[C.start + i * C.stride + j] = total;
+      C.data[C.start + i * C.stride + j] = bias ? total + bias[j] : total;
     }
-}
-
-/** Products of 4 x 4 blocks, so that each number read is used in four products; the last blocks overlap. */
-function blocks(a, aStart, aStride, b, bStart, bStride, n, m, k, { data: c, start: cStart, stride: cStride }) {
-  for (let row = 0; row < n; row += 4) {
-    const i = row + 4 > n ? n - 4 : row;
-    const a0 = aStart + i * aStride, a1 = a0 + aStride, a2 = a1 + aStride, a3 = a2 + aStride;
-    for (let column = 0; column < m; column += 4) {
-      const j = column + 4 > m ? m - 4 : column;
-      const b0 = bStart + j * bStride, b1 = b0 + bStride, b2 = b1 + bStride, b3 = b2 + bStride;
-      let c00 = 0, c01 = 0, c02 = 0, c03 = 0, c10 = 0, c11 = 0, c12 = 0, c13 = 0;
-      let c20 = 0, c21 = 0, c22 = 0, c23 = 0, c30 = 0, c31 = 0, c32 = 0, c33 = 0;
-      for (let p = 0; p < k; p++) {
-        const x0 = a[a0 + p], x1 = a[a1 + p], x2 = a[a2 + p], x3 = a[a3 + p];
-        const y0 = b[b0 + p], y1 = b[b1 + p], y2 = b[b2 + p], y3 = b[b3 + p];
-        c00 += x0 * y0; c01 += x0 * y1; c02 += x0 * y2; c03 += x0 * y3;
-        c10 += x1 * y0; c11 += x1 * y1; c12 += x1 * y2; c13 += x1 * y3;
-        c20 += x2 * y0; c21 += x2 * y1; c22 += x2 * y2; c23 += x2 * y3;
-        c30 += x3 * y0; c31 += x3 * y1; c32 += x3 * y2; c33 += x3 * y3;
-      }
-      const to = cStart + i * cStride + j, to1 = to + cStride, to2 = to1 + cStride, to3 = to2 + cStride;
-      c[to] = c00; c[to + 1] = c01; c[to + 2] = c02; c[to + 3] = c03;
-      c[to1] = c10; c[to1 + 1] = c11; c[to1 + 2] = c12; c[to1 + 3] = c13;
-      c[to2] = c20; c[to2 + 1] = c21; c[to2 + 2] = c22; c[to2 + 3] = c23;
-      c[to3] = c30; c[to3 + 1] = c31; c[to3 + 2] = c32; c[to3 + 3] = c33;
-    }
-  }
+  return C;
 }
 
 /** Convert finite 16-bit floating-point numbers (IEEE 754 binary16) to a Float64Array. */

@@ -1,0 +1,86 @@
+/* The answers of models: probable classes as bars, and how they change as points are removed. */
+import { element, made, say } from "./elements.mjs";
+import { descending, probabilities } from "./questions.mjs";
+
+const MOST_CLASSES = 5, MOST_STEPS = 400;
+const WIDTH = 320, HEIGHT = 120, LEFT = 30, BOTTOM = 18, TOP = 6, RIGHT = 8;
+
+function percent(share) {
+  if (share >= 0.995 && share < 1) return "> 99 %";
+  return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+/** Fill a list element with `classes`, [name, probability] each, most probable first. */
+export function showAnswer(classes, list = element("answer")) {
+  list.replaceChildren(...classes.map(([name, share]) => made(
+    "li", {},
+    made("span", { class: "class" }, name),
+    made("span", { class: "track" }, made("span", { class: "share", style: { width: `${100 * share}%` } })),
+    made("span", { class: "percent" }, percent(share)),
+  )));
+}
+
+const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
+const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
+
+/** Draw `lines`, [{points: [[share left, probability], ...], style}], at least one point each; `label` describes them. */
+function drawChart(box, lines, label) {
+  const axes = [["end", 0], ["middle", 0.5], ["start", 1]].flatMap(([anchor, share]) => [
+    made("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: down(share), y2: down(share), class: "grid" }),
+    made("text", { x: LEFT - 4, y: down(share) + 3, "text-anchor": "end" }, `${100 * share}`),
+    made("text", { x: across(share), y: HEIGHT - 4, "text-anchor": anchor }, `${100 * share} %`),
+  ]);
+  const curves = lines.map(({ points, style }) => {
+    const [left, last] = points.at(-1), corners = points.map(([share, p]) => `${across(share)},${down(p)}`);
+    const dot = made("circle", { cx: across(left), cy: down(last), r: 2.5 });
+    return made("g", { class: style }, made("polyline", { points: corners.join(" ") }), dot);
+  });
+  const viewBox = `0 0 ${WIDTH} ${HEIGHT}`;
+  box.replaceChildren(made("svg", { viewBox, role: "img", "aria-label": label }, ...axes, ...curves));
+}
+
+/** The answer of one model of the live page. */
+export class Side {
+  /** A choice among `names` in a box, as model number `number`; `changed()` is called when the choice changes. */
+  constructor(box, names, number, changed) {
+    const options = names.map((name) => made("option", {}, name));
+    this.select = made("select", { "aria-label": `model ${number}`, onchange: changed }, ...options);
+    this.change = made("p", { class: "changed", role: "status" });
+    this.list = made("ol", { class: "answer", "aria-label": "the most probable classes" });
+    [this.trail, this.curves] = [made("div", { class: "chart" }), made("div", { class: "chart" })];
+    this.about = made("p", { class: "about" });
+    this.box = made("section", { class: "side" }, this.select, this.change, this.list, this.trail, this.about, this.curves);
+    box.append(this.box);
+  }
+
+  get chosen() { return this.select.value; }
+
+  /** Reset for another shape or model; `logits` of the unchanged shape, or null if the first call of `show` has them. */
+  begin(logits) {
+    this.line = [];
+    this.label = logits && logits.indexOf(Math.max(...logits));
+    this.curves.replaceChildren();
+  }
+
+  /** Show an answer; `share` is the share of points left. */
+  show(model, logits, share) {
+    const shares = probabilities(logits, model.temperature), order = descending(shares).slice(0, MOST_CLASSES);
+    const nameOf = (i) => model.classes[i] ?? `class ${i}`;
+    this.best = order[0];
+    this.label ??= this.best;
+    showAnswer(order.map((i) => [nameOf(i), shares[i]]), this.list);
+    if (this.line.at(-1)?.[0] === share) this.line.pop();
+    this.line = [...this.line, [share, shares[this.label]]].slice(-MOST_STEPS);
+    say(this.change, this.best === this.label ? "" : `no longer ${nameOf(this.label)}`);
+    const label = `probability of ${nameOf(this.label)} against the share of points left`;
+    drawChart(this.trail, [{ points: this.line, style: "trail" }], label);
+    say(this.about, label);
+  }
+
+  /** Draw the curves for the orders in which points were removed. */
+  compare(lines, name) {
+    drawChart(this.curves, lines, `probability of ${name} as points are removed in three orders`);
+    const key = lines.map(({ name: order, style }) => made("span", { class: style }, order));
+    this.curves.append(made("p", { class: "key" }, ...key));
+  }
+}
