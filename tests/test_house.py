@@ -2,13 +2,11 @@
 
 import ast
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import grimp
 import pytest
 
 CHECKOUT = Path(__file__).parent.parent
@@ -62,30 +60,6 @@ def test_the_package_has_few_files_at_its_top() -> None:
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(PACKAGE).as_posix())
 def test_each_package_docstring_says_what_belongs_there(room: Path) -> None:
     assert said_of(room)
-
-
-def test_each_package_docstring_names_imports_and_importers() -> None:
-    graph = grimp.build_graph("pointset", exclude_type_checking_imports=True, cache_dir=None)
-    names = [room.name for room in ROOMS if room.parent == PACKAGE]
-    pairs = {
-        (importer, imported)
-        for importer in names
-        for imported in names
-        if importer != imported
-        and graph.direct_import_exists(
-            importer=f"pointset.{importer}", imported=f"pointset.{imported}", as_packages=True
-        )
-    }
-    for name in names:
-        imports, importers = re.search(
-            r"Imports: (.*?)\. Imported by: (.*?)\.$", said_of(PACKAGE / name), re.S
-        ).groups()
-        assert set(re.findall("`(.+?)`", imports)) == {imported for importer, imported in pairs if importer == name}, (
-            name
-        )
-        assert set(re.findall("`(.+?)`", importers)) == {
-            importer for importer, imported in pairs if imported == name
-        }, name
 
 
 def said_of(room: Path) -> str:

@@ -31,10 +31,8 @@ from pointset.streaming import stream_logits
 from pointset.tasks import create_task, task_recipe
 from pointset.viz import (
     Camera,
-    draw_clouds,
     draw_clusters,
     draw_map,
-    draw_maps,
     draw_predictions,
     export_cloud,
     make_page,
@@ -46,7 +44,6 @@ SETS = PointSets(
     Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), DataOptions(points=4)
 )
 GENERATOR = torch.Generator()
-MAP = pointset.attention_maps(pointset.create_model("rff-pma", 3, dim=8, heads=2).eval(), CLOUD)[-1]
 EVALUATION = Evaluation(np.zeros((2, 3)), np.zeros(2, int), list("abc"))
 
 
@@ -108,11 +105,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "augmentations": (lambda: augmentation_from_names("jitter"), "names must be a list, each text, got 'jitter'"),
     "symmetry": (lambda: pointset.check_symmetry(MODEL, sizes=5), "sizes must be a list.*got 5"),
     "a picture": (lambda: draw_map(CLOUD, CLOUD), "attention must be an attention map.*got float32"),
-    "a page": (lambda: make_page([5], CLOUD), "maps must be a list, each an attention map"),
-    "clouds": (lambda: draw_clouds(None), "clouds must be a list or of type ndarray.*got None"),
-    "a cloud's name": (lambda: draw_clouds([CLOUD], names="x"), "names must be a list, each text, got 'x'"),
-    "heads": (lambda: draw_maps(MAP, CLOUD, heads=3), "heads must be a list, each a whole number, got 3"),
-    "a head": (lambda: draw_map(MAP, CLOUD, head="x"), "head must be a whole number, got 'x'"),
+    "a page": (lambda: make_page([5], CLOUD), "attention must be an attention map.*got int"),
     "a camera": (lambda: Camera(azimuth=None), "azimuth must be a number, got None"),
     "said": (lambda: draw_predictions([1.0], {"a": ["x"]}), r"a must be numbers \[N\], one for each set, got list"),
     "sets in the plane": (

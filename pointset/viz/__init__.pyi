@@ -3,8 +3,10 @@ from .clusters import draw_clusters as draw_clusters
 from .color import ColorScale as ColorScale
 from .compare_panel import draw_pooling_comparison as draw_pooling_comparison
 from .compare_panel import draw_specialisation as draw_specialisation
+from .export import carry_to_vertices as carry_to_vertices
 from .export import export_cloud as export_cloud
 from .export import export_surface as export_surface
+from .export import show_window as show_window
 from .html_page import HtmlPage as HtmlPage
 from .html_page import inline as inline
 from .live import make_live_page as make_live_page
@@ -16,6 +18,4 @@ from .panels import draw_maps as draw_maps
 from .panels import draw_reads_and_writes as draw_reads_and_writes
 from .predictions import draw_predictions as draw_predictions
 from .shapes import draw_clouds as draw_clouds
-from .surface import carry_to_vertices as carry_to_vertices
-from .window import show_window as show_window
 from .writing import save as save

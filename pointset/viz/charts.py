@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from pointset.errors import escaped
-from pointset.viz.sheet import FAINT, INK, Picture
+from pointset.viz.sheet import FAINT, INK, Picture, shorten
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
 """Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
@@ -27,9 +27,9 @@ WIDTH = 7.2
 """Width of a figure in inches, as wide as the page's text."""
 
 
-def line_style(place: int) -> dict[str, Any]:
+def line_style(index: int) -> dict[str, Any]:
     """The style of the model with this index, the same on all charts."""
-    return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+    return {"color": COLORS[index % len(COLORS)], "marker": MARKERS[index % len(MARKERS)], "markersize": 4}
 
 
 def plain(label: str) -> str:
@@ -44,10 +44,10 @@ def make_panels(count: int, across: int, height: float, sharey: bool = False) ->
     figure = Picture(WIDTH, height * down + 0.5)
     figure.set_layout_engine("constrained")
     grid = figure.subplots(down, across, sharey=sharey, squeeze=False)
-    every = list(grid.flat)
-    for axes in every[count:]:
+    panels = list(grid.flat)
+    for axes in panels[count:]:
         axes.set_axis_off()
-    return figure, every[:count]
+    return figure, panels[:count]
 
 
 def log_axis(axes: Axes) -> None:
@@ -71,7 +71,7 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Add a legend under the figure, with a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
-    names = [plain(name) for name in styles]
+    names = [plain(shorten(name, WIDTH - 2 * HANDLE, 7.5)) for name in styles]
     across = max(1, min(ACROSS, int(WIDTH / (HANDLE + LETTER * max(map(len, names), default=1)))))
     lines = -(-len(names) // across)
     figure.set_figheight(figure.get_figheight() + LINE * max(0, lines - 2))  # `make_panels` has room for two

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.mixtures import Mixture, assign, log_likelihood, responsibilities
-from pointset.inputs import as_mask, as_points, takes
-from pointset.viz.compare_panel import HEAD_COLORS as COLORS
+from pointset.inputs import as_mask, as_points
+from pointset.viz.charts import COLORS
 from pointset.viz.sheet import FAINT, MARGIN, Picture, Sheet
 
 WIDTH, LARGEST_PANEL, TOP, LABEL, NOTE, GAP = 8.6, 2.1, 0.68, 0.25, 0.2, 0.06
@@ -25,7 +25,6 @@ NEGLIGIBLE = 0.005
 """A component with a smaller proportion is drawn with a thin line."""
 
 
-@takes(mixtures=Mapping, title=str)
 def draw_clusters(
     X: Any, mixtures: Mapping[str, Mixture], *, mask: Any = None, title: str = "Sets and their mixtures"
 ) -> Picture:
@@ -41,9 +40,6 @@ def draw_clusters(
             "model": ..., "after one EM step": ...}.
         mask: [B, n], True at real elements.
         title: title of the picture.
-
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
 
     Raises:
         PointsetError: the sets are not [B, n, 2], there is no mixture, or one is of other sets or has more components
@@ -73,9 +69,9 @@ def draw_clusters(
         likelihoods = log_likelihood(X, mixture, keep)
         for b in range(len(X)):
             left = MARGIN + LABEL + b * (side + GAP)
-            one, reference = mixture[b : b + 1], first[b : b + 1]
-            axes = sheet.axes(left, top, side, side)
-            _draw_set(axes, X[b, keep[b]], one, _matched(X[b, keep[b]], one, reference), half)
+            own, elements = mixture[b : b + 1], X[b, keep[b]]
+            axes = sheet.square(left, top, side, -half, half)
+            _draw_set(axes, elements, own, _matched(elements, own, first[b : b + 1]))
             sheet.text(left + side / 2, top + side + 0.03, f"{likelihoods[b]:.2f}", 7.5, ha="center", color=FAINT)
     return sheet.picture
 
@@ -99,20 +95,15 @@ def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int6
     from scipy.optimize import linear_sum_assignment
 
     shared = responsibilities(X[None], mixture)[0].T @ responsibilities(X[None], reference)[0]  # [k, k of reference]
-    places = np.arange(len(shared))
     rows, columns = linear_sum_assignment(shared.double().numpy(), maximize=True)
-    taken = dict(zip(rows.tolist(), columns.tolist(), strict=True))
-    free = iter(sorted(set(range(len(COLORS))) - set(taken.values())))
-    return np.array([taken[place] if place in taken else next(free) for place in places])
+    matched = dict(zip(rows.tolist(), columns.tolist(), strict=True))
+    free = iter(sorted(set(range(len(COLORS))) - set(matched.values())))
+    return np.array([matched[row] if row in matched else next(free) for row in range(len(shared))])
 
 
-def _darker(color: str) -> tuple[float, ...]:
-    """A darker shade, in which an ellipse is visible on elements of its colour."""
-    return tuple(0.6 * part for part in to_rgb(color))
-
-
-def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64], half: float) -> None:
+def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64]) -> None:
     chosen = colors[assign(X[None], mixture)[0].numpy()]
+    darker = [tuple(0.6 * level for level in to_rgb(color)) for color in COLORS]
     x, y = X.T.numpy()
     axes.scatter(x, y, s=3, c=[COLORS[color] for color in chosen], alpha=0.4, linewidths=0, rasterized=True)
     proportions = mixture.log_proportions[0].exp().tolist()
@@ -120,12 +111,4 @@ def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64]
         width = 0.4 if proportions[j] < NEGLIGIBLE else 1.0
         for deviations in DEVIATIONS:
             size = [2 * deviations * sigma for sigma in scale]
-            axes.add_patch(Ellipse(mean, *size, fill=False, edgecolor=_darker(COLORS[colors[j]]), linewidth=width))
-    axes.set_xlim(-half, half)
-    axes.set_ylim(-half, half)
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_color("#d0d0d0")
-        spine.set_linewidth(0.6)
+            axes.add_patch(Ellipse(mean, *size, fill=False, edgecolor=darker[colors[j]], linewidth=width))

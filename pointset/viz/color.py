@@ -44,9 +44,9 @@ class Scale(ABC):
         """256 colours [256, 3], from the left end of the bar to the right."""
         return ramp(self.name)
 
-    @abstractmethod
     def ticks(self) -> tuple[list[float], list[str]]:
         """Positions on the bar, and their labels."""
+        return [], []
 
 
 @dataclass(frozen=True)
@@ -157,17 +157,17 @@ def ramp(name: str, paper: Paper = "light") -> NDArray[np.float64]:
     if name not in colormaps:
         raise PointsetError(f"no colour map is called {quoted(name)}: try cividis, viridis, magma, inferno or plasma")
     whole = colormaps[name]
-    first, last = (_lightness(whole(end)[:3]) for end in (0.0, 1.0))
+    first, last = (luma(whole(end)[:3]) for end in (0.0, 1.0))
     if paper == "dark":
         return _for_dark(whole if first <= last else whole.reversed())
     colors = np.asarray(whole(np.linspace(0.12 if first > 0.8 else 0.0, 0.92 if last > 0.8 else 1.0, 256)))[:, :3]
-    return _greyer(colors, _lightness(colors)[:, None]) if first > 0.8 else colors
+    return _greyer(colors, luma(colors)[:, None]) if first > 0.8 else colors
 
 
 def _for_dark(whole: Colormap) -> NDArray[np.float64]:
-    first = _lightness(whole(0.0)[:3])
+    first = luma(whole(0.0)[:3])
     colors = np.asarray(whole(np.linspace(0.12 if first < 0.2 else 0.0, 0.97, 256)))[:, :3]
-    return _greyer(colors, np.maximum(_lightness(colors), 0.31)[:, None]) if first < 0.2 else colors
+    return _greyer(colors, np.maximum(luma(colors), 0.31)[:, None]) if first < 0.2 else colors
 
 
 def _greyer(colors: NDArray[np.float64], grey: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,6 +176,6 @@ def _greyer(colors: NDArray[np.float64], grey: NDArray[np.float64]) -> NDArray[n
     return (1 - share) * colors + share * grey
 
 
-def _lightness(rgb: Any) -> Any:
-    """Luma of colours [..., 3] (Rec. 709)."""
+def luma(rgb: Any) -> Any:
+    """The luma of colours [..., 3] (Rec. 709)."""
     return np.asarray(rgb) @ (0.2126, 0.7152, 0.0722)

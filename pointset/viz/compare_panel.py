@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera
+from pointset.viz.charts import COLORS
 from pointset.viz.color import CountScale, Scale, SignedScale, scale_for
-from pointset.viz.grid import Grid, Line, Panel
+from pointset.viz.grid import Frame, Grid, Line, Panel
 from pointset.viz.rows import as_cloud, as_numbers
-from pointset.viz.scatter import frame_for
 from pointset.viz.sheet import FAINT, INK, MARGIN, Picture, Sheet
-
-# Okabe and Ito's palette for all kinds of colour vision: one colour per head.
-HEAD_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A00")
 
 
 def draw_pooling_comparison(
@@ -44,9 +41,6 @@ def draw_pooling_comparison(
         notes: texts above panels, such as {"influence": "rank correlation with PMA 0.2"}.
         title: title of the picture.
 
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
-
     Raises:
         PointsetError: none of the three is given, or one does not have n finite values.
 
@@ -59,25 +53,26 @@ def draw_pooling_comparison(
         True
     """
     cloud, camera, notes = as_cloud(points), camera or Camera(), notes or {}
-    given = {"critical": critical, "pools": pools, "influence": influence}
-    vectors = {name: _vector(name, values, len(cloud)) for name, values in given.items() if values is not None}
+    measures = {"critical": critical, "pools": pools, "influence": influence}
+    vectors = {name: _vector(name, values, len(cloud)) for name, values in measures.items() if values is not None}
     if not vectors:
         raise PointsetError("give at least one of critical, pools and influence: got none")
-    made = {name: _comparable(name, values, colors) for name, values in vectors.items()}
+    described = {name: _described(name, vector, colors) for name, vector in vectors.items()}
     headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
     panels = [
-        Panel(cloud, shown, scale, headings[n], notes.get(n, note)) for n, (shown, scale, note, _) in made.items()
+        Panel(cloud, values, scale, headings[name], notes.get(name, note))
+        for name, (values, scale, note, _) in described.items()
     ]
-    grid = Grid([Line("", panels)], frame_for([cloud], camera), camera, width=max(3.2 * len(panels), 5.0))
+    grid = Grid([Line("", panels)], Frame.around([cloud], camera), camera, width=max(3.2 * len(panels), 5.0))
     sheet = grid.draw(title, "one shape, one camera; each panel has its own scale", below=0.75)
-    for column, (name, (_, scale, _, label)) in enumerate(made.items()):
-        left = grid.place(0, column)[0] + 0.35
+    for column, (name, (_, scale, _, label)) in enumerate(described.items()):
+        left = grid.corner(0, column)[0] + 0.35
         sheet.text(left - 0.2, grid.bottom + 0.08, label, 7.5, color=FAINT)
         sheet.bar(scale, left, grid.bottom + 0.3, grid.panel_width - 0.75, "", uniform=name == "pools")
     return sheet.picture
 
 
-def _comparable(name: str, values: NDArray[np.float64], colors: str | None) -> tuple[NDArray[Any], Scale, str, str]:
+def _described(name: str, values: NDArray[np.float64], colors: str | None) -> tuple[NDArray[Any], Scale, str, str]:
     """The values to draw, their scale, the note above the panel and the label of the colour bar."""
     if name == "critical":
         selected = int((values > 0).sum())
@@ -87,17 +82,13 @@ def _comparable(name: str, values: NDArray[np.float64], colors: str | None) -> t
         if not np.isclose(values.sum(), 1, atol=1e-3):
             raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
         relative = values * len(values)
-        top = int(np.ceil(0.05 * len(values)))
-        share = np.sort(values)[-top:].sum()
+        share = np.sort(values)[-int(np.ceil(0.05 * len(values))) :].sum()
         return relative, scale_for(relative, colors), f"top 5 % get {share:.0%}", "attention, times its uniform value"
     reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
-    note = f"largest {values.max():+.2g}"
-    return values, SignedScale(reach), note, "fall of the class score without the point"
+    return values, SignedScale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
 
 
 def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
     vector = as_numbers(name, values)
     if vector.shape != (n,):
         raise PointsetError(f"{name} must have one value per point, [{n}], got {list(vector.shape)}")
@@ -121,9 +112,6 @@ def draw_specialisation(
         descriptions: the meaning of measures, such as {"entropy": "1 = reads all points alike"}.
         title: title of the picture.
 
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
-
     Raises:
         PointsetError: the two do not have the same measures, or no measures.
 
@@ -135,31 +123,30 @@ def draw_specialisation(
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
         raise PointsetError(f"trained and control must have the same measures, at least one, got {names}")
-    each, left = 2.35, 0.55
-    sheet = Sheet(max(left + each * len(trained) + MARGIN, 4.0), 3.9)
+    width, left = 2.35, 0.55
+    sheet = Sheet(max(left + width * len(trained) + MARGIN, 4.0), 3.9)
     sheet.heading(title, "one dot per head (colour) and inducing point; bar: median")
     heads = 1
     for column, name in enumerate(trained):
-        axes = sheet.axes(left + column * each, 1.15, each - 0.55, 2.15)
+        axes = sheet.axes(left + column * width, 1.15, width - 0.55, 2.15)
         pair = [np.atleast_2d(np.asarray(values[name], dtype=np.float64)) for values in (trained, control)]
         heads = max(heads, *(len(values) for values in pair))
         _draw_measure(axes, pair)
-        sheet.text(left + column * each, 0.70, name, 9, weight="bold")
-        sheet.text(left + column * each, 0.90, (descriptions or {}).get(name, ""), 7, color=FAINT)
+        sheet.text(left + column * width, 0.70, name, 9, weight="bold")
+        sheet.text(left + column * width, 0.90, (descriptions or {}).get(name, ""), 7, color=FAINT)
     for head in range(heads if heads > 1 else 0):
-        style = {"color": HEAD_COLORS[head % len(HEAD_COLORS)], "va": "bottom"}
-        sheet.text(left + 0.7 * head, 3.8, f"● head {head}", 7.5, **style)
+        sheet.text(left + 0.7 * head, 3.8, f"● head {head}", 7.5, color=COLORS[head % len(COLORS)], va="bottom")
     return sheet.picture
 
 
 def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
-    for place, values in enumerate(pair):
+    for x, values in enumerate(pair):
         head = np.arange(len(values))[:, None] + np.zeros(values.shape, dtype=int)
         # Multiples of the golden ratio spread the dots of a column evenly, without randomness.
         offsets = ((np.arange(values.size) * 0.618034) % 1 - 0.5) * 0.55
-        dot_colors = [HEAD_COLORS[h % len(HEAD_COLORS)] for h in head.ravel()]
-        axes.scatter(place + offsets, values.ravel(), s=13, c=dot_colors, alpha=0.75, linewidths=0)
-        axes.plot([place - 0.38, place + 0.38], [float(np.nanmedian(values))] * 2, color=INK, linewidth=1.6)
+        colors = [COLORS[h % len(COLORS)] for h in head.ravel()]
+        axes.scatter(x + offsets, values.ravel(), s=13, c=colors, alpha=0.75, linewidths=0)
+        axes.plot([x - 0.38, x + 0.38], [float(np.nanmedian(values))] * 2, color=INK, linewidth=1.6)
     everything = np.concatenate([values.ravel() for values in pair])
     if np.nanmin(everything) >= 0 and np.nanmax(everything) <= 1:
         axes.set_ylim(-0.03, 1.03)
@@ -169,5 +156,4 @@ def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
     axes.tick_params(axis="x", length=0)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
     axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from pointset.viz.charts import COLORS, WIDTH, plain
-from pointset.viz.sheet import FAINT, INK, Sheet
+from pointset.viz.sheet import FAINT, INK, LETTER, Sheet, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 RIGHT, WRONG = COLORS[0], COLORS[1]
 FEW = 12
 """Largest number of classes for which two matrices are drawn side by side."""
-LETTER = 0.0078
-"""Width of a letter in inches, per point of font size."""
 BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Shares shown on the colour bar."""
 
@@ -40,9 +38,9 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
 
     Args:
         counts: for each model, counts [classes, classes] with true classes as rows.
-        classes: names of the classes.
+        classes: names of the classes; long ones are shortened.
     """
-    shown = [plain(name.replace("_", " ")) for name in classes]
+    shown = [plain(shorten(name.replace("_", " "))) for name in classes]
     across = 2 if stand_together(classes) and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
     numbers = next(iter(counts.values())).sum(axis=1)
@@ -54,10 +52,10 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     title = 0.14 + 0.17 * max(map(len, titles))
     down = -(-len(counts) // across)
     sheet = Sheet(WIDTH, down * (title + side + below + 0.1) + 0.4)
-    for place, (words, found) in enumerate(zip(titles, counts.values(), strict=True)):
+    for place, (words, matrix) in enumerate(zip(titles, counts.values(), strict=True)):
         line, column = divmod(place, across)
         x, y = left + column * (side + 0.25), title + line * (title + side + below + 0.1)
-        _draw(sheet.axes(x, y, side, side), found, shown, rows if column == 0 else [], size, 72 * side)
+        _draw(sheet.axes(x, y, side, side), matrix, shown, rows if column == 0 else [], size, 72 * side)
         sheet.text(x, y - 0.06, "\n".join(words), 9, va="bottom", weight="bold")
     _bar(sheet, left, sheet.height - 0.36)
     return sheet.picture

@@ -1,29 +1,33 @@
-"""Exports coloured points and surfaces for 3D tools: PLY for MeshLab, GLB for Blender."""
+"""Coloured points and surfaces for 3D tools: PLY for MeshLab, GLB for Blender, and an Open3D window."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import trimesh
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from trimesh.remesh import subdivide_to_size
 
+from pointset.data.open3d_import import import_open3d
 from pointset.data.readers.meshes import Mesh
+from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.inputs import takes
 from pointset.runs.atomic import write_for_user
-from pointset.viz.camera import Up, z_to_y
+from pointset.viz.camera import Camera, Up, z_to_y
 from pointset.viz.color import Scale, colors_of, scale_for
-from pointset.viz.maps import DrawnMap
-from pointset.viz.rows import as_cloud, point_rows
-from pointset.viz.surface import carry_to_vertices, refined, require_on_surface
+from pointset.viz.rows import as_cloud, as_numbers, point_rows
 from pointset.viz.writing import checked_suffix
 
 SUFFIXES = (".ply", ".glb")
+MOST_FACES = 200_000
+"""Largest number of faces of a subdivided surface."""
 
 
-@takes(attention=DrawnMap, path=str | Path, head=int, query=int, up=Up, colors=str | None)
 def export_cloud(
     attention: AttentionMap,
     points: Any,
@@ -47,9 +51,6 @@ def export_cloud(
         up: the upward axis of the points.
         colors: name of a matplotlib colour map.
 
-    Returns:
-        The path.
-
     Raises:
         PointsetError: cloud and map do not belong together, the map has no such head or query, or the path has another
             suffix or cannot be written.
@@ -61,15 +62,13 @@ def export_cloud(
         >>> pointset.viz.export_cloud(pools, points, "pools.ply").name
         'pools.ply'
     """
-    path = checked_suffix(path, SUFFIXES, "coloured points")
-    cloud, suffix = as_cloud(points), path.suffix[1:].lower()
+    path, cloud = checked_suffix(path, SUFFIXES, "coloured points"), as_cloud(points)
     values = _values(attention, cloud, head, query)
-    rgba = _rgba(values, scale_for(values, colors), suffix)
-    made = trimesh.PointCloud(_placed(cloud, suffix, up), colors=rgba)
-    return _exported(trimesh.Scene([made]) if suffix == "glb" else made, path, suffix)
+    glb = path.suffix.lower() == ".glb"
+    content = trimesh.PointCloud(_upright(cloud, glb, up), colors=_rgba(values, scale_for(values, colors), glb))
+    return _write(trimesh.Scene([content]) if glb else content, path)
 
 
-@takes(attention=DrawnMap, mesh=Mesh, path=str | Path, head=int, query=int, up=Up, colors=str | None)
 def export_surface(
     attention: AttentionMap,
     points: Any,
@@ -90,9 +89,6 @@ def export_surface(
         points: [n, 3] in the coordinates of the mesh: before normalisation for the model, in the same order.
         attention, path, head, query, up, colors: see `export_cloud`.
 
-    Returns:
-        The path.
-
     Raises:
         PointsetError: the points do not lie on the mesh, or see `export_cloud`.
 
@@ -106,18 +102,158 @@ def export_surface(
         >>> pointset.viz.export_surface(pools, points, square, "pools.ply").name
         'pools.ply'
     """
-    path = checked_suffix(path, SUFFIXES, "a coloured surface")
-    cloud, suffix = as_cloud(points), path.suffix[1:].lower()
+    path, cloud = checked_suffix(path, SUFFIXES, "a coloured surface"), as_cloud(points)
     values = _values(attention, cloud, head, query)
+    glb = path.suffix.lower() == ".glb"
     fine = refined(mesh, cloud)
     require_on_surface(cloud, fine)
-    rgba = _rgba(carry_to_vertices(cloud, values, fine.vertices), scale_for(values, colors), suffix)
-    placed = _placed(fine.vertices, suffix, up)
-    return _exported(trimesh.Trimesh(placed, fine.faces, vertex_colors=rgba, process=False), path, suffix)
+    rgba = _rgba(carry_to_vertices(cloud, values, fine.vertices), scale_for(values, colors), glb)
+    return _write(
+        trimesh.Trimesh(_upright(fine.vertices, glb, up), fine.faces, vertex_colors=rgba, process=False), path
+    )
 
 
-def _exported(made: Any, path: Path, suffix: str) -> Path:
-    return write_for_user(path, lambda temporary: temporary.write_bytes(made.export(file_type=suffix)))
+def show_window(
+    attention: AttentionMap,
+    points: Any,
+    path: str | Path = "attention.ply",
+    head: int = 0,
+    query: int = 0,
+    *,
+    camera: Camera | None = None,
+    colors: str | None = None,
+) -> str:
+    """Open an Open3D window with one cloud [n, 3], coloured by one head and query, and wait until it is closed.
+
+    If no window can be opened, the coloured cloud is written to `path` (.ply or .glb) instead.
+
+    Args:
+        attention, points, camera, colors: see `draw_maps`.
+        path: path of the file that is written if no window can be opened.
+        head: index of the head.
+        query: index of the inducing point, seed or point.
+
+    Returns:
+        A message that says what was done.
+
+    Raises:
+        PointsetError: see `export_cloud`; or Open3D is not installed.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> print(pointset.viz.show_window(pools, points, "pools.ply"))  # doctest: +SKIP
+    """
+    camera = camera or Camera()
+    if not has_display() or not _window(attention, points, head, query, camera, colors):
+        written = export_cloud(attention, points, path, head, query, up=camera.up, colors=colors)
+        return f"cannot open a window: wrote {written}, which MeshLab or Blender can open"
+    return "the window was closed"
+
+
+def has_display() -> bool:
+    """True if this process can probably open a window."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
+    """Show the cloud until the user closes the window; return False if no window could be opened."""
+    cloud = as_cloud(points)
+    values, name = _values(attention, cloud, head, query), point_rows(attention, cloud).row_name
+    open3d = import_open3d()
+    coloured = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud))
+    coloured.colors = open3d.utility.Vector3dVector(colors_of(scale_for(values, colors), values))
+    visualizer = open3d.visualization.Visualizer()
+    # False on a display without OpenGL, such as some remote desktops.
+    if not visualizer.create_window(f"{attention.layer}, head {head}, {name} {query}", 900, 900):
+        return False
+    visualizer.add_geometry(coloured)
+    visualizer.get_render_option().point_size = 6.0
+    _, upward, front = camera.axes() if camera.up == "z" else z_to_y(camera.axes())
+    view = visualizer.get_view_control()
+    view.set_front(front)
+    view.set_up(upward)
+    view.set_zoom(0.6)
+    visualizer.run()
+    visualizer.destroy_window()
+    return True
+
+
+def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], nearest: int = 3) -> NDArray[np.float64]:
+    """Interpolate values at vertices: the mean over the nearest points, weighted by inverse distance.
+
+    v(x) = sum_i w_i v_i / sum_i w_i, w_i = 1 / |x - p_i|, over the `nearest` points p_i (Shepard 1968).
+
+    Args:
+        points: [n, 3], in the coordinates of the vertices.
+        values: [n], the values at the points.
+        vertices: [V, 3].
+        nearest: number of points; with 1, each vertex gets the value of the nearest point.
+
+    Returns:
+        The values at the vertices, [V]. A vertex that coincides with a point gets the value of that point.
+
+    Raises:
+        PointsetError: there is not one value per point, or `nearest` is below 1.
+
+    Example:
+        >>> vertices = np.array([[0.5, 0.0, 0.0]])
+        >>> pointset.viz.carry_to_vertices([[0, 0, 0], [1, 0, 0]], [1.0, 3.0], vertices, nearest=2).tolist()
+        [2.0]
+    """
+    cloud, values = as_cloud(points), as_numbers("values", values)
+    if values.shape != (len(cloud),):
+        raise PointsetError(f"give one value per point, [{len(cloud)}], got {list(values.shape)}")
+    if nearest < 1:
+        raise PointsetError(f"nearest must be at least 1, got {nearest}")
+    distances, indices = KDTree(cloud).query(vertices, k=np.arange(1, min(nearest, len(cloud)) + 1))
+    # Avoids a division by 0 where a vertex is a point; far smaller than the distances between points.
+    least = 1e-9 * float(np.ptp(cloud, axis=0).max() or 1.0)
+    weights = 1 / np.maximum(distances, least)
+    return (weights * values[indices]).sum(axis=1) / weights.sum(axis=1)
+
+
+def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
+    """Subdivide the mesh until its edges are about as long as the distance between points, up to `MOST_FACES` faces."""
+    corners = mesh.vertices[mesh.faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = float(np.linalg.norm(normals, axis=1).sum()) / 2
+    if not area > 0:
+        return mesh
+    # Subdivision to edges of length e gives about 4 area / e^2 faces, plus those that were already smaller.
+    room = max(MOST_FACES - len(mesh.faces), 1)
+    edge = max(np.sqrt(area / len(points)), np.sqrt(8 * area / room))
+    vertices, faces = subdivide_to_size(mesh.vertices, mesh.faces, max_edge=float(edge), max_iter=30)
+    return Mesh(vertices, faces)
+
+
+def require_on_surface(points: NDArray[np.float64], fine: Mesh) -> None:
+    """Raise a PointsetError if points are not on the mesh, for example because they were normalised.
+
+    The test uses that the distance of a point in a triangle from the nearest corner is at most the longest edge.
+
+    Raises:
+        PointsetError: more than one point in 20 is off the mesh.
+    """
+    edges = np.linalg.norm(np.diff(fine.vertices[fine.faces[:, [0, 1, 2, 0]]], axis=1), axis=2)
+    distances, _ = KDTree(fine.vertices).query(points)
+    off = int((distances > 1.001 * edges.max()).sum())
+    if off > len(points) / 20:
+        raise PointsetError(
+            f"{off} of {len(points)} points lie off the mesh (points: {_box(points)}, mesh: {_box(fine.vertices)}): "
+            "give the points as sampled, before normalisation"
+        )
+
+
+def _box(points: NDArray[np.float64]) -> str:
+    low, high = (np.array2string(bound, precision=3) for bound in (points.min(axis=0), points.max(axis=0)))
+    return f"{low} to {high}"
+
+
+def _write(content: Any, path: Path) -> Path:
+    suffix = path.suffix[1:].lower()
+    return write_for_user(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
 
 
 def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, query: int) -> NDArray[np.float64]:
@@ -126,14 +262,14 @@ def _values(attention: AttentionMap, cloud: NDArray[np.float64], head: int, quer
     return rows.values[head, query]
 
 
-def _placed(points: NDArray[np.float64], suffix: str, up: Up) -> NDArray[np.float64]:
+def _upright(points: NDArray[np.float64], glb: bool, up: Up) -> NDArray[np.float64]:
     """Points [n, 3] with y up for glTF (section 3.4 of its specification), unchanged for PLY."""
-    return z_to_y(points) if suffix == "glb" and up == "z" else points
+    return z_to_y(points) if glb and up == "z" else points
 
 
-def _rgba(values: NDArray[np.float64], scale: Scale, suffix: str) -> NDArray[np.uint8]:
+def _rgba(values: NDArray[np.float64], scale: Scale, glb: bool) -> NDArray[np.uint8]:
     rgb = colors_of(scale, values)
-    if suffix == "glb":
+    if glb:
         # Vertex colours of glTF are linear (section 3.7.2.1): invert the sRGB transfer function (IEC 61966-2-1).
         rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return np.round(np.c_[rgb, np.ones(len(rgb))] * 255).astype(np.uint8)

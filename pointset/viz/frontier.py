@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 from pointset.viz.charts import COLORS, MARKERS, log_axis, plain
-from pointset.viz.sheet import FAINT, INK
+from pointset.viz.sheet import FAINT, INK, shorten
 
-Side = Literal["left", "right"]
 STEP = 9.0
 """Distance in points between the lines on which names can be placed."""
 MARK = 3.5
 """Half the width of a dot, in points."""
+LONGEST = 3.5
+"""Largest width of a name, in inches."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
         as_good = other.cost <= dot.cost and sign * other.mean >= sign * dot.mean
         return as_good and (other.cost, other.mean) != (dot.cost, dot.mean)
 
-    found = [dot for dot in dots if not any(beats(other, dot) for other in dots)]
-    return sorted(found, key=lambda dot: (dot.cost, dot.mean))
+    best = [dot for dot in dots if not any(beats(other, dot) for other in dots)]
+    return sorted(best, key=lambda dot: (dot.cost, dot.mean))
 
 
 def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True) -> None:
@@ -71,47 +71,36 @@ def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
-    taken = [box for dot in dots for box in _boxes(axes, dot)]
+    half, taken, inside = MARK * figure.dpi / 72, [], axes.get_window_extent()
+    for dot in dots:
+        (x, low), (_, y), (_, high) = axes.transData.transform([(dot.cost, at) for at in (dot.low, dot.mean, dot.high)])
+        taken += [Bbox([[x - half, y - half], [x + half, y + half]]), Bbox([[x - 1, low], [x + 1, high + 1e-3]])]
+    # First above and left of the dot, where no dot of higher value can be; then further away, below and right.
+    offsets = [(side, up * (2.0 + line * STEP)) for line in range(14) for up in (1, -1) for side in ("right", "left")]
     for dot in frontier(dots, higher_is_better):
-        label = _best_place(axes, dot, taken)
-        taken.append(_words(label))
+        trials = []
+        for side, y in offsets:
+            label = _write(axes, dot, side, y)
+            box = _box(label)
+            outside = _area(box) - _common(box, inside)
+            trials.append((sum(_common(box, other) for other in taken) + 10 * outside, label))
+            if trials[-1][0] < 1e-9:
+                break
+        best = min(trials, key=lambda trial: trial[0])[1]
+        for _, label in trials:
+            if label is not best:
+                label.remove()
+        taken.append(_box(best))
 
 
-def _best_place(axes: Axes, dot: Dot, taken: Sequence[Bbox]) -> Annotation:
-    """Write the name at the first position without overlap, or at the one with least overlap."""
-    inside, least, best = axes.get_window_extent(), np.inf, None
-    for align, x, y in _places():
-        label = _write(axes, dot, align, x, y)
-        box = _words(label)
-        covered = sum(_common(box, other) for other in taken) + 10 * (_area(box) - _common(box, inside))
-        if covered < least:
-            if best is not None:
-                best.remove()
-            least, best = covered, label
-        else:
-            label.remove()
-        if least < 1e-9:
-            break
-    assert best is not None
-    return best
-
-
-def _places() -> Iterator[tuple[Side, float, float]]:
-    """Alignments and offsets in points; first above and left of the dot, where no other dot of higher value can be."""
-    for line in range(14):
-        for up in (1, -1):
-            yield "right", -MARK - 1, up * (2.0 + line * STEP)
-            yield "left", MARK + 1, up * (2.0 + line * STEP)
-
-
-def _write(axes: Axes, dot: Dot, align: Side, x: float, y: float) -> Annotation:
+def _write(axes: Axes, dot: Dot, side: Any, y: float) -> Annotation:
     line = {"arrowstyle": "-", "color": FAINT, "lw": 0.5, "shrinkA": 0, "shrinkB": 3} if abs(y) > STEP else None
     return axes.annotate(
-        plain(dot.name),
+        plain(shorten(dot.name, LONGEST, 6.5)),
         (dot.cost, dot.mean),
-        (x, y),
+        (MARK + 1 if side == "left" else -MARK - 1, y),
         textcoords="offset points",
-        ha=align,
+        ha=side,
         va="bottom" if y > 0 else "top",
         fontsize=6.5,
         color=INK,
@@ -121,26 +110,15 @@ def _write(axes: Axes, dot: Dot, align: Side, x: float, y: float) -> Annotation:
     )
 
 
-def _words(label: Annotation) -> Bbox:
+def _box(label: Annotation) -> Bbox:
     """The box of the text of a label, without its line."""
     label.get_window_extent()  # updates the position of the text
     return Text.get_window_extent(label).padded(1)
 
 
-def _boxes(axes: Axes, dot: Dot) -> Iterator[Bbox]:
-    """The boxes of a dot and of its error bar, in pixels."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    half = MARK * figure.dpi / 72
-    (x, y), (_, low), (_, high) = axes.transData.transform([(dot.cost, at) for at in (dot.mean, dot.low, dot.high)])
-    yield Bbox([[x - half, y - half], [x + half, y + half]])
-    if high > low:
-        yield Bbox([[x - 1, low], [x + 1, high]])
-
-
-def _common(one: Bbox, other: Bbox) -> float:
-    found = Bbox.intersection(one, other)
-    return 0.0 if found is None else _area(found)
+def _common(box: Bbox, other: Bbox) -> float:
+    both = Bbox.intersection(box, other)
+    return 0.0 if both is None else _area(both)
 
 
 def _area(box: Bbox) -> float:
@@ -148,23 +126,23 @@ def _area(box: Bbox) -> float:
 
 
 def pair_styles(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Styles for models named by two parts: a colour for each encoder, a marker for each pooling."""
-    first, second = (list(dict.fromkeys(parts)) for parts in zip(*names, strict=True))
+    """Styles for models named by two words: a colour for each encoder, a marker for each pooling."""
+    encoders, poolings = (list(dict.fromkeys(words)) for words in zip(*names, strict=True))
     return {
-        pair: {
-            "color": COLORS[first.index(pair[0]) % len(COLORS)],
-            "marker": MARKERS[second.index(pair[1]) % len(MARKERS)],
+        (encoder, pooling): {
+            "color": COLORS[encoders.index(encoder) % len(COLORS)],
+            "marker": MARKERS[poolings.index(pooling) % len(MARKERS)],
         }
-        for pair in names
+        for encoder, pooling in names
     }
 
 
 def pair_legend(styles: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Entries of a legend for `pair_styles`: each colour, and each marker in grey."""
-    colors = {first: {"color": style["color"], "lw": 4} for (first, _), style in styles.items()}
+    colors = {f"{encoder}-": {"color": style["color"], "lw": 4} for (encoder, _), style in styles.items()}
     markers = {
-        second: {"color": FAINT, "marker": style["marker"], "ls": "", "markersize": 4}
-        for (_, second), style in styles.items()
-        if second  # empty for a whole model
+        f"-{pooling}": {"color": FAINT, "marker": style["marker"], "ls": "", "markersize": 4}
+        for (_, pooling), style in styles.items()
+        if pooling  # empty for a whole model
     }
-    return {**{f"{name}-": style for name, style in colors.items()}, **{f"-{n}": s for n, s in markers.items()}}
+    return {**colors, **markers}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import make_shape
 from pointset.errors import PointsetError
-from pointset.inputs import check_kind, takes
+from pointset.inputs import check_kind
 from pointset.viz.camera import Camera
 from pointset.viz.color import DEFAULT
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
@@ -44,7 +44,6 @@ class PlainModel(Protocol):
         """The arrays of weights."""
 
 
-@takes(models=Iterable, shapes=Mapping | None, title=str, camera=Camera | None)
 def make_live_page(
     models: Sequence[PlainModel],
     shapes: Mapping[str, Any] | None = None,
@@ -85,7 +84,7 @@ def make_live_page(
             )
     clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
     known = {name for model in models for name in model.tree["classes"]}
-    examples = [one for one in EXAMPLES if one[0] in known] or EXAMPLES * (not clouds)
+    examples = [example for example in EXAMPLES if example[0] in known] or EXAMPLES * (not clouds)
     clouds |= {f"{kind} (built in)": _example(kind, split, number) for kind, split, number in examples}
     content = {
         **view_content(camera or Camera(), DEFAULT),

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
 from pointset.explain.maps import AttentionMap
-from pointset.inputs import check_kind, takes
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import DEFAULT, HOLLOW, scale_for
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
-from pointset.viz.maps import DrawnMap
 from pointset.viz.panels import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.sheet import Picture
@@ -66,16 +64,6 @@ class Page(HtmlPage):
         display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
 
 
-@takes(
-    title=str,
-    prediction=str,
-    classes=Sequence[Sequence],
-    layer=str | None,
-    heads=Sequence[int] | None,
-    queries=Sequence[int] | None,
-    camera=Camera | None,
-    colors=str | None,
-)
 def make_page(
     maps: AttentionMap | Sequence[AttentionMap],
     points: Any,
@@ -120,15 +108,16 @@ def make_page(
         True
     """
     cloud, camera = as_cloud(points), camera or Camera()
-    given = list(maps) if isinstance(maps, Sequence) else [maps]
-    check_kind("maps", given, Sequence[DrawnMap])
-    shown = [attention for attention in given if attention.points_are != "neither"]
-    every = [point_rows(attention, cloud) for attention in shown]
-    first = _first(every, layer, asked=queries is not None)
-    of_first = (every[first].row_name, every[first].values.shape[1])
-    asked = [queries if (rows.row_name, rows.values.shape[1]) == of_first else None for rows in every]
-    blocks = [_Block.of(rows, cloud, heads, own) for rows, own in zip(every, asked, strict=True)]
-    bits = 16 if sum(block.values.size for block in blocks) <= LARGE else 8
+    every = list(maps) if isinstance(maps, Sequence) else [maps]
+    shown = [attention for attention in every if getattr(attention, "points_are", None) != "neither"]
+    layers = [point_rows(attention, cloud) for attention in shown]
+    first = _first(layers, layer, of_queries=queries is not None)
+    alike = [(rows.row_name, rows.values.shape[1]) for rows in layers]
+    chosen = [
+        (rows.chosen_heads(heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
+        for rows, own in zip(layers, alike, strict=True)
+    ]
+    bits = 16 if len(cloud) * sum(len(heads) * len(rows) for heads, rows in chosen) <= LARGE else 8
     content = {
         **view_content(camera, colors or DEFAULT),
         "title": title,
@@ -138,7 +127,7 @@ def make_page(
         "bits": bits,
         "reach": _reach(cloud, camera),
         "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "layers": [block.content(bits, colors) for block in blocks],
+        "layers": [_layer(rows, *own, bits, colors) for rows, own in zip(layers, chosen, strict=True)],
         "first": first,
         # Maps that were chosen individually keep the order of the model.
         "order": "sharpest" if heads is None and queries is None else "model",
@@ -148,48 +137,32 @@ def make_page(
     return Page(html=page, draw_still=partial(draw_maps, shown[first], cloud, **options))
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """The chosen maps of one layer."""
-
-    rows: PointRows
-    values: NDArray[np.float64]
-    """keys * weight, [heads, rows, n]."""
-    heads: list[int]
-    chosen: list[int]
-
-    @staticmethod
-    def of(
-        rows: PointRows, cloud: NDArray[np.float64], heads: Sequence[int] | None, queries: Sequence[int] | None
-    ) -> _Block:
-        chosen_heads, chosen = rows.chosen_heads(heads), chosen_rows(rows, cloud, queries, MOST_CHOSEN)
-        return _Block(rows, rows.values[np.ix_(chosen_heads, chosen)], chosen_heads, chosen)
-
-    def content(self, bits: int, colors: str | None) -> dict[str, Any]:
-        """The data of one layer for the script of the page; see `Layer` in web/maps.mjs."""
-        scale = scale_for(self.values, colors)
-        only = f" ({self.rows.row_name} {self.chosen[0]})" if len(self.chosen) == 1 else ""
-        hollow = f"; {HOLLOW}" if scale.absent(self.values).any() else ""
-        codes, low, high = quantise(self.values, bits)
-        error = 2 ** ((high - low) / (2**bits - 1) / 2) - 1
-        return {
-            "name": self.rows.layer,
-            "kind": self.rows.kind,
-            "row_name": self.rows.row_name,
-            "meaning": f"{MEANINGS[self.rows.kind]}{only}; colour: attention, times its uniform value{hollow}",
-            "keys": self.rows.keys,
-            "heads": self.heads,
-            "rows": self.chosen,
-            "marks": [-1 if (mark := self.rows.mark(row)) is None else mark for row in self.chosen],
-            "spread": np.round(self.rows.spread[np.ix_(self.heads, self.chosen)].ravel(), 3).tolist(),
-            "differences": [] if len(self.chosen) < 2 else np.round(self.rows.difference(self.chosen), 3).tolist(),
-            "reach": float(np.log2(scale.reach)),
-            "low": low,
-            "high": high,
-            "ticks": list(zip(*scale.ticks(), strict=True)),
-            "values": as_base64(codes),
-            "precision": f"Weights are rounded by at most {100 * error:.2g} %.",
-        }
+def _layer(rows: PointRows, heads: list[int], chosen: list[int], bits: int, colors: str | None) -> dict[str, Any]:
+    """The chosen heads and rows of one layer, for the script of the page; see `Layer` in web/maps.mjs."""
+    values = rows.values[np.ix_(heads, chosen)]
+    scale = scale_for(values, colors)
+    only = f" ({rows.row_name} {chosen[0]})" if len(chosen) == 1 else ""
+    hollow = f"; {HOLLOW}" if scale.absent(values).any() else ""
+    codes, low, high = quantise(values, bits)
+    error = 2 ** ((high - low) / (2**bits - 1) / 2) - 1
+    return {
+        "name": rows.layer,
+        "kind": rows.kind,
+        "row_name": rows.row_name,
+        "meaning": f"{MEANINGS[rows.kind]}{only}; colour: attention, times its uniform value{hollow}",
+        "keys": rows.keys,
+        "heads": heads,
+        "rows": chosen,
+        "marks": [-1 if (mark := rows.mark(row)) is None else mark for row in chosen],
+        "spread": np.round(rows.spread[np.ix_(heads, chosen)].ravel(), 3).tolist(),
+        "differences": [] if len(chosen) < 2 else np.round(rows.difference(chosen), 3).tolist(),
+        "reach": float(np.log2(scale.reach)),
+        "low": low,
+        "high": high,
+        "ticks": list(zip(*scale.ticks(), strict=True)),
+        "values": as_base64(codes),
+        "precision": f"Weights are rounded by at most {100 * error:.2g} %.",
+    }
 
 
 def quantise(values: NDArray[np.float64], bits: int) -> tuple[NDArray[np.unsignedinteger], float, float]:
@@ -211,22 +184,22 @@ def _reach(cloud: NDArray[np.float64], camera: Camera) -> list[float]:
     """The extent [sideways, up] of the cloud under all turns about its upward axis, in radii of the cloud."""
     turned = (replace(camera, azimuth=azimuth).project(cloud)[0] for azimuth in range(0, 360, 30))
     # A single point has size 0.
-    farthest = np.maximum(np.max([np.abs(places).max(axis=0) for places in turned], axis=0), 1e-3)
-    return [round(float(one), 4) for one in farthest]
+    farthest = np.max([np.abs(flat).max(axis=0) for flat in turned], axis=0)
+    return np.maximum(farthest, 1e-3).round(4).tolist()
 
 
-def _first(every: Sequence[PointRows], layer: str | None, asked: bool) -> int:
+def _first(layers: Sequence[PointRows], layer: str | None, of_queries: bool) -> int:
     """The index of the layer to open with: the named one, else the most informative one (see `make_page`)."""
-    names = [rows.layer for rows in every]
+    names = [rows.layer for rows in layers]
     if not names:
         raise PointsetError("no map has points as queries or keys: give at least one that reads, writes or pools them")
     if layer is not None:
         if layer not in names:
             raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")
         return names.index(layer)
-    spreads = [float(np.sort(rows.spread, axis=None)[:SHARPEST].mean()) for rows in every]
-    readers = [i for i, rows in enumerate(every) if rows.kind == "reads"]
-    pooling = [i for i, rows in enumerate(every) if rows.kind == "pools" and spreads[i] < UNIFORM]
-    if asked and readers:
+    spreads = [float(np.sort(rows.spread, axis=None)[:SHARPEST].mean()) for rows in layers]
+    readers = [i for i, rows in enumerate(layers) if rows.kind == "reads"]
+    pooling = [i for i, rows in enumerate(layers) if rows.kind == "pools" and spreads[i] < UNIFORM]
+    if of_queries and readers:
         return readers[-1]
     return pooling[-1] if pooling else int(np.argmin(spreads))

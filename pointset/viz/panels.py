@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.inputs import takes
 from pointset.viz.camera import Camera
-from pointset.viz.color import scale_for
-from pointset.viz.grid import Grid, Line, Panel
-from pointset.viz.maps import DrawnMap
+from pointset.viz.color import Scale, scale_for
+from pointset.viz.grid import Frame, Grid, Line, Panel
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
-from pointset.viz.scatter import frame_for
-from pointset.viz.sheet import Picture
+from pointset.viz.sheet import Picture, Sheet
 
 WIDTH = 9.5
 """Inches: the width of a notebook."""
@@ -29,11 +25,6 @@ NUMBERS = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
-LOOK: dict[str, Any] = {"title": str | None, "camera": Camera | None, "colors": str | None}
-"""Types of the arguments that all pictures have."""
-
-
-@takes(attention=DrawnMap, head=int, query=int, **LOOK)
 def draw_map(
     attention: AttentionMap,
     points: Any,
@@ -51,9 +42,6 @@ def draw_map(
         head: index of the head.
         query: index of the inducing point, seed or point.
 
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
-
     Raises:
         PointsetError: as for `draw_maps`.
 
@@ -65,26 +53,10 @@ def draw_map(
         >>> pointset.viz.save(picture, "pools.png").name
         'pools.png'
     """
-    cloud, camera = as_cloud(points), camera or Camera()
-    rows = point_rows(attention, cloud)
-    rows.check(head, query)
-    scale = scale_for(rows.values[head, query], colors)
-    panel = Panel(cloud, rows.values[head, query], scale, marked=rows.mark(query))
-    grid = Grid([Line("", [panel])], frame_for([cloud], camera), camera, width=5.2)
-    note = f"head {head}, {rows.row_name} {query}; spread {rows.spread[head, query]:.2f} {ENDS}"
-    sheet = grid.draw(title or _title(rows), note, below=0.42)
-    sheet.bar(scale, 2.0, grid.bottom + 0.06, 2.9, BAR_LABEL)
-    return sheet.picture
+    look: dict[str, Any] = {"camera": camera, "colors": colors, "title": title}
+    return draw_maps(attention, points, heads=[head], queries=[query], **look)
 
 
-@takes(
-    attention=DrawnMap,
-    heads=Sequence[int] | None,
-    queries=Sequence[int] | None,
-    title=str | None,
-    camera=Camera | None,
-    colors=str | None,
-)
 def draw_maps(
     attention: AttentionMap,
     points: Any,
@@ -106,9 +78,6 @@ def draw_maps(
         colors: name of a matplotlib colour map.
         title: title of the picture.
 
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
-
     Raises:
         PointsetError: cloud and map do not belong together, or there is no such head or query.
 
@@ -125,35 +94,36 @@ def draw_maps(
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)], colors)
 
     def panel(head: int, row: int, name: str) -> Panel:
-        return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
+        spread = f"{rows.spread[head, row]:.2f}" if name else ""
+        return Panel(cloud, rows.values[head, row], scale, name, spread, rows.mark(row))
 
-    # One line per head, unless there are more heads than rows: wide pictures are easier to read than tall ones.
-    if upright := len(chosen) >= max(len(chosen_heads), 2):
+    if len(chosen_heads) == len(chosen) == 1:
+        (head,), (row,) = chosen_heads, chosen
+        lines, width = [Line("", [panel(head, row, "")])], 5.2
+        note = f"head {head}, {rows.row_name} {row}; spread {rows.spread[head, row]:.2f} {ENDS}"
+    elif len(chosen) >= max(len(chosen_heads), 2):
         difference = rows.difference(chosen)
         lines = [
-            Line(
-                "" if i else f"head {head}",
-                [panel(head, row, f"{row}") for row in part],
-                "" if i else f"differ\n{difference[head]:.2f}",
-            )
+            line
             for head in chosen_heads
-            for i, part in enumerate(_parts(chosen))
+            for line in _lines(
+                f"head {head}", [panel(head, row, f"{row}") for row in chosen], f"differ\n{difference[head]:.2f}"
+            )
         ]
-    else:
+        note, width = f"one panel per head and {rows.row_name}; {NUMBERS}{DIFFER}", WIDTH
+    else:  # more heads than rows: wide pictures are easier to read than tall ones
+        label = f"{rows.row_name.split()[-1]} {{}}" if len(chosen) > 1 else ""
         lines = [
-            Line("" if i or len(chosen) == 1 else f"{rows.row_name.split()[-1]} {row}", part)
+            line
             for row in chosen
-            for i, part in enumerate(_parts([panel(head, row, f"head {head}") for head in chosen_heads]))
+            for line in _lines(label.format(row), [panel(head, row, f"head {head}") for head in chosen_heads])
         ]
-    grid = Grid(lines, frame_for([cloud], camera), camera, WIDTH)
-    per = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
-    note = f"one panel per head{per}; {NUMBERS}{DIFFER if upright else ''}"
-    sheet = grid.draw(title or _title(rows), note, below=0.42)
-    sheet.bar(scale, WIDTH - 4.4, grid.bottom + 0.06, 4.1, BAR_LABEL)
-    return sheet.picture
+        each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
+        note, width = f"one panel per head{each}; {NUMBERS}", WIDTH
+    grid = Grid(lines, Frame.around([cloud], camera), camera, width)
+    return _with_bar(grid.draw(title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, below=0.42), scale, grid)
 
 
-@takes(reads=DrawnMap, writes=DrawnMap, **LOOK)
 def draw_reads_and_writes(
     reads: AttentionMap,
     writes: AttentionMap,
@@ -174,9 +144,6 @@ def draw_reads_and_writes(
         head: index of the head. (The heads of the two maps are independent.)
         queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
         camera, colors, title: see `draw_maps`.
-
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
 
     Raises:
         PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or there is no such
@@ -203,7 +170,7 @@ def draw_reads_and_writes(
             Panel(cloud, rows.values[head, i], scale, name.format(i), f"{rows.spread[head, i]:.2f}") for i in chosen
         ]
         lines.append(Line(rows.kind, panels, f"differ\n{rows.difference(chosen)[head]:.2f}" if len(chosen) > 1 else ""))
-    grid = Grid(lines, frame_for([cloud], camera), camera, WIDTH)
+    grid = Grid(lines, Frame.around([cloud], camera), camera, WIDTH)
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
     sheet = grid.draw(title, f"head {head}; {NUMBERS}{DIFFER}", below=0.42)
     sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
@@ -211,16 +178,6 @@ def draw_reads_and_writes(
     return sheet.picture
 
 
-@takes(
-    maps=Sequence[DrawnMap],
-    clouds=Sequence | np.ndarray | Tensor,
-    head=int,
-    query=int,
-    names=Sequence[str] | None,
-    title=str | None,
-    camera=Camera | None,
-    colors=str | None,
-)
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any],
@@ -242,9 +199,6 @@ def draw_instances(
         names: one name per cloud, drawn above it.
         camera, colors, title: see `draw_maps`.
 
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
-
     Raises:
         PointsetError: there is no cloud, the numbers of maps, names and clouds differ, the maps are of different
             layers, or there is no such head or query.
@@ -261,20 +215,18 @@ def draw_instances(
     if len(layers := dict.fromkeys(attention.layer for attention in maps)) > 1:
         raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
     camera, shapes = camera or Camera(), [as_cloud(cloud) for cloud in clouds]
-    several = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
-    for rows in several:
+    rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
+    for rows in rows_of:
         rows.check(head, query)
-    scale = scale_for(np.concatenate([rows.values[head, query] for rows in several]), colors)
+    scale = scale_for(np.concatenate([rows.values[head, query] for rows in rows_of]), colors)
     panels = [
         Panel(cloud, rows.values[head, query], scale, name, f"{rows.spread[head, query]:.2f}")
-        for cloud, rows, name in zip(shapes, several, names or [""] * len(shapes), strict=True)
+        for cloud, rows, name in zip(shapes, rows_of, names or [""] * len(shapes), strict=True)
     ]
-    grid = Grid([Line("", part) for part in _parts(panels)], frame_for(shapes, camera), camera, WIDTH)
-    first = several[0]
+    grid = Grid(_lines("", panels), Frame.around(shapes, camera), camera, WIDTH)
+    first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    sheet = grid.draw(title, f"{MEANINGS[first.kind]}; {NUMBERS}", below=0.42)
-    sheet.bar(scale, WIDTH - 4.4, grid.bottom + 0.06, 4.1, BAR_LABEL)
-    return sheet.picture
+    return _with_bar(grid.draw(title, f"{MEANINGS[first.kind]}; {NUMBERS}", below=0.42), scale, grid)
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
@@ -288,12 +240,16 @@ def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
     return sorted(chosen)
 
 
-def _title(rows: PointRows) -> str:
-    return f"{rows.layer}: {MEANINGS[rows.kind]}"
+def _lines(label: str, panels: Sequence[Panel], note: str = "") -> list[Line]:
+    """Panels in lines of nearly equal length, at most `MOST_COLUMNS` each; the first has the label and the note."""
+    count = -(-len(panels) // MOST_COLUMNS)
+    length = -(-len(panels) // count)
+    starts = range(0, len(panels), length)
+    return [Line("" if i else label, panels[i : i + length], "" if i else note) for i in starts]
 
 
-def _parts(whole: Sequence[Any]) -> list[Sequence[Any]]:
-    """Split a sequence into lines of nearly equal length, at most `MOST_COLUMNS` each."""
-    lines = -(-len(whole) // MOST_COLUMNS)
-    length = -(-len(whole) // lines)
-    return [whole[i : i + length] for i in range(0, len(whole), length)]
+def _with_bar(sheet: Sheet, scale: Scale, grid: Grid) -> Picture:
+    """The picture with its colour bar at the right."""
+    width = min(4.1, sheet.width - 2.3)
+    sheet.bar(scale, sheet.width - width - 0.3, grid.bottom + 0.06, width, BAR_LABEL)
+    return sheet.picture

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import InputError, described, takes
-from pointset.viz.compare_panel import HEAD_COLORS
-from pointset.viz.sheet import FAINT, INK, MARGIN, Sheet
+from pointset.inputs import InputError, described
+from pointset.viz.charts import COLORS
+from pointset.viz.sheet import FAINT, INK, LETTER, MARGIN, Sheet, shorten
 
 if TYPE_CHECKING:
     from pointset.viz.sheet import Picture
@@ -19,20 +19,16 @@ if TYPE_CHECKING:
 WIDTH, LARGEST_PANEL, TOP, HEADER, LEFT, BELOW, GAP = 8.6, 2.4, 0.68, 0.2, 0.45, 0.42, 0.08
 
 
-@takes(said=Mapping, quantity=str, title=str)
 def draw_predictions(
-    truth: Any, said: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
+    truth: Any, predictions: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
 ) -> Picture:
     """Draw one panel per model with equal axes: one dot per set, and the line of exact predictions.
 
     Args:
         truth: [N], the true number of each set.
-        said: predictions [N] of each model, by its name.
+        predictions: predictions [N] of each model, by its name.
         quantity: name of the number, for the axes.
         title: title of the picture.
-
-    Returns:
-        The picture, a matplotlib figure that a notebook shows.
 
     Raises:
         PointsetError: there is no model or no set, or a model does not have one number per set.
@@ -42,7 +38,7 @@ def draw_predictions(
         1
     """
     true = _numbers("truth", truth)
-    models = {name: _numbers(name, values) for name, values in said.items()}
+    models = {name: _numbers(name, values) for name, values in predictions.items()}
     if not models or not len(true):
         raise PointsetError(f"give at least one set and one model, got {len(true)} sets and {len(models)} models")
     for name, values in models.items():
@@ -54,22 +50,19 @@ def draw_predictions(
     everything = np.concatenate([true, *models.values()])
     low, high = float(everything.min()), float(everything.max())
     room = 0.04 * (high - low) or 1.0
-    for place, (name, values) in enumerate(models.items()):
-        left = MARGIN + LEFT + place * (side + GAP)
-        error = f"{name}: mean error {np.abs(values - true).mean():.3g}"
-        sheet.text(left + side / 2, TOP, error, 8.0, ha="center")
-        axes = sheet.axes(left, TOP + HEADER, side, side)
+    for column, (name, values) in enumerate(models.items()):
+        left = MARGIN + LEFT + column * (side + GAP)
+        error = f": mean error {np.abs(values - true).mean():.3g}"
+        label = shorten(name, side - LETTER * 8 * len(error), 8.0) + error
+        sheet.text(left + side / 2, TOP, label, 8.0, ha="center")
+        axes = sheet.square(left, TOP + HEADER, side, low - room, high + room)
         axes.plot([low, high], [low, high], color=INK, linewidth=0.6, zorder=1)
-        color = HEAD_COLORS[place % len(HEAD_COLORS)]
+        color = COLORS[column % len(COLORS)]
         axes.scatter(true, values, s=4, color=color, alpha=0.35, linewidths=0, rasterized=True, zorder=2)
-        axes.set_xlim(low - room, high + room)
-        axes.set_ylim(low - room, high + room)
-        axes.tick_params(labelsize=7, length=2, labelcolor=FAINT, labelleft=place == 0)
+        axes.tick_params(bottom=True, left=True, labelbottom=True, labelleft=column == 0)
+        axes.tick_params(labelsize=7, length=2, labelcolor=FAINT)
         axes.set_xlabel(f"true {quantity}", fontsize=7.5, color=FAINT)
-        for spine in axes.spines.values():
-            spine.set_color("#d0d0d0")
-            spine.set_linewidth(0.6)
-        if place == 0:
+        if column == 0:
             axes.set_ylabel(f"predicted {quantity}", fontsize=7.5, color=FAINT)
     return sheet.picture
 

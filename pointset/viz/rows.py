@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from scipy.spatial.distance import pdist
 
 from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap
 from pointset.inputs import InputError, described
 
 ROW_NAMES = {"reads": "inducing point", "writes": "inducing point", "pools": "seed", "self": "point"}
@@ -22,6 +21,16 @@ MEANINGS = {
     "pools": "what each seed pools",
     "self": "what the ringed points read",
 }
+
+
+@runtime_checkable
+class DrawnMap(Protocol):
+    """An `AttentionMap`, or any object with the same fields, for example with weights of another library."""
+
+    layer: str
+    kind: Any
+    weights: Any
+    points_are: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +95,18 @@ class PointRows:
                 raise PointsetError(f"{self.layer} has no {what} {index}: give one from 0 to {count - 1}")
 
 
-def point_rows(attention: AttentionMap, points: NDArray[np.float64]) -> PointRows:
+def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
     """The values of one attention at the points of its cloud.
 
     A map of kind "writes" [h, n, m] is transposed, so that each inducing point has one value per point.
 
     Raises:
-        PointsetError: neither side of the attention are points, or the number of points differs.
+        PointsetError: it is not an attention map, neither of its sides are points, or the number of points differs.
     """
+    if not isinstance(attention, DrawnMap):
+        raise InputError(
+            f"attention must be an attention map, as attention_maps gives them, got {described(attention)}"
+        )
     weights = np.asarray(attention.weights, dtype=np.float64)
     if weights.ndim == 4:
         last = len(weights) - 1
@@ -132,7 +145,7 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
 def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """Values as a float64 array of any shape; raises an InputError that names them if they are not numbers."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be numbers, got {described(values)}") from error
 
@@ -143,12 +156,7 @@ def as_cloud(points: Any) -> NDArray[np.float64]:
     Raises:
         PointsetError: it has another shape, no points, or a coordinate that is not finite.
     """
-    if hasattr(points, "detach"):
-        points = points.detach().cpu()
-    try:
-        cloud = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"points must be one cloud [n, 3] of numbers, got {described(points)}") from error
+    cloud = as_numbers("points [n, 3]", points)
     if cloud.ndim != 2 or cloud.shape[1] != 3:
         raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")
     if not len(cloud):

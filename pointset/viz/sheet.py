@@ -19,6 +19,16 @@ DPI = 100
 INK = "#222222"
 FAINT = "#6b6b6b"
 MARGIN = 0.15
+LETTER = 0.0078
+"""Width of a letter in inches, per point of font size."""
+LONGEST = 32
+"""Largest number of characters of a name in a picture."""
+
+
+def shorten(name: str, width: float = LONGEST * LETTER, size: float = 1.0) -> str:
+    """A name that fits `width` inches in a font of this size, with its middle left out if it is longer."""
+    most = max(int(width / (LETTER * size)), 3)
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[len(name) - (most - 1) // 2 :]}"
 
 
 class Picture(Figure):
@@ -47,19 +57,33 @@ class Sheet:
             (left / self.width, 1 - (top + height) / self.height, width / self.width, height / self.height)
         )
 
-    def text(self, left: float, top: float, text: str, size: float = 9, **options: Any) -> Text:
-        r"""Add a text whose first line is below `top`. Dollar signs are literal; control characters show as \x1b."""
+    def square(self, left: float, top: float, side: float, low: float, high: float) -> Axes:
+        """Add square axes from `low` to `high` in both directions, with a thin frame and no ticks."""
+        axes = self.axes(left, top, side, side)
+        axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
+        axes.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
+        axes.spines[:].set(color="#d0d0d0", linewidth=0.6)
+        return axes
+
+    def text(
+        self, left: float, top: float, text: str, size: float = 9, width: float | None = None, **options: Any
+    ) -> Text:
+        r"""Add a text whose first line is below `top`. Dollar signs are literal; control characters show as \x1b.
+
+        With `width`, in inches, a longer line is shortened.
+        """
         style: dict[str, Any] = {"ha": "left", "va": "top", "color": INK} | options
-        place = left / self.width, 1 - top / self.height
-        shown = "\n".join(map(escaped, text.split("\n")))
-        return self.picture.text(*place, shown, fontsize=size, parse_math=False, **style)
+        lines = [escaped(line) if width is None else shorten(escaped(line), width, size) for line in text.split("\n")]
+        corner = left / self.width, 1 - top / self.height
+        return self.picture.text(*corner, "\n".join(lines), fontsize=size, parse_math=False, **style)
 
     def heading(self, title: str, note: str) -> None:
         """Add a title and a line with a note under it, in a smaller font if they are too wide for the sheet."""
         # Hinting rounds letters to whole pixels, so the width of a line may shrink less than its font size.
         room = 0.96 * (self.width - 2 * MARGIN) * DPI
-        for top, text, size, style in ((0.13, title, 11.0, {"weight": "bold"}), (0.38, note, 8.0, {"color": FAINT})):
-            line = self.text(MARGIN, top, text, size, **style)
+        lines = (self.text(MARGIN, 0.13, title, 11, weight="bold"), self.text(MARGIN, 0.38, note, 8, color=FAINT))
+        for line in lines:
+            size = float(line.get_fontsize())
             line.set_fontsize(size * min(1.0, room / max(line.get_window_extent().width, 1.0)))
 
     def bar(self, scale: Scale, left: float, top: float, width: float, label: str, uniform: bool = True) -> None:

@@ -1,20 +1,33 @@
-"""Writes pictures to files, and checks the suffixes of paths."""
+"""Writes pictures to files: PNG, and SVG with text as text."""
 
 from __future__ import annotations
 
+import base64
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user
-from pointset.viz.svg import still_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from PIL.Image import Image
 
 STILL_SUFFIXES = (".png", ".svg")
+MOST_BYTES = 1_000_000
+"""Number of characters of an SVG above which its dots become coarser."""
+COLORS = 64
+"""Colours of an image (dots, their edges and the background); more cannot be distinguished in print."""
+MOST_DOTS = 3.2e6
+"""Maximum number of pixels of an image: if dots cover all of it, they take about MOST_BYTES."""
+COARSER = (1.0, 0.7, 0.5, 0.35)
+"""Factors of the resolution that are tried until the file is small enough."""
+FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
+"""The font with which layouts are measured, and one of the same width."""
+IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
@@ -26,9 +39,6 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
         figure: the result of any `draw_...` function.
         path: path that ends in .png or .svg; an existing file is replaced.
         dpi: dots per inch.
-
-    Returns:
-        The path.
 
     Raises:
         PointsetError: the path has another suffix, or cannot be written.
@@ -43,18 +53,65 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     return write_for_user(path, lambda temporary: figure.savefig(temporary, format="png", dpi=dpi))
 
 
+def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
+    """A figure as the content of an SVG file whose text is searchable text, not outlines.
+
+    Args:
+        figure: the figure.
+        name: seed of its identifiers, so that several figures can be in one page, and equal figures give equal files.
+        dpi: resolution of rasterized elements.
+    """
+    from matplotlib import rc_context
+
+    stream = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(stream, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg ") :], flags=re.DOTALL)
+    text = re.sub(r'(<g) id="[^"]*"', r"\1", text)  # matplotlib uses the same numbers in each figure
+    text = re.sub(r"font-family: [^;\"]*", FONTS, text)
+    return re.sub(r"\s*\n\s*", "\n", text)
+
+
+def still_svg(figure: Figure, dpi: int, most: int = MOST_BYTES) -> str:
+    """A figure as SVG of fewer than `most` characters if possible, with a resolution of at most `dpi`."""
+    width, height = figure.get_size_inches()
+    first = min(dpi, (MOST_DOTS / (width * height)) ** 0.5)
+    for share in COARSER:
+        text = IMAGE.sub(lambda image: _with_few_colors(image[1], figure), as_svg(figure, "still", share * first))
+        if len(text) < most:
+            break
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}'
+
+
 def as_png(figure: Figure, dpi: int = 200, colors: int | None = None) -> bytes:
     """A figure as the bytes of a PNG file; a palette of `colors` colours makes a small picture a quarter as large."""
+    from PIL import Image
+
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=dpi)
     if colors is None:
         return stream.getvalue()
+    with Image.open(stream) as picture:
+        return _quantised(picture, colors)
+
+
+def _with_few_colors(encoded: str, figure: Figure) -> str:
+    """The image on the background of the figure, with a palette of few colours, which takes a quarter of the bytes."""
+    from matplotlib.colors import to_hex
     from PIL import Image
 
-    small = io.BytesIO()
-    with Image.open(stream) as picture:
-        picture.convert("RGB").quantize(colors).save(small, format="png", optimize=True)
-    return small.getvalue()
+    with Image.open(io.BytesIO(base64.b64decode(encoded))) as image:
+        dots = image.convert("RGBA")
+    sheet = Image.new("RGBA", dots.size, to_hex(figure.get_facecolor()))
+    content = _quantised(Image.alpha_composite(sheet, dots), COLORS)
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+
+def _quantised(picture: Image, colors: int) -> bytes:
+    stream = io.BytesIO()
+    picture.convert("RGB").quantize(colors).save(stream, format="png", optimize=True)
+    return stream.getvalue()
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:

@@ -54,3 +54,15 @@ def test_names_of_many_classes_are_apart_and_inside(many):
     words = [text.get_window_extent() for text in matrix.get_xticklabels()]
     bar = picture.axes[1].get_window_extent()
     assert min(box.y0 for box in words) > bar.y1
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_names_of_120_characters_are_shortened(models):
+    classes = ["bowl", "x" * 120, f"{'y' * 119}$"]
+    picture = draw_confusions({f"model {i}": COUNTS for i in range(models)}, classes)
+    picture.draw_without_rendering()
+    matrix = picture.axes[0]
+    rows = [text.get_text() for text in matrix.get_yticklabels()]
+    assert [row.split()[0] for row in rows[1:]] == [f"{'x' * 16}…{'x' * 15}", rf"{'y' * 16}…{'y' * 14}\$"]
+    assert matrix.get_position().width > 0.2
+    assert min(text.get_window_extent().x0 for text in matrix.get_yticklabels()) >= 0

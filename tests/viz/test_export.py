@@ -24,7 +24,7 @@ from pointset.viz import (
     show_window,
 )
 from pointset.viz.color import colors_of, scale_for
-from pointset.viz.surface import refined
+from pointset.viz.export import refined
 
 made = trimesh.creation.box((2, 1, 4), transform=trimesh.transformations.translation_matrix((5, 0, 0)))
 BOX = Mesh(made.vertices, made.faces)
@@ -132,7 +132,7 @@ def test_wrong_arguments_of_the_exports_are_errors(
 def test_without_a_display_the_window_is_a_file(
     attention: Callable, cloud: NDArray[np.float64], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pointset.viz.window.has_display", lambda: False)
+    monkeypatch.setattr("pointset.viz.export.has_display", lambda: False)
     said = show_window(attention(), cloud, tmp_path / "a.ply", 1, 2)
     assert said == f"cannot open a window: wrote {tmp_path / 'a.ply'}, which MeshLab or Blender can open"
     assert len(read(tmp_path / "a.ply").vertices) == len(cloud)
@@ -141,7 +141,7 @@ def test_without_a_display_the_window_is_a_file(
 
 
 def test_a_display_is_looked_for_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pointset.viz.window import has_display
+    from pointset.viz.export import has_display
 
     monkeypatch.setattr("sys.platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
@@ -166,8 +166,8 @@ def test_a_display_without_graphics_gets_the_file_too(
 
     open3d = MagicMock()
     open3d.visualization.Visualizer = NoWindow
-    monkeypatch.setattr("pointset.viz.window.has_display", lambda: True)
-    monkeypatch.setattr("pointset.viz.window.import_open3d", lambda: open3d)
+    monkeypatch.setattr("pointset.viz.export.has_display", lambda: True)
+    monkeypatch.setattr("pointset.viz.export.import_open3d", lambda: open3d)
     assert "wrote" in show_window(attention(), cloud, tmp_path / "a.glb", 0, 1)
     assert asked == [("encoder.0.reads, head 0, inducing point 1", 900, 900)]
     assert (tmp_path / "a.glb").exists()

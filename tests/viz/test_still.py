@@ -24,7 +24,7 @@ from pointset.viz import (
     save,
 )
 from pointset.viz.color import ColorScale, colors_of
-from pointset.viz.svg import still_svg
+from pointset.viz.writing import still_svg
 
 
 def clouds_of(picture: Any) -> list[Any]:

@@ -4,9 +4,8 @@ import numpy as np
 from scipy.ndimage import find_objects, label
 
 from pointset.viz.color import ColorScale, CountScale
-from pointset.viz.svg import as_svg
-from pointset.viz.tiles import attention_scale, count_scale, draw_looked_at, draw_tile
-from pointset.viz.writing import as_png
+from pointset.viz.shapes import attention_scale, count_scale, draw_looked_at, draw_tile
+from pointset.viz.writing import as_png, as_svg
 
 
 def test_a_tile_has_a_panel_for_each_cloud(cloud):

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pointset.comparison.section import Section
 from pointset.viz.charts import COLORS
 from pointset.viz.sheet import FAINT, INK
-from pointset.viz.svg import as_svg
-from pointset.viz.writing import as_png
+from pointset.viz.writing import as_png, as_svg
 
 SCHEME = {
     "#000000": "ink",

@@ -19,7 +19,7 @@ from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
 from pointset.viz.color import ColorScale, Scale
-from pointset.viz.tiles import attention_scale, count_scale, draw_looked_at, draw_tile
+from pointset.viz.shapes import attention_scale, count_scale, draw_looked_at, draw_tile
 
 MOST = 8
 """Maximum number of tiles in a section."""
