@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from pointset.viz.charts import COLORS, WIDTH, plain
-from pointset.viz.sheet import FAINT, INK, LETTER, Sheet, shorten
+from pointset.viz.sheet import FAINT, INK, LETTER, Sheet, shorten, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 RIGHT, WRONG = COLORS[0], COLORS[1]
 FEW = 12
 """Largest number of classes for which two matrices are drawn side by side."""
+LONGEST = 1.8
+"""Largest width of a class name, in inches."""
 BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Shares shown on the colour bar."""
 
@@ -40,13 +42,13 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
         counts: for each model, counts [classes, classes] with true classes as rows.
         classes: names of the classes; long ones are shortened.
     """
-    shown = [plain(shorten(name.replace("_", " "))) for name in classes]
     across = 2 if stand_together(classes) and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
+    shown = [plain(shorten(name.replace("_", " "), LONGEST, size)) for name in classes]
     numbers = next(iter(counts.values())).sum(axis=1)
     rows = [f"{name}  {count:,}" for name, count in zip(shown, numbers, strict=True)]
-    left = 0.25 + LETTER * size * max(map(len, rows), default=0)
-    below = 0.2 + LETTER * size * max(map(len, shown), default=0)
+    left = 0.25 + max((text_width(row, size) for row in rows), default=0)
+    below = 0.2 + max((text_width(name, size) for name in shown), default=0)
     side = (WIDTH - left - 0.1 - (across - 1) * 0.25) / across
     titles = [textwrap.wrap(label, max(20, int(side / (LETTER * 9.5)))) for label in counts]
     title = 0.14 + 0.17 * max(map(len, titles))
@@ -57,7 +59,7 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
         x, y = left + column * (side + 0.25), title + line * (title + side + below + 0.1)
         _draw(sheet.axes(x, y, side, side), matrix, shown, rows if column == 0 else [], size, 72 * side)
         sheet.text(x, y - 0.06, "\n".join(words), 9, va="bottom", weight="bold")
-    _bar(sheet, left, sheet.height - 0.36)
+    _bar(sheet, min(left, 1.0), sheet.height - 0.36)
     return sheet.picture
 
 

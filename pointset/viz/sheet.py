@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.textpath import TextPath
 
 from pointset.errors import escaped
 from pointset.viz.color import Scale
@@ -21,12 +22,15 @@ FAINT = "#6b6b6b"
 MARGIN = 0.15
 LETTER = 0.0078
 """Width of a letter in inches, per point of font size."""
-LONGEST = 32
-"""Largest number of characters of a name in a picture."""
 
 
-def shorten(name: str, width: float = LONGEST * LETTER, size: float = 1.0) -> str:
-    """A name that fits `width` inches in a font of this size, with its middle left out if it is longer."""
+def text_width(text: str, size: float) -> float:
+    """The width of a line in inches, in a font of this size in points."""
+    return TextPath((0, 0), text, size=size, usetex=False).get_extents().width / 72 if text.strip() else 0.0
+
+
+def shorten(name: str, width: float, size: float) -> str:
+    """A name of about `width` inches in a font of this size, with its middle left out if it is longer."""
     most = max(int(width / (LETTER * size)), 3)
     return name if len(name) <= most else f"{name[: most // 2]}…{name[len(name) - (most - 1) // 2 :]}"
 
