@@ -12,7 +12,7 @@ from joining import PREDICTIONS, read_csv
 from saved import FOLDER, TABLES, read_all, repeated, short
 from sections import SECTIONS, grid
 
-from pointset.comparison.results import as_csv
+from pointset.comparison.tables import as_csv
 from pointset.runs.atomic import write_json, write_text
 from pointset.training import precision
 from pointset.viz.frontier import Dot

@@ -12,8 +12,8 @@ from pointset.errors import PointsetError, quoted
 
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
-    from pointset.comparison.gathering import Comparison
-    from pointset.comparison.progress import Estimate, State
+    from pointset.comparison.results import Comparison
+    from pointset.comparison.status import Estimate, State
     from pointset.runs.workers import Workers
 
 
@@ -36,11 +36,11 @@ def changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes:
 def run_or_look(experiment: "Experiment", out: Path, running: Running, as_json: bool) -> None:
     """Run an experiment, or print its state or an estimate of its time, or report its finished runs."""
     if running.status:
-        from pointset.comparison.progress import status
+        from pointset.comparison.status import status
 
         print_rows([_state(one, experiment, as_json) for one in status(experiment, out)], as_json)
     elif running.dry_run:
-        from pointset.comparison.progress import estimate
+        from pointset.comparison.status import estimate
 
         print_estimate(estimate(experiment, out), experiment.threads, running.found(), as_json)
     elif running.report:
@@ -76,7 +76,7 @@ def print_result(result: "Comparison", as_json: bool) -> None:
     Raises:
         PointsetError: some runs failed; they are named.
     """
-    from pointset.comparison.results import FILES
+    from pointset.comparison.tables import FILES
     from pointset.runs import digests
 
     if as_json:

@@ -81,8 +81,8 @@ def run_apart(run: Run) -> Finished | Failure:
     if ended.returncode < 0:
         return run.failed("its process was killed, perhaps for lack of memory: use fewer workers")
     if ended.returncode > 0:
-        said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-        return run.failed(f"its process ended with code {ended.returncode}: {one_line(said[-1], REPEATED)}")
+        lines = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        return run.failed(f"its process ended with code {ended.returncode}: {one_line(lines[-1], REPEATED)}")
     try:
         if run.failure.exists():
             return run.as_failure(run.read_failure())

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Self
 
 from msgspec import Meta
 
-from pointset.comparison.metric import Metric, Published
-from pointset.comparison.run_spec import Size
+from pointset.comparison.metric import Metric, Published, Size
 from pointset.comparison.task import Task
 from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, nearest
 from pointset.errors import PointsetError, quoted
@@ -18,6 +17,7 @@ from pointset.zoo.options import ModelOptions
 
 LONGEST_LABEL = 150
 """Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
+Table = Annotated[dict[str, Any], Meta(description="a table")]
 Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 
 
@@ -139,9 +139,9 @@ class Experiment:
                 )
 
     def _check_published(self) -> None:
-        if strangers := set(self.published) - set(self.labels):
+        if unknown := set(self.published) - set(self.labels):
             known = ", ".join(self.labels)
-            raise PointsetError(f"published.{sorted(strangers)[0]} is not a row of the experiment: choose from {known}")
+            raise PointsetError(f"published.{sorted(unknown)[0]} is not a row of the experiment: choose from {known}")
         for label, rows in self.published.items():
             for key, (mean, deviation, runs) in rows.items():
                 where = f"published.{label}.{key}"
@@ -224,3 +224,8 @@ class Experiment:
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """The message about an unknown key, with the nearest known one."""
     return f"{quoted(key)} is unknown: did you mean {nearest(key, known)}? Known: {', '.join(known)}"
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """A list as a tuple; any other value as a tuple of one entry."""
+    return tuple(value) if isinstance(value, list) else (value,)

@@ -1,118 +1,305 @@
-"""Write the result files of a comparison: table.md, CSV and JSON."""
+"""The results of an experiment: its finished runs with their statistics and costs."""
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import html
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from pointset.comparison.gathering import Comparison
+from torch import nn
+
+from pointset.comparison.experiment import Experiment
+from pointset.comparison.metric import Metric, Row, Size, Summary
+from pointset.comparison.runs import Failure, Finished, Run, make_run, of_size
+from pointset.comparison.statistics import Pair, compare_pairs
+from pointset.comparison.tables import make_table
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import digests
 from pointset.runs.claims import read_description
-from pointset.runs.provenance import command, origin
-
-FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
-
-
-def save(comparison: Comparison) -> None:
-    """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
-    folder = comparison.folder
-    for name, rows in {"results.csv": _results(comparison), **_task_tables(comparison)}.items():
-        digests.write_text(folder / name, as_csv(rows))
-    digests.write_text(folder / "table.md", table_file(comparison))
-    digests.write_json(folder / "results.json", as_dict(comparison))
+from pointset.runs.provenance import machine
+from pointset.training.checkpoints import RunFolder
+from pointset.training.recipe import Recipe
 
 
-def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
-    return {
-        **rows_and_pairs(comparison),
-        "runs": [asdict(run) for run in comparison.runs],
-        "failures": [asdict(failure) for failure in comparison.failures],
-        "configuration": comparison.experiment.as_dict(),
-        "origins": origins(comparison),
-        **origin(),
-        "command": command(),
-    }
+@dataclass(frozen=True)
+class Results:
+    """The results of one set size, as data for the sections of a report; iterating gives the labels of the rows."""
+
+    points: Size
+    metric: Metric
+    """The first metric, which ranks the rows."""
+    recipe: Recipe
+    """Recipe of all runs."""
+    parts: Mapping[str, tuple[str, str]]
+    """Encoder and pooling of every row of the experiment, by label; a whole model has no pooling."""
+    rows: Mapping[str, Row]
+    """The rows with a finished run, by label."""
+    folders: Mapping[str, Mapping[int, Path]]
+    """Folders of the finished runs, by label and seed, in the experiment's order."""
+    chance: Mapping[str, float]
+    """Values of the metric without a model, by name; empty if the task has none."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def first(self, label: str) -> Path:
+        """The folder of the first seed of a row."""
+        return next(iter(self.folders[label].values()))
+
+    def best(self, count: int) -> list[str]:
+        """The labels of the best rows, best first."""
+        sign = -1 if self.metric.higher_is_better else 1
+        return sorted(self, key=lambda label: sign * self.rows[label].metrics[self.metric.name].mean)[:count]
+
+    def histories(self, label: str) -> list[list[dict[str, Any]]]:
+        """The training histories of a row, one for each seed that has one."""
+        folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
+        return [RunFolder(folder).history() for folder in folders]
+
+    def curves(self, label: str, name: str) -> list[list[float]]:
+        """A column of the training histories, for each seed that has it, cut to the shortest history."""
+        columns = [[row[name] for row in history if name in row] for history in self.histories(label)]
+        return [*map(list, zip(*zip(*columns, strict=False), strict=True))]
 
 
-def table_file(comparison: Comparison) -> str:
-    """The content of table.md."""
-    return f"{comparison.table('github')}\n\n{comparison.caption()}\n"
+@dataclass(frozen=True)
+class Comparison:
+    """The finished runs of an experiment and their statistics, as returned by `run_experiment` and `compare`.
+
+    Example:
+        >>> from pointset.comparison.experiment import Entry, Experiment
+        >>> from pointset.runs.workers import Workers
+        >>> from pointset.tasks import create_task, task_recipe
+        >>> experiment = Experiment(
+        ...     task=create_task("max-regression"),
+        ...     models=(Entry("rff-max"),),
+        ...     seeds=(0,),
+        ...     recipe=task_recipe(steps=2, batch_size=4),
+        ... )
+        >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
+        >>> len(comparison.history("rff-max", 0)), comparison.failures
+        (1, [])
+        >>> print(comparison.table().splitlines()[2].split()[0])
+        rff-max
+    """
+
+    experiment: Experiment
+    """The experiment that was run."""
+    runs: list[Finished]
+    """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
+    pairs: Mapping[Size, list[Pair]]
+    """The comparisons of all pairs of models, by size."""
+    costs: Mapping[Size, Mapping[str, Cost]]
+    """Costs of the models, by size and label."""
+    failures: Sequence[Failure]
+    """Runs that could not be finished, each with its error."""
+    folder: Path
+    """Folder of the runs and results."""
+
+    def __repr__(self) -> str:
+        """One line with task, numbers of models and runs, and folder."""
+        models = len({run.model for run in self.runs})
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return (
+            f"Comparison of {models} model{'s' * (models != 1)} on {self.experiment.task.title}: {len(self.runs)} runs "
+            f"finished{failed}; in {self.folder}"
+        )
+
+    def _repr_html_(self) -> str:
+        """The repr, the table and its caption, for notebooks."""
+        return (
+            f"<p>{html.escape(repr(self))}</p>{self.table('html')}<p><small>{html.escape(self.caption())}</small></p>"
+        )
+
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """The task's metrics that all runs have: those of an earlier version lack newer ones.
+
+        Raises:
+            PointsetError: a run lacks the first metric, which ranks the rows.
+        """
+        folders = [self.run(run.model, run.seed, run.points).folder for run in self.runs[:1]]
+        measured = self.experiment.task.shown_metrics(folders[0] if folders else None)
+        metrics = [metric for metric in measured if all(metric.name in run.metrics for run in self.runs)]
+        if measured[0] not in metrics:
+            raise PointsetError(
+                f"the runs in {self.folder} have no {measured[0].name}: choose another folder to run them again"
+            )
+        return metrics
+
+    @property
+    def rows(self) -> list[Row]:
+        """One row per size and model, in the experiment's order."""
+        return make_rows(self.experiment, self.runs, self.pairs, self.costs, self.metrics)
+
+    def table(self, style: str = "simple", brief: bool = False) -> str:
+        """The table in one of tabulate's formats ("simple", "github", ...); `brief` has fewer columns."""
+        return make_table(self.rows, self.metrics, style, brief)
+
+    def caption(self) -> str:
+        """The caption of the table: data, training and how the numbers were taken."""
+        experiment, task, recipe = self.experiment, self.experiment.task, self.experiment.recipe
+        seeds = len(experiment.seeds)
+        spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
+        rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
+        return (
+            f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "
+            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}{self._left_out()}"
+        )
+
+    def _left_out(self) -> str:
+        """The numbers of shapes that were left out of the sets, for the caption; they are equal at all sizes."""
+        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"
+        sets = read_description(file, "comparison").values() if file.exists() else []
+        lacking = [one for one in sets if isinstance(one, dict) and one.get("skipped")]
+        counts = [f"{one['skipped']} of {one['skipped'] + one['shapes']} {one['split']} shapes" for one in lacking]
+        return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""
+
+    def run(self, label: str, seed: int, points: Size = None) -> Run:
+        """A finished run, with its folder and options.
+
+        Args:
+            label: label of the row.
+            seed: seed of the run.
+            points: size of the sets; default: the first size of the experiment.
+        """
+        points = points or self.experiment.task.sizes[0]
+        if not any((run.model, run.points, run.seed) == (label, points, seed) for run in self.runs):
+            known = "; ".join(run.name for run in self.runs)
+            raise PointsetError(f"{quoted(label)}, seed {seed} is not a finished run: choose from {known}")
+        return make_run(self.experiment, self.folder, self.experiment.entry(label), points, seed)
+
+    def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
+        """The trained model of a finished run, in evaluation mode; see `run`."""
+        run = self.run(label, seed, points)
+        return run.task.train(run, run.recipe, run.folder).model
+
+    def history(self, label: str, seed: int, points: Size = None) -> list[dict[str, Any]]:
+        """The training history of a finished run, one row per epoch; see `run`."""
+        return RunFolder(self.run(label, seed, points).folder).history()
+
+    def results(self, points: Size) -> Results:
+        """The results of one size, as data for a report."""
+        task, rows = self.experiment.task, {row.model: row for row in self.rows if row.points == points}
+        folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
+        for run in self.runs:
+            if run.points == points:
+                folders[run.model][run.seed] = self.run(run.model, run.seed, points).folder
+        first = next((folder for by_seed in folders.values() for folder in by_seed.values()), None)
+        names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in self.experiment.models}
+        return Results(
+            points=points,
+            metric=self.metrics[0],
+            recipe=self.experiment.recipe,
+            parts={label: (encoder, pooling) for label, (encoder, _, pooling) in names.items()},
+            rows=rows,
+            folders=folders,
+            chance=task.chance(first) if first else {},
+        )
 
 
-def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
-    """The rows and pairs of a comparison as plain data."""
-    first = comparison.experiment.task.measured[0]
-    return {
-        "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
-        "pairs": {
-            str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
-            for size, pairs in comparison.pairs.items()
-        },
-    }
+def make_rows(
+    experiment: Experiment,
+    runs: Sequence[Finished],
+    pairs: Mapping[Size, Sequence[Pair]],
+    costs: Mapping[Size, Mapping[str, Cost]],
+    metrics: Sequence[Metric],
+) -> list[Row]:
+    """Make one row for every size and model with a finished run."""
+    rows = []
+    for size in experiment.task.sizes:
+        groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
+        groups = {label: group for label, group in groups.items() if group}
+        best = _best_row(groups, metrics[0])
+        for label, group in groups.items():
+            summaries = {
+                metric.name: Summary.of(
+                    [run.metrics[metric.name] for run in group], metric, experiment.published_of(label, size, metric)
+                )
+                for metric in metrics
+            }
+            below, cost = _against(pairs.get(size, ()), best, label), costs.get(size, {}).get(label)
+            seconds = fmean(run.seconds for run in group)
+            row = Row(label, size, len(group), summaries, group[0].parameters, seconds, cost, below, label == best)
+            rows.append(row)
+    return rows
 
 
-def origins(comparison: Comparison) -> list[dict[str, Any]]:
-    """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
-    found: list[dict[str, Any]] = []
-    for one in comparison.runs:
-        about = read_description(comparison.run(one.model, one.seed, one.points).folder / "run.json", "run")
-        own = {name: about.get(name) for name in ("versions", "machine", "commit")}
-        same = next((other for other in found if own.items() <= other.items()), None)
-        if same is None:
-            found.append({**own, "runs": 1})
-        else:
-            same["runs"] += 1
-    return found
+def _best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
+    """The label with the best mean of a metric, the first of equals; "" without rows."""
+    sign = 1.0 if metric.higher_is_better else -1.0
+    means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}
+    return max(means, key=lambda label: means[label], default="")
 
 
-def commit_of(origin: Mapping[str, Any]) -> str:
-    """The commit of one of the `origins`, or its version if no commit is known."""
-    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
+def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
+    for pair in pairs:
+        if (pair.first, pair.second) == (best, label):
+            return pair
+        if (pair.second, pair.first) == (best, label):
+            return pair.reversed()
+    return None
 
 
-def machine_of(origin: Mapping[str, Any]) -> str:
-    """The machine of one of the `origins`, as text."""
-    if (machine := origin["machine"]) is None:
-        return "an unrecorded machine"
-    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
+def gather(
+    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], measure: bool = True
+) -> Comparison:
+    """Make a comparison from the outcomes of runs; `measure` also measures costs that no earlier call has saved."""
+    labels, sizes, seeds = experiment.labels, experiment.task.sizes, experiment.seeds
+    runs = sorted(
+        (outcome for outcome in outcomes if isinstance(outcome, Finished)),
+        key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
+    )
+    by_size = {size: [run for run in runs if run.points == size] for size in sizes}
+    return Comparison(
+        experiment,
+        runs,
+        pairs={size: _pairs(experiment, out, group) for size, group in by_size.items()},
+        costs={size: _costs(experiment, out, group, size, measure) for size, group in by_size.items()},
+        failures=[outcome for outcome in outcomes if isinstance(outcome, Failure)],
+        folder=out,
+    )
 
 
-def _results(comparison: Comparison) -> list[dict[str, Any]]:
-    task = comparison.experiment.task
-    return [
-        {
-            **_grid_columns(run),
-            **run.metrics,
-            "parameters": run.parameters,
-            "seconds": run.seconds,
-            task.unit: run.length,
-            task.sets_are: run.tested,
-        }
-        for run in comparison.runs
-    ]
+def _pairs(experiment: Experiment, out: Path, runs: Sequence[Finished]) -> list[Pair]:
+    scores: dict[str, dict[int, Any]] = {}
+    for finished in runs:
+        run = make_run(experiment, out, experiment.entry(finished.model), finished.points, finished.seed)
+        scores.setdefault(run.label, {})[run.seed] = experiment.task.scores(run.folder, finished.metrics)
+    return compare_pairs(scores, experiment.task.pooled)
 
 
-def _task_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a task's further CSV files, by file name."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for run in comparison.runs:
-        folder = comparison.run(run.model, run.seed, run.points).folder
-        for name, rows in comparison.experiment.task.tables(folder, _grid_columns(run)).items():
-            found.setdefault(name, []).extend(rows)
-    return found
+def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Size, measure: bool) -> dict[str, Cost]:
+    """Costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
+    task, recipe, threads = experiment.task, experiment.recipe, experiment.threads
+    trained = {run.model for run in runs}
+    entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in task.baselines]
+    file = out / f"costs{of_size(size)}.json"
+    remedy = f"delete {file} and run the same command again to measure them"
+    costs = digests.parse(file, _parse_costs, "the costs of models", remedy) if file.exists() else {}
+    if measure and not {entry.label for entry in entries} <= set(costs):
+        models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
+        try:
+            measured = measure_costs(models, task.elements(size), batch_size=recipe.batch_size, threads=threads)
+        except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
+            warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)
+            return {}
+        costs = {entry.label: cost for entry, cost in zip(entries, measured, strict=True)}
+        as_dicts = {label: asdict(cost) for label, cost in costs.items()}
+        digests.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
+    return {entry.label: costs[entry.label] for entry in entries if entry.label in costs}
 
 
-def _grid_columns(run: Any) -> dict[str, Any]:
-    sets = {} if run.points is None else {"points": run.points}
-    return {"model": run.model, **sets, "seed": run.seed}
-
-
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with equal columns as CSV with a header."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+def _parse_costs(content: bytes) -> dict[str, Cost]:
+    costs = {label: Cost(**cost) for label, cost in json.loads(content)["models"].items()}
+    if not all(isinstance(value, int | float) for cost in costs.values() for value in asdict(cost).values()):
+        raise ValueError("it contains values that are not numbers")
+    return costs

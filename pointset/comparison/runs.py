@@ -6,24 +6,50 @@ files.
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Self
 
 from filelock import FileLock, Timeout
 
-from pointset.comparison.run_spec import Place, RunSpec
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.metric import Size
 from pointset.comparison.task import Task
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.claims import owned
+from pointset.runs.claims import check_claim, claim, owned
+from pointset.training.recipe import Recipe
+from pointset.zoo.carried import carried
+from pointset.zoo.options import ModelOptions
+
+
+def of_size(size: Size) -> str:
+    """Suffix of file names for one set size."""
+    return "" if size is None else f"-n{size}"
+
+
+def of_run(size: Size, seed: int) -> str:
+    """Suffix of the name of a run's folder, which starts with the row's slug."""
+    return f"{of_size(size)}-seed{seed}"
+
+
+def run_name(label: str, points: Size, seed: int) -> str:
+    """The name of a run in messages."""
+    return f"{label}{'' if points is None else f', {points} points'}, seed {seed}"
 
 
 @dataclass(frozen=True)
-class Finished(Place):
+class Finished:
     """The result of a finished run."""
 
+    model: str
+    """The label of its row."""
+    points: Size
+    """Size of the sets."""
+    seed: int
     metrics: Mapping[str, float]
     """Test metrics, by name."""
     parameters: int
@@ -31,33 +57,59 @@ class Finished(Place):
     """Training time, including data loading but not validation and start-up: processor time, which depends little on
     other work on the machine, or wall-clock time on a GPU."""
     length: int
-    """Length of the training, in the task's unit."""
+    """Length of the training, in the task's unit; 0 for a model that is fitted in one go."""
     tested: int
     """Number of test sets."""
 
     @property
-    def summary(self) -> str:
-        """The metrics as text."""
-        return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+    def name(self) -> str:
+        """The name of the run in messages."""
+        return run_name(self.model, self.points, self.seed)
 
 
 @dataclass(frozen=True)
-class Failure(Place):
+class Failure:
     """A run that could not be finished."""
 
+    model: str
+    points: Size
+    seed: int
     reason: str
 
     @property
-    def summary(self) -> str:
-        """Why."""
-        return f"failed: {self.reason}"
+    def name(self) -> str:
+        """The name of the run in messages."""
+        return run_name(self.model, self.points, self.seed)
 
 
 @dataclass(frozen=True)
-class Run(RunSpec):
+class Run:
     """One run of the grid, with the task that performs it; it is pickled to other processes."""
 
+    label: str
+    model: str
+    """Name of the model in the task."""
+    zoo_name: str
+    """Name of the model in the zoo; it carries user-defined encoders and poolings to other processes."""
+    size: Size
+    seed: int
     task: Task
+    model_options: ModelOptions
+    recipe: Recipe
+    threads: int
+    """Torch threads of the run's process."""
+    folder: Path
+    """Folder of this run."""
+
+    @property
+    def name(self) -> str:
+        """The name of the run in messages."""
+        return run_name(self.label, self.size, self.seed)
+
+    def at(self, size: Size) -> Self:
+        """The run of the same row and seed at another size."""
+        row = self.folder.name.removesuffix(of_run(self.size, self.seed))
+        return replace(self, size=size, folder=self.folder.with_name(row + of_run(size, self.seed)))
 
     @property
     def result(self) -> Path:
@@ -78,7 +130,8 @@ class Run(RunSpec):
     def epochs(self) -> int:
         """Number of finished epochs, which are the lines of the history."""
         file = self.folder / "history.jsonl"
-        return len(digests.read(file, self._repeat_advice).splitlines()) if file.exists() else 0
+        remedy = f"delete {self.folder} and run the same command again"
+        return len(digests.read(file, remedy).splitlines()) if file.exists() else 0
 
     @property
     def running(self) -> bool:
@@ -104,26 +157,24 @@ class Run(RunSpec):
     def _lock_file(self) -> Path:
         return self.folder / ".run-lock"
 
-    @property
-    def _repeat_advice(self) -> str:
-        return f"delete {self.folder} and run the same command again"
-
     def perform(self) -> Finished:
         """Train and test the model; steps that are already done are not repeated."""
+        start = time.process_time()
         fitted = self.task.train(self, self.recipe, self.folder)
+        seconds = fitted.work if fitted.history else time.process_time() - start
         if not self.result.exists():
             metrics, tested = self.task.test(self, fitted.model)
-            found = Finished(
+            result = Finished(
                 self.label,
                 self.size,
                 self.seed,
                 metrics=metrics,
                 parameters=sum(parameter.numel() for parameter in fitted.model.parameters()),
-                seconds=round(fitted.work, 3),
+                seconds=round(seconds, 3),
                 length=self.task.done(len(fitted.history), self.recipe),
                 tested=tested,
             )
-            digests.write_json(self.result, asdict(found))
+            digests.write_json(self.result, asdict(result))
         if not self.finished:
             self.task.test_further(self, fitted.model)
         return self.read()
@@ -138,10 +189,10 @@ class Run(RunSpec):
         return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
 
     def _parse_result(self, content: bytes) -> Finished:
-        found = json.loads(content)
-        if not isinstance(found, dict) or set(found) != {field.name for field in fields(Finished)}:
+        saved = json.loads(content)
+        if not isinstance(saved, dict) or set(saved) != {field.name for field in fields(Finished)}:
             raise ValueError("it has other fields")
-        result = Finished(**found)
+        result = Finished(**saved)
         if (result.model, result.points, result.seed) != (self.label, self.size, self.seed):
             raise ValueError(f"it is that of {result.name}")
         metrics = result.metrics.values() if isinstance(result.metrics, dict) else [None]
@@ -168,3 +219,49 @@ class Run(RunSpec):
     def as_failure(self, reason: str) -> Failure:
         """The outcome of a run that failed."""
         return Failure(self.label, self.size, self.seed, reason)
+
+
+def make_runs(experiment: Experiment, out: Path) -> list[Run]:
+    """All runs of the grid; seeds vary slowest, so that a table of all models is available early."""
+    return [
+        make_run(experiment, out, entry, size, seed)
+        for seed in experiment.seeds
+        for size in experiment.task.sizes
+        for entry in experiment.models
+    ]
+
+
+def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: int) -> Run:
+    """One run of the grid; its folder does not depend on the other models."""
+    options = entry.options(experiment.model)
+    return Run(
+        label=entry.label,
+        model=entry.name,
+        zoo_name=carried(experiment.task.zoo_name(entry.name), options),
+        size=size,
+        seed=seed,
+        task=experiment.task,
+        model_options=options,
+        recipe=experiment.recipe,
+        threads=experiment.threads,
+        folder=out / "runs" / f"{entry.slug}{of_run(size, seed)}",
+    )
+
+
+def check_folder(experiment: Experiment, out: Path) -> None:
+    """Raise a PointsetError if the folder belongs to another experiment; does not write or wait."""
+    protocol = experiment.protocol()
+    check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
+
+
+def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:
+    """Save the protocol, the names of the metrics and the data's descriptions in a folder that the caller owns.
+
+    Raises:
+        PointsetError: the folder belongs to another protocol or other data.
+    """
+    protocol = experiment.protocol()
+    metrics = {"metrics": [metric.name for metric in experiment.task.measured]}  # later versions may have further ones
+    claim(out / "protocol.json", protocol | metrics, list(protocol), "comparison")
+    for size, description in prepared.items():
+        claim(out / f"sets{of_size(size)}.json", description, list(description), "comparison")

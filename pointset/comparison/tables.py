@@ -1,17 +1,33 @@
-"""Format the rows of a comparison as text tables."""
+"""The tables of a comparison: as text, and as files (table.md, CSV and JSON)."""
 
-from collections.abc import Sequence
-from typing import Literal
+from __future__ import annotations
 
-from pointset.comparison.markdown import in_table
-from pointset.comparison.metric import Metric, Published
-from pointset.comparison.rows import Row
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.statistics import Interval
+from pointset.errors import escaped
+from pointset.runs import digests
+from pointset.runs.claims import read_description
+from pointset.runs.provenance import command, origin
 
+if TYPE_CHECKING:
+    from pointset.comparison.results import Comparison
+
+FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
+MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
+INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
 NAMES = ("model", "points")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
 LEFT_OUT = ("M mult-adds", "ms a set", "step MB")
 """Columns that are left out on a terminal, for lack of room."""
+ABSENT = "-"
+"""Cell of a cost that a row does not have, beside rows that have it."""
 Part = Literal["all", "metrics", "costs"]
 WORDS = ("model", "against the best", "pair", "class")
 """Columns of text, which are left-aligned, as all verdicts are."""
@@ -57,15 +73,16 @@ def make_columns(
 ) -> dict[str, list[str]]:
     """The cells of `make_table` by column header, without escapes."""
     against = [row.against_best(metrics[0]) for row in rows] if len({row.model for row in rows}) > 1 else []
+    absent = ABSENT if any(row.cost for row in rows) else ""
     columns = {
         "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
         **_metric_columns(rows, metrics, against, brief),
         "parameters": [f"{row.parameters:,}" for row in rows],
-        "M mult-adds": [_short(row.cost.multiply_adds / 1e6, 1) if row.cost else "" for row in rows],
-        "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else "" for row in rows],
-        "step MB": [_short(row.cost.step_memory_mb, 0) if row.cost else "" for row in rows],
+        "M mult-adds": [_short(row.cost.multiply_adds / 1e6, 1) if row.cost else absent for row in rows],
+        "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else absent for row in rows],
+        "step MB": [_short(row.cost.step_memory_mb, 0) if row.cost else absent for row in rows],
         "train s": [f"{row.seconds:,.0f}" for row in rows],
     }
     left_out = {"all": (), "metrics": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
@@ -109,3 +126,117 @@ def _published(published: Published | None, metric: Metric) -> str:
 def write_interval(found: Interval | None, metric: Metric) -> str:
     """An interval of a metric as text; empty for None."""
     return "" if found is None else f"{metric.write(found.low)} to {metric.write(found.high)}"
+
+
+def in_markdown(text: str) -> str:
+    """Escape text so that Markdown shows it literally, on one line."""
+    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
+
+
+def in_table(text: str, style: str) -> str:
+    """Escape text for a table cell in one of tabulate's formats."""
+    return in_markdown(text) if style == "github" else escaped(text)
+
+
+def save(comparison: Comparison) -> None:
+    """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
+    folder = comparison.folder
+    for name, rows in {"results.csv": _results(comparison), **_task_tables(comparison)}.items():
+        digests.write_text(folder / name, as_csv(rows))
+    digests.write_text(folder / "table.md", table_file(comparison))
+    digests.write_json(folder / "results.json", as_dict(comparison))
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
+    return {
+        **rows_and_pairs(comparison),
+        "runs": [asdict(run) for run in comparison.runs],
+        "failures": [asdict(failure) for failure in comparison.failures],
+        "configuration": comparison.experiment.as_dict(),
+        "origins": origins(comparison),
+        **origin(),
+        "command": command(),
+    }
+
+
+def table_file(comparison: Comparison) -> str:
+    """The content of table.md."""
+    return f"{comparison.table('github')}\n\n{comparison.caption()}\n"
+
+
+def rows_and_pairs(comparison: Comparison) -> dict[str, Any]:
+    """The rows and pairs of a comparison as plain data."""
+    first = comparison.metrics[0]
+    return {
+        "rows": [{**asdict(row), "against_best": row.against_best(first)} for row in comparison.rows],
+        "pairs": {
+            str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in pairs]
+            for size, pairs in comparison.pairs.items()
+        },
+    }
+
+
+def origins(comparison: Comparison) -> list[dict[str, Any]]:
+    """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
+    origins: list[dict[str, Any]] = []
+    for run in comparison.runs:
+        about = read_description(comparison.run(run.model, run.seed, run.points).folder / "run.json", "run")
+        own = {name: about.get(name) for name in ("versions", "machine", "commit")}
+        same = next((other for other in origins if own.items() <= other.items()), None)
+        if same is None:
+            origins.append({**own, "runs": 1})
+        else:
+            same["runs"] += 1
+    return origins
+
+
+def commit_of(origin: Mapping[str, Any]) -> str:
+    """The commit of one of the `origins`, or its version if no commit is known."""
+    return origin["commit"] or f"pointset {origin['versions']['pointset']}"
+
+
+def machine_of(origin: Mapping[str, Any]) -> str:
+    """The machine of one of the `origins`, as text."""
+    if (machine := origin["machine"]) is None:
+        return "an unrecorded machine"
+    return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
+
+
+def _results(comparison: Comparison) -> list[dict[str, Any]]:
+    task, names = comparison.experiment.task, {metric.name for metric in comparison.metrics}
+    return [
+        {
+            **_grid_columns(run),
+            **{name: value for name, value in run.metrics.items() if name in names},
+            "parameters": run.parameters,
+            "seconds": run.seconds,
+            task.unit: run.length,
+            task.sets_are: run.tested,
+        }
+        for run in comparison.runs
+    ]
+
+
+def _task_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a task's further CSV files, by file name."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for run in comparison.runs:
+        folder = comparison.run(run.model, run.seed, run.points).folder
+        for name, rows in comparison.experiment.task.tables(folder, _grid_columns(run)).items():
+            tables.setdefault(name, []).extend(rows)
+    return tables
+
+
+def _grid_columns(run: Any) -> dict[str, Any]:
+    sets = {} if run.points is None else {"points": run.points}
+    return {"model": run.model, **sets, "seed": run.seed}
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with equal columns as CSV with a header."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,22 +1,26 @@
 """The interface of a task: sets and sizes, models, training, test, metrics and sections of the report."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from torch import nn
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.metric import Metric
-from pointset.comparison.run_spec import RunSpec, Size
-from pointset.comparison.section import Section
+from pointset.comparison.metric import Metric, Size
 from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import used_options
 from pointset.zoo.options import ModelOptions
+
+if TYPE_CHECKING:
+    from pointset.comparison.report.sections import Section
+    from pointset.comparison.results import Results
+    from pointset.comparison.runs import Run
 
 
 class Task(ABC):
@@ -35,6 +39,9 @@ class Task(ABC):
     """Unit of the length of a training: "epochs" or "steps"."""
     sets_are: ClassVar[str]
     """Column of results.csv with the number of test sets, such as "shapes"."""
+    baselines: ClassVar[Collection[str]] = ()
+    """Names of models that are no networks: their costs are seconds and parameters, and a report compares networks with
+    them."""
     usual_model: ClassVar[ModelOptions] = ModelOptions()
     """Default model options of an experiment."""
 
@@ -47,6 +54,10 @@ class Task(ABC):
     @abstractmethod
     def measured(self) -> Sequence[Metric]:
         """All metrics; the first one ranks the rows."""
+
+    def shown_metrics(self, folder: Path | None) -> Sequence[Metric]:
+        """The metrics as tables show them, given the folder of a finished run if there is one."""
+        return self.measured
 
     @property
     def sizes(self) -> Sequence[Size]:
@@ -111,10 +122,10 @@ class Task(ABC):
         """Number of elements n of the sets with which the costs of models are measured."""
 
     @abstractmethod
-    def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train the model of a run, in a folder or without one; a finished training in the folder is loaded."""
 
-    def takes_over(self, run: RunSpec) -> bool:
+    def reuses(self, run: Run) -> bool:
         """True if `train` reuses the training of another size."""
         return False
 
@@ -127,14 +138,14 @@ class Task(ABC):
         return epochs
 
     @abstractmethod
-    def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
+    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics of a trained model by name, and the number of test sets."""
 
-    def is_tested(self, run: RunSpec) -> bool:
+    def is_tested(self, run: Run) -> bool:
         """True if `test_further` has nothing left to do for a run."""
         return True
 
-    def test_further(self, run: RunSpec, model: nn.Module) -> None:  # noqa: B027 - most tasks have no further tests
+    def test_further(self, run: Run, model: nn.Module) -> None:  # noqa: B027 - most tasks have no further tests
         """Run further tests, such as robustness, and save their results in the run's folder."""
 
     def scores(self, folder: Path, metrics: Mapping[str, float]) -> np.ndarray:
@@ -149,17 +160,17 @@ class Task(ABC):
     def taken(self, recipe: Recipe) -> str:
         """The test sets, and the epoch at which metrics are taken, for the caption."""
 
-    def next_commands(self, runs: Sequence[tuple[RunSpec, Mapping[str, float]]]) -> list[str]:
+    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
         """Commands to suggest for finished runs, given with their metrics; there is at least one run."""
         return []
 
-    def baselines(self, folder: Path) -> Mapping[str, float]:
+    def chance(self, folder: Path) -> Mapping[str, float]:
         """Values of the first metric without a model, such as {"chance": 0.1}, on the test sets of a finished run."""
         return {}
 
     @abstractmethod
-    def sections(self, evidence: Evidence) -> Iterator[Section]:
-        """Sections of the report for one size, beyond pairs and costs."""
+    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
+        """What makes the sections of the report for one size, beyond pairs and costs, by title."""
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Rows of further CSV files, by file name, from the folder of one run; each row starts with `place`."""

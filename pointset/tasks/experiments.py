@@ -1,20 +1,41 @@
-"""Runs comparisons of classifiers given as arguments, and reads experiments from files."""
+"""Comparisons of classifiers given as arguments, and experiments read from TOML files.
 
+    title = "DeepSets against Set Transformers"
+    task = "classification"             # the default, of point sets; for others see `pointset.tasks.registry`
+    seeds = [0, 1, 2]                   # `seeds = 3` is the seed 3 alone, not three seeds
+    models = ["rff-max", { name = "isab16-pma", seeds = "pooled" }]   # names, or names with options of their own
+
+    data = "modelnet40-hdf5"            # options of the task; a table [options] is possible too
+    points = [100, 1000]
+
+    [model]                             # fields of ModelOptions, for all models
+    [recipe]                            # fields of Recipe
+    [published.rff-max]                 # published values, as [mean, standard deviation, runs], by size of set
+    100 = [0.7951, 0.0166, 5]           # or, for a task without sizes, by metric
+
+TOML has no null: "none" means None for fields that allow it, as in `clip_norm = "none"`.
+"""
+
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pointset.comparison import files
+from msgspec import Meta
+
 from pointset.comparison.comparing import run_experiment
-from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.gathering import Comparison
+from pointset.comparison.experiment import Entry, Experiment, as_tuple
+from pointset.comparison.metric import Published
+from pointset.comparison.results import Comparison
+from pointset.configuration import check
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.inputs import check_kind, takes
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
-from pointset.tasks.registry import task_from_file
+from pointset.tasks.registry import KEYS, task_from_file
 from pointset.training.recipe import Recipe
+from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
 
 
@@ -102,7 +123,7 @@ def compare(
 
 @takes(path=str | Path)
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
-    r"""Read an experiment from a TOML file; see `pointset.comparison.experiment` for its format.
+    r"""Read an experiment from a TOML file; see `pointset.tasks.experiments` for its format.
 
     Args:
         path: path of the file.
@@ -121,5 +142,59 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
         (['rff-max', 'isab16-pma'], (0,), 5)
     """
-    found = files.read_experiment(path, task_from_file)
-    return found.changed(**changes) if changes else found
+    content = read_toml(path)
+    load_files()  # here, so that an error in a file of parts is not reported as one of this TOML
+    try:
+        experiment = _from_content(content)
+    except PointsetError as error:
+        raise PointsetError(f"{path}: {error}") from error
+    return experiment.changed(**changes) if changes else experiment
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Parse the TOML file of an experiment.
+
+    Raises:
+        PointsetError: the file is missing or is not TOML; the message names it.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise PointsetError(f"there is no experiment {path}: give a TOML file") from None
+    except IsADirectoryError:
+        raise PointsetError(f"{path} is a folder: give a TOML file") from None
+    except RecursionError:
+        raise PointsetError(f"{path} is not a TOML file that can be read: it is nested too deeply") from None
+    except (OSError, ValueError) as error:  # ValueError: wrong UTF-8, wrong syntax, or a number of thousands of digits
+        raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
+
+
+def _from_content(content: Mapping[str, Any]) -> Experiment:
+    for key, value in content.items():
+        if key in KEYS:
+            check(key, value, KEYS[key])
+    options = {key: value for key, value in content.items() if key not in KEYS}
+    for key in options:
+        if key in content.get("options", {}):
+            raise PointsetError(f"{quoted(key)} is given both inside and outside of [options]: give it once")
+    task = task_from_file(content.get("task"), {**content.get("options", {}), **options})
+    fields: dict[str, Any] = {key: content[key] for key in ("title", "threads") if key in content}
+    if "models" in content:
+        fields["models"] = tuple(Entry.of(given) for given in content["models"])
+    if "seeds" in content:
+        fields["seeds"] = as_tuple(content["seeds"])
+    if "model" in content:
+        fields["model"] = ModelOptions.from_file(content["model"])
+    if "recipe" in content:
+        fields["recipe"] = task.recipe(**content["recipe"])
+    published = content.get("published", {})
+    fields["published"] = {label: _published(label, rows) for label, rows in published.items()}
+    return Experiment(task=task, **fields)
+
+
+def _published(label: str, rows: Mapping[str, Any]) -> dict[str | int, Published]:
+    """The published values of one model; keys that are numbers are set sizes."""
+    kind = Annotated[tuple[float, float, int], Meta(description="[mean, standard deviation, runs]")]
+    for key, values in rows.items():
+        check(f"published.{label}.{key}", values, kind)
+    return {int(key) if key.isdecimal() else key: Published(*values) for key, values in rows.items()}

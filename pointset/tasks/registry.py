@@ -4,11 +4,13 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
-from pointset.comparison.experiment import unknown_key
-from pointset.comparison.files import KEYS
+from msgspec import Meta
+
+from pointset.comparison.experiment import Table, unknown_key
 from pointset.comparison.task import Task
+from pointset.configuration import Cores
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes
 
@@ -20,6 +22,18 @@ TASKS = {
     "anomaly": "anomaly.Anomaly",
 }
 """The module and the class of each task, in this package."""
+KEYS: Mapping[str, Any] = {
+    "title": str,
+    "task": str,
+    "models": Annotated[list[Any], Meta(description="a list of names, or of tables with a name")],
+    "seeds": Annotated[int | list[int], Meta(description="whole numbers")],
+    "threads": Cores,
+    "model": Table,
+    "recipe": Table,
+    "options": Table,
+    "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
+}
+"""Keys of an experiment's file for every task, and their types; other keys are options of the task."""
 
 
 def list_tasks() -> list[str]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.run_spec import RunSpec, Size
-from pointset.comparison.section import Section
+from pointset.comparison.metric import Size
+from pointset.comparison.results import Results
+from pointset.comparison.runs import Run
 from pointset.comparison.task import Task
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
@@ -28,6 +28,9 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.carried import source_digests
 from pointset.zoo.names import CLASSIFIER
 from pointset.zoo.options import ModelOptions
+
+if TYPE_CHECKING:
+    from pointset.comparison.report.sections import Section
 
 TRAINING = (
     "steps",
@@ -186,17 +189,17 @@ class SetProblem(Task):
         """The number of elements of the largest set."""
         return self.most
 
-    def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
         model = self.model(run.model, run.model_options, run.seed)
         description = partial(self._describe_run, run, recipe)
         objective = DrawnSets(self, recipe.batch_size, run.seed)
         return fit_objective(model, objective, recipe, description, seed=run.seed, run=folder, progress=False)
 
-    def _describe_run(self, run: RunSpec, recipe: Recipe, processes: int) -> dict[str, Any]:
+    def _describe_run(self, run: Run, recipe: Recipe, processes: int) -> dict[str, Any]:
         """The description of a run for repeating it, with the keys that `pointset.training.checkpoints` compares."""
         model = {"task": self.name, "row": run.model, "options": run.model_options.as_dict()}
-        parts = source_digests(run.parts, run.model_options)
+        parts = source_digests(run.zoo_name, run.model_options)
         return {
             "model": {**model, "parts": parts} if parts else model,
             "recipe": recipe.as_dict(),
@@ -214,7 +217,7 @@ class SetProblem(Task):
         """The number of steps after `epochs` blocks; the last block may be shorter."""
         return min(recipe.steps or 0, epochs * self.block)
 
-    def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
+    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics on the test sets, and the number of test sets."""
         batches = self.test_sets()
         return measure(self, model, batches), sum(len(batch.X) for batch in batches)
@@ -227,18 +230,21 @@ class SetProblem(Task):
         """When metrics are computed, for titles."""
         return "last step"
 
-    def sections(self, evidence: Evidence) -> Iterator[Section]:
-        """A section with the learning curves of the loss and the metrics."""
+    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
+        """The learning curves of the loss and the metrics."""
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
+        from pointset.comparison.report.sections import Section
 
         columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
-        recipe = evidence.recipe
 
-        def places(count: int) -> list[int]:
-            return [self.done(epoch + 1, recipe) for epoch in range(count)]
+        def curves() -> Iterator[Section]:
+            chart = learning_curves(
+                results, columns, lambda epoch: self.done(epoch, results.recipe), "steps", fitted=True
+            )
+            if chart is not None:
+                yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
-        chart = learning_curves(evidence, columns, places, "steps", fitted=True)
-        yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
+        return {"Learning curves": curves}
 
 
 CURVES_TEXT = (

@@ -18,11 +18,11 @@ from numpy import ndarray
 
 from pointset import read_experiment
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.gathering import Comparison
-from pointset.comparison.results import as_csv, rows_and_pairs, table_file
-from pointset.comparison.run_spec import Size, of_run
-from pointset.comparison.runs import Finished
+from pointset.comparison.metric import Size
+from pointset.comparison.results import Comparison
+from pointset.comparison.runs import Finished, of_run
 from pointset.comparison.statistics import compare_pairs
+from pointset.comparison.tables import as_csv, rows_and_pairs, table_file
 from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.runs.atomic import write_atomically

@@ -17,8 +17,8 @@ from typing import Any
 
 from joining import PREDICTIONS, Evidence, join, protocol_of
 
-from pointset.comparison.results import commit_of, machine_of
 from pointset.comparison.statistics import LEVEL
+from pointset.comparison.tables import commit_of, machine_of
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_json, write_text
 

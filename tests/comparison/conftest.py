@@ -2,9 +2,9 @@
 
 import pytest
 
-from pointset.comparison.evidence import Evidence
+from pointset.comparison.results import Results
 
 
 @pytest.fixture(scope="module")
-def evidence(reported) -> Evidence:
-    return reported.evidence(24)
+def results(reported) -> Results:
+    return reported.results(24)

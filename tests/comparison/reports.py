@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.gathering import Comparison
+from pointset.comparison.results import Comparison, Results
 
 ODD = "ISAB & PMA <4>"
 """The third model of the fixture `reported`."""
@@ -18,11 +17,11 @@ def sections_of(comparison: Comparison, sizes: tuple[int, ...] = (24, 12)) -> li
     return several + [
         (f"{title}, {points} points", f"{name}-n{points}" if name else "")
         for points in sizes
-        for title, name in _of_one_size(comparison.evidence(points))
+        for title, name in _of_one_size(comparison.results(points))
     ]
 
 
-def _of_one_size(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _of_one_size(results: Results) -> Iterator[tuple[str, str]]:
     titles = (
         "Accuracy against cost",
         "Learning curves",
@@ -34,7 +33,7 @@ def _of_one_size(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "Which models are distinguishable", ""
     yield from zip(titles, CHARTS, strict=True)
     yield "The most frequent confusions", TILES[0]
-    yield from zip([f"Mistakes of {label}" for label in evidence.best(2)], TILES[1:], strict=True)
+    yield from zip([f"Mistakes of {label}" for label in results.best(2)], TILES[1:], strict=True)
     yield "Ask the models", "live"
     yield "Accuracy of every class", ""
 

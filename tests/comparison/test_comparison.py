@@ -12,7 +12,7 @@ import pytest
 
 import pointset
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.gathering import Comparison
+from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Finished
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError

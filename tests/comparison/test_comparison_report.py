@@ -13,8 +13,7 @@ import pytest
 from PIL import Image
 from reports import ODD, TILES, content_of, is_chart, sections_of
 
-from pointset.comparison.results import FILES
-from pointset.comparison.tables import make_table
+from pointset.comparison.tables import FILES, make_table
 
 pytestmark = pytest.mark.slow
 
@@ -166,6 +165,12 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it(reported, page, markdow
         assert f"- {name}: {about[name]}" in markdown
 
 
+def test_labels_are_escaped_in_the_heads_of_markdown_tables(reported):
+    written = (reported.folder / "report.md").read_text(encoding="utf-8")
+    assert r"ISAB \& PMA \<4\> %" in written
+    assert "<4>" not in written.split("```json")[0]
+
+
 def tables_of(text: str) -> list[list[list[str]]]:
     """The tables of a Markdown text, as cells."""
     blocks = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
@@ -188,7 +193,7 @@ def test_the_markdown_says_the_same(reported, page, markdown):
 
 
 def test_the_main_table_is_the_comparisons(reported, markdown):
-    metrics, written = reported.experiment.task.measured, (reported.folder / "report.md").read_text(encoding="utf-8")
+    metrics, written = reported.metrics, (reported.folder / "report.md").read_text(encoding="utf-8")
     for part in ("metrics", "costs"):
         assert make_table(reported.rows, metrics, "github", part=part, emphasized=True) in written
     main = tables_of(markdown)[0]

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.files import read_toml
-from pointset.comparison.grid import make_run, make_runs
 from pointset.comparison.metric import Published
+from pointset.comparison.runs import make_run, make_runs
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks.classification.task import Classification
-from pointset.tasks.experiments import read_experiment
+from pointset.tasks.experiments import read_experiment, read_toml
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 

@@ -10,7 +10,7 @@ from pointset.zoo.options import ModelOptions
 
 def test_times_say_with_how_many_threads_they_were_taken(tmp_path, monkeypatch):
     """The threads of the experiment, whatever torch uses before and after."""
-    monkeypatch.setattr("pointset.comparison.gathering.machine", lambda: {"cores": 2, "threads": 99})
+    monkeypatch.setattr("pointset.comparison.results.machine", lambda: {"cores": 2, "threads": 99})
     experiment = Experiment(
         task=create_task("max-regression"),
         models=(Entry("rff-max"),),

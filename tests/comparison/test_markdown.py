@@ -2,7 +2,7 @@
 
 import pytest
 
-from pointset.comparison.markdown import in_markdown, in_table
+from pointset.comparison.tables import in_markdown, in_table
 
 
 @pytest.mark.parametrize(

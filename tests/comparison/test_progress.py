@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-import pointset.comparison.progress
+import pointset.comparison.status
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.grid import make_runs
-from pointset.comparison.progress import Estimate, State, estimate, status
-from pointset.comparison.runs import Finished, Run
+from pointset.comparison.runs import Finished, Run, make_runs
+from pointset.comparison.status import Estimate, State, estimate, status
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -149,7 +148,7 @@ def steady(monkeypatch) -> None:
     def step_seconds(run: Run) -> float:
         return {"rff-max": 2.0, "isab4-pma": 3.0}[run.model] * {24: 1.0, 7: 0.1}[run.size]
 
-    monkeypatch.setattr(pointset.comparison.progress, "step_seconds", step_seconds)
+    monkeypatch.setattr(pointset.comparison.status, "step_seconds", step_seconds)
 
 
 def test_an_estimate_counts_the_steps_that_are_left(experiment, tmp_path, steady):

@@ -1,4 +1,4 @@
-"""The content of a report: evidence from the folders of runs, tables, verdicts, sections."""
+"""The content of a report: results from the folders of runs, tables, verdicts, sections."""
 
 import csv
 import json
@@ -14,17 +14,19 @@ from reports import ODD, content_of, is_chart, sections_of
 
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
-from pointset.comparison.grid import make_run
-from pointset.comparison.report.content import pair_table, sections, verdicts
+from pointset.comparison.metric import Metric
 from pointset.comparison.report.pages import describe
-from pointset.comparison.results import origins
+from pointset.comparison.report.sections import pair_table, sections, verdicts
+from pointset.comparison.runs import make_run
+from pointset.comparison.tables import origins
 from pointset.data.dataset import load_split
 from pointset.errors import PointsetError
 from pointset.evaluation.calibration import probabilities
 from pointset.runs import digests
 from pointset.runs.atomic import read_json
 from pointset.tasks.classification import charts as classifiers
-from pointset.tasks.classification.living import living
+from pointset.tasks.classification.live import live_page
+from pointset.tasks.classification.metrics import FURTHER, USUAL
 from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 from pointset.tasks.classification.report import calibration_table, class_table, robustness_table
@@ -51,41 +53,40 @@ def test_pairs_are_shown_with_their_evidence(reported):
     assert shown["verdict"] == "not distinguishable"
 
 
-def test_evidence_is_what_lies_in_the_folders(reported, evidence):
-    assert list(evidence) == ["rff-max", ODD]
+def test_evidence_is_what_lies_in_the_folders(reported, results):
+    assert list(results) == ["rff-max", ODD]
     histories = [
         [json.loads(line) for line in content_of(reported, ODD, 24, seed, "history.jsonl").read_text().splitlines()]
         for seed in (0, 3)
     ]
     expected = [fmean(rows[epoch]["validation_accuracy"] for rows in histories) for epoch in range(3)]
-    assert evidence.curve(ODD, "validation_accuracy") == pytest.approx(expected)
-    assert evidence.curve(ODD, "no such column") == []
+    assert np.mean(results.curves(ODD, "validation_accuracy"), axis=0) == pytest.approx(expected)
+    assert results.curves(ODD, "no such column") == []
     tested = read_json(content_of(reported, ODD, 24, 0, "robustness.json"))
-    assert classifiers.by_size(evidence, ODD) == {16: tested["by_size"]["16"], 24: tested["by_size"]["24"]}
+    assert classifiers.by_size(results, ODD) == {16: tested["by_size"]["16"], 24: tested["by_size"]["24"]}
     clean = tested["clean_error"]
     expected = {name: pytest.approx([clean, *errors.values()]) for name, errors in tested["errors"].items()}
-    assert classifiers.corruption_errors(evidence, ODD) == expected
-    assert list(robustness_of(evidence.folders[ODD])) == [0], "seed 3 was not asked for"
+    assert classifiers.corruption_errors(results, ODD) == expected
+    assert list(robustness_of(results.folders[ODD])) == [0], "seed 3 was not asked for"
 
 
-def test_tables_of_the_report(reported, evidence):
-    first, second = robustness_table(evidence)
+def test_tables_of_the_report(reported, results):
+    first, second = robustness_table(results)
     assert (first["model"], first["mCE %"], first["seeds"]) == ("rff-max", "100.0", 1)
     ours, base = (read_json(content_of(reported, label, 24, 0, "robustness.json")) for label in (ODD, "rff-max"))
     relative = fmean(ours["corruption_errors"][name] / base["corruption_errors"][name] for name in base["errors"])
     assert second["mCE %"] == f"{100 * relative:.1f}"
     assert second["clean error %"] == f"{100 * ours['clean_error']:.1f}"
 
-    calibrated = calibration_table(evidence)[1]
+    calibrated = calibration_table(results)[1]
     assert (
-        calibrated["ECE %, equal mass"]
-        == f"{100 * evidence.rows[ODD].metrics['calibration_error_equal_mass'].mean:.1f}"
+        calibrated["ECE %, equal mass"] == f"{100 * results.rows[ODD].metrics['calibration_error_equal_mass'].mean:.1f}"
     )
-    assert calibrated["Brier"] == f"{evidence.rows[ODD].metrics['brier'].mean:.3f}"
+    assert calibrated["Brier"] == f"{results.rows[ODD].metrics['brier'].mean:.3f}"
 
-    classes = class_table(evidence)
+    classes = class_table(results)
     assert [(row["class"], row["shapes"]) for row in classes] == [("ball", 20), ("box", 20), ("rod", 20)]
-    runs = [predictions_of(folder) for folder in evidence.folders["rff-max"].values()]
+    runs = [predictions_of(folder) for folder in results.folders["rff-max"].values()]
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
 
 
@@ -104,6 +105,81 @@ def test_the_verdict_in_a_sentence(reported):
     assert said(0.01).endswith("distinguishable from every other row.")
     assert said(0.06).endswith(f"not distinguishable from: {other.model}.")
     assert said(0.01, p_seeds=None).endswith(" %; with a single seed this may be chance.")
+
+
+def test_a_sentence_names_the_baselines_that_no_network_beats(reported, monkeypatch):
+    """Here rff-max plays the baseline, and the other row the network."""
+    monkeypatch.setattr(Classification, "baselines", {"rff-max"})
+    (pair,) = reported.pairs[24]
+    better = replace(pair, first=ODD, second="rff-max", difference=0.1, p_seeds=0.001, p_holm=0.01)
+
+    def sentences(pair) -> list[str]:
+        return [one for one in verdicts(replace(reported, pairs={24: [pair]})) if "network" in one]
+
+    named = "At 24 points no network is distinguishably better than rff-max."
+    assert named in sentences(replace(better, p_holm=0.9))
+    assert named in sentences(replace(better, difference=-0.1)), "a network that is worse"
+    assert named not in sentences(better)
+    monkeypatch.setattr(Classification, "baselines", ())
+    assert sentences(better) == []
+
+
+def test_a_row_without_costs_and_history_is_part_of_the_report(reported, results):
+    """A fitted model has no multiply-adds, no epochs and no learning curve."""
+    costs = {24: {ODD: reported.costs[24][ODD]}, 12: {}}
+    cheap = replace(reported, costs=costs)
+    lines = [line.split() for line in cheap.table().splitlines()]
+    assert lines[2].count("-") == 3
+    histories = {"rff-max": {0: reported.folder / "nowhere"}, ODD: results.folders[ODD]}
+    figure = classifiers.curves(replace(results, folders=histories))
+    assert next(len(axes.lines) for axes in figure.axes if axes.axison) >= 1
+    assert [section.title for section in sections(cheap)]
+
+
+def test_a_section_that_cannot_be_drawn_says_so_and_costs_nothing_else(reported, tmp_path, monkeypatch):
+    folder = shutil.copytree(reported.folder, tmp_path / "copy")
+    before = (folder / "table.md").read_text()
+
+    def fails(*_, **__):
+        raise ValueError("Width and height specified must be non-negative")
+
+    monkeypatch.setattr("pointset.tasks.classification.charts.reliability", fails)
+    monkeypatch.setattr("pointset.comparison.report.pages.as_png", fails)
+    with pytest.warns(UserWarning, match="was not drawn: .*must be non-negative"):
+        report_finished(reported.experiment, folder)
+    written = (folder / "report.html").read_text(encoding="utf-8")
+    assert "This section could not be drawn (ValueError: Width and height" in written
+    assert "Which models are distinguishable" in written
+    assert (folder / "table.md").read_text() == before
+    monkeypatch.setattr("pointset.comparison.report.pages.describe", fails)
+    with pytest.warns(UserWarning, match="was not (drawn|written)"):
+        assert report_finished(reported.experiment, folder).table()
+
+
+def test_a_folder_of_an_earlier_version_opens_without_the_newer_metric(reported, tmp_path, monkeypatch):
+    folder = shutil.copytree(reported.folder, tmp_path / "copy")
+    protocol = read_json(folder / "protocol.json")
+    assert protocol.pop("metrics")[0] == "accuracy"
+    digests.write_json(folder / "protocol.json", protocol)
+    newer = Metric("newer", True, head="newer metric", measure=lambda predictions: 1.0)
+    monkeypatch.setitem(FURTHER, "newer", newer)
+    monkeypatch.setattr("pointset.tasks.classification.task.USUAL", ("newer", *USUAL))
+    experiment = reported.experiment.changed(metrics=("newer", *USUAL))
+    found = report_finished(experiment, folder)
+    assert "newer metric" not in found.table()
+    assert [run.metrics for run in found.runs] == [run.metrics for run in reported.runs]
+
+
+def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported, monkeypatch):
+    folder = reported.run("rff-max", 0, 24).folder
+    kept = predictions_of(folder)
+    for counts, shown in (((20, 20, 20), False), ((10, 15, 15), False), ((10, 16, 16), True)):
+        unbalanced = replace(kept, labels=np.repeat(np.arange(3), counts))
+        monkeypatch.setattr("pointset.tasks.classification.task.load_predictions", {folder: unbalanced}.get)
+        assert ("mean-class %" in replace(reported).table()) == shown
+        assert ("mean-class %" in replace(reported).table(brief=True)) == shown
+    chosen = replace(reported, experiment=reported.experiment.changed(metrics=("mean-class accuracy",)))
+    assert "mean-class %" in chosen.table()
 
 
 def test_one_size_one_model_one_seed_has_what_can_be_shown(reported):
@@ -126,15 +202,15 @@ def test_a_size_without_a_finished_run_is_left_out(reported):
     assert all(is_chart(section.name) == (section.chart is not None) for section in found)
 
 
-def test_sections_without_data_are_omitted(reported, evidence):
+def test_sections_without_data_are_omitted(reported, results):
     sets = reported.experiment.task.prepare(24, reported.experiment.recipe, progress=False)["test_sets"]
     whole = load_split(sets["source"], "test", reported.experiment.task.sets_of(24), progress=False)
-    best, second = evidence.best(2)
+    best, second = results.best(2)
     wrong = [f"Mistakes of {best}", f"Mistakes of {second}"]
     weights = content_of(reported, best, 24, 0, "model.safetensors")
 
     def titles(sets) -> list[str]:
-        return [section.title for section in mistakes(evidence, lambda: sets)]
+        return [section.title for section in mistakes(results, lambda: sets)]
 
     def gone():
         raise PointsetError("the data is not there")
@@ -146,12 +222,12 @@ def test_sections_without_data_are_omitted(reported, evidence):
     finally:
         weights.with_name("elsewhere").rename(weights)
     assert titles(whole.subset(range(len(whole) - 1))) == [], "other shapes than were tested"
-    assert [*mistakes(evidence, gone)] == []
+    assert [*mistakes(results, gone)] == []
 
 
-def test_mistakes_are_those_of_the_predictions(reported, evidence):
+def test_mistakes_are_those_of_the_predictions(reported, results):
     confused, *galleries = [one for one in sections(reported) if one.tiles and one.name.endswith("-n24")]
-    runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(2)}
+    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
     off = sum(run.confusion for run in runs.values()) * (1 - np.eye(3, dtype=int))
     true, taken = np.unravel_index(off.argmax(), off.shape)
     first = next(iter(runs.values()))
@@ -232,10 +308,10 @@ def test_errors_on_changed_sets_are_a_table_of_their_own(reported):
     assert {row["seed"] for row in rows} == {"0"}, "seed 3 was not asked for"
 
 
-def test_the_best_models_answer_on_a_page(reported, evidence, monkeypatch):
+def test_the_best_models_answer_on_a_page(reported, results, monkeypatch):
     task = reported.experiment.task
     shapes = partial(load_split, task.data, "test", task.sets_of(24), progress=False)
-    (section,) = living(evidence, shapes)
+    (section,) = live_page(results, shapes)
     assert '"name":"rff-max"' in section.page.html
     assert f"{len(section.page.html.encode()) / 1e6:.1f} MB" in section.text
     assert re.search(r'"name":"(ball|box|rod): ', section.page.html)
@@ -248,11 +324,11 @@ def test_the_best_models_answer_on_a_page(reported, evidence, monkeypatch):
             raise PointsetError("its pooling is of another world")
         return load_run(folder)
 
-    monkeypatch.setattr("pointset.tasks.classification.living.load_run", refuse)
-    (section,) = living(evidence, shapes)
+    monkeypatch.setattr("pointset.tasks.classification.live.load_run", refuse)
+    (section,) = live_page(results, shapes)
     assert section.page is not None
     assert "rff-max is not included: its pooling is of another world." in section.text
     monkeypatch.setattr("pointset.viz.live.LARGEST", 1000)
-    (section,) = living(evidence, shapes)
+    (section,) = live_page(results, shapes)
     assert section.page is None
     assert "MB" in section.text

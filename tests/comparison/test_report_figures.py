@@ -7,8 +7,8 @@ import pytest
 from matplotlib.colors import to_hex
 from reports import ODD
 
+from pointset.comparison.metric import Summary
 from pointset.comparison.report import charts
-from pointset.comparison.rows import Summary
 from pointset.evaluation import calibration
 from pointset.tasks.classification import charts as classifiers
 from pointset.tasks.classification.predictions import predictions_of
@@ -21,17 +21,17 @@ def axes_of(figure) -> list:
     return [axes for axes in figure.axes if axes.axison]
 
 
-def test_curves_and_points_are_at_their_values(reported, evidence):
-    training, validation = axes_of(classifiers.curves(evidence))
+def test_curves_and_points_are_at_their_values(reported, results):
+    training, validation = axes_of(classifiers.curves(results))
     for axes, name in ((training, "accuracy"), (validation, "validation_accuracy")):
-        for line, model in zip(axes.lines, evidence, strict=True):
+        for line, model in zip(axes.lines, results, strict=True):
             assert list(line.get_xdata()) == [1, 2, 3]
-            assert list(line.get_ydata()) == pytest.approx([100 * value for value in evidence.curve(model, name)])
+            assert list(line.get_ydata()) == pytest.approx(100 * np.mean(results.curves(model, name), axis=0))
     assert (training.get_ylabel(), validation.get_ylabel()) == ("training accuracy %", "validation accuracy %")
     assert [tick for tick in training.get_xticks() if 1 <= tick <= 3] == [1, 2, 3], "whole epochs"
 
-    costs, seconds = axes_of(charts.pareto(evidence))
-    rows = evidence.rows.values()
+    costs, seconds = axes_of(charts.pareto(results))
+    rows = results.rows.values()
     for axes, values in (
         (costs, [row.cost.multiply_adds / 1e6 for row in rows]),
         (seconds, [row.seconds for row in rows]),
@@ -41,19 +41,19 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
             pytest.approx([x, 100 * row.metrics["accuracy"].mean]) for x, row in zip(values, rows, strict=True)
         ]
 
-    (sizes,) = axes_of(charts.trained_sizes([reported.evidence(points) for points in (24, 12)]))
+    (sizes,) = axes_of(charts.trained_sizes([reported.results(points) for points in (24, 12)]))
     bars = {24: reported.rows[0], 12: reported.rows[2]}
     found = dict(sizes.containers[0].lines[0].get_xydata().tolist())
     assert found == {points: pytest.approx(100 * row.metrics["accuracy"].mean) for points, row in bars.items()}
 
-    panels = axes_of(classifiers.robustness(evidence))
-    errors = classifiers.corruption_errors(evidence, ODD)
+    panels = axes_of(classifiers.robustness(results))
+    errors = classifiers.corruption_errors(results, ODD)
     assert [panel.get_title() for panel in panels] == [name.replace("_", " ") for name in errors]
     for panel, found in zip(panels, errors.values(), strict=True):
         assert panel.lines[1].get_ydata() == pytest.approx([100 * error for error in found])
 
-    diagram = axes_of(classifiers.reliability(evidence))[1]
-    run = predictions_of(evidence.first(ODD))
+    diagram = axes_of(classifiers.reliability(results))[1]
+    run = predictions_of(results.first(ODD))
     kept = calibration.reliability(run.logits, run.labels, "mass")
     assert diagram.collections[0].get_offsets().data.tolist() == pytest.approx(
         np.stack([kept.confidence, kept.accuracy], axis=1)
@@ -61,35 +61,35 @@ def test_curves_and_points_are_at_their_values(reported, evidence):
     assert f"ECE {100 * kept.error:.1f} %" in diagram.get_title()
 
 
-def test_bands_reach_over_the_seeds_and_lines_say_what_needs_no_model(evidence):
-    training, validation = axes_of(classifiers.curves(evidence))
-    for label, band in zip(evidence, training.collections, strict=False):
-        by_seed = 100 * np.array(evidence.curves(label, "accuracy"))
+def test_bands_reach_over_the_seeds_and_lines_say_what_needs_no_model(results):
+    training, validation = axes_of(classifiers.curves(results))
+    for label, band in zip(results, training.collections, strict=False):
+        by_seed = 100 * np.array(results.curves(label, "accuracy"))
         low, high = by_seed.min(), by_seed.max()
         heights = band.get_paths()[0].vertices[:, 1]
         assert (heights.min(), heights.max()) == pytest.approx((low, high))
-    assert evidence.baselines == {"chance": pytest.approx(1 / 3), "majority": pytest.approx(1 / 3)}
+    assert results.chance == {"chance": pytest.approx(1 / 3), "majority": pytest.approx(1 / 3)}
     for axes in (training, validation):
-        lines = [line.get_segments()[0][0][1] for line in axes.collections[len(evidence) :]]
+        lines = [line.get_segments()[0][0][1] for line in axes.collections[len(results) :]]
         assert lines == [pytest.approx(100 / 3)] * 2
         assert [text.get_text() for text in axes.texts] == ["majority 33.3, chance 33.3"]
         assert axes.get_ylim()[0] < 33
 
 
-def test_baselines_are_omitted_if_they_would_compress_the_curves(evidence):
+def test_baselines_are_omitted_if_they_would_compress_the_curves(results):
     figure, (axes,) = make_panels(1, 1, 2.0)
     axes.set_ylim(99.0, 100.0)
-    charts.draw_baselines(axes, evidence)
+    charts.draw_chance(axes, results)
     assert not axes.collections
     assert axes.get_ylim() == (99.0, 100.0)
     figure.clear()
 
 
-def test_the_frontier_in_a_report_has_the_models_that_no_other_dominates(evidence):
+def test_the_frontier_in_a_report_has_the_models_that_no_other_dominates(results):
     """A more expensive model is on the frontier if it is more accurate, else not."""
     names = ("a", "b", "c", "d")
     marks = [(100, 0.5), (200, 0.4), (300, 0.9), (400, 0.9)]
-    base = evidence.rows["rff-max"]
+    base = results.rows["rff-max"]
     rows = {
         name: replace(
             base,
@@ -100,30 +100,30 @@ def test_the_frontier_in_a_report_has_the_models_that_no_other_dominates(evidenc
         )
         for name, (cost, height) in zip(names, marks, strict=True)
     }
-    evidence = replace(evidence, parts=dict.fromkeys(names, ("rff", "max")), rows=rows, baselines={})
-    for axes in axes_of(charts.pareto(evidence)):
+    results = replace(results, parts=dict.fromkeys(names, ("rff", "max")), rows=rows, chance={})
+    for axes in axes_of(charts.pareto(results)):
         (front,) = [line for line in axes.lines if line.get_drawstyle().startswith("steps")]
         assert sorted(set(front.get_ydata())) == pytest.approx([50.0, 90.0])
         assert len(set(front.get_xdata())) == 2
 
 
-def test_a_model_has_one_colour_in_all_figures(evidence, reported):
-    drawn = [classifiers.curves(evidence), classifiers.robustness(evidence)]
-    drawn.append(classifiers.curves(reported.evidence(12)))
+def test_a_model_has_one_colour_in_all_figures(results, reported):
+    drawn = [classifiers.curves(results), classifiers.robustness(results)]
+    drawn.append(classifiers.curves(reported.results(12)))
     colours = {tuple(to_hex(line.get_color()) for line in axes_of(figure)[0].lines) for figure in drawn}
     assert len(colours) == 1
     assert len(set(*colours)) == 2
 
 
-def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(evidence):
-    base, poolings = evidence.rows["rff-max"], ["max", "mean", "sum", "pma", "pma2", "gem"]
+def test_many_rows_share_colours_by_encoder_and_markers_by_pooling(results):
+    base, poolings = results.rows["rff-max"], ["max", "mean", "sum", "pma", "pma2", "gem"]
     names = [f"{encoder}-{pooling}" for encoder in ("rff", "isab4") for pooling in poolings]
     rows = {
         name: replace(base, model=name, cost=replace(base.cost, multiply_adds=10**6 * (i + 1)), seconds=60.0 + i)
         for i, name in enumerate(names)
     }
     parts = {name: tuple(name.split("-")) for name in names}
-    many = replace(evidence, parts=parts, rows=rows, baselines={})
+    many = replace(results, parts=parts, rows=rows, chance={})
     figure = charts.pareto(many)
     styles = {name: charts.style(many, name) for name in names}
     assert len({(one["color"], one["marker"]) for one in styles.values()}) == len(names)

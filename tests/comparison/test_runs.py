@@ -13,9 +13,8 @@ import torch
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.execution import run_all
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.gathering import Comparison
-from pointset.comparison.grid import make_runs
-from pointset.comparison.runs import Failure, Finished
+from pointset.comparison.results import Comparison
+from pointset.comparison.runs import Failure, Finished, make_runs
 from pointset.errors import PointsetError
 from pointset.runs.claims import owned
 from pointset.runs.workers import Workers

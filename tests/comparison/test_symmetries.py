@@ -7,8 +7,8 @@ import pytest
 from torch import nn
 
 import pointset
+from pointset.comparison.comparing import warn_of_order
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.symmetries import warn_of_order
 from pointset.nn import registry
 from pointset.runs.workers import Workers
 from pointset.tasks import create_task, task_recipe
@@ -65,7 +65,7 @@ def test_nothing_is_said_of_functions_of_sets_or_of_the_packages_own_parts(monke
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_order(experiment("rff-careful", "rff-careful+max"))
-        monkeypatch.setattr("pointset.comparison.symmetries.check_symmetry", None)
+        monkeypatch.setattr("pointset.comparison.comparing.check_symmetry", None)
         warn_of_order(experiment("rff-max", "sab-pma"))
 
 

@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 import pytest
 
+from pointset.comparison.comparing import longest_first
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.grid import longest_first, make_runs
-from pointset.comparison.runs import Failure, Finished, Run
-from pointset.comparison.watching import Watch, complete_seeds, watched
+from pointset.comparison.runs import Failure, Finished, Run, make_runs
+from pointset.comparison.status import Watch, complete_seeds, watched
 from pointset.runs import digests
 from pointset.tasks import create_task, task_recipe
 from pointset.tasks.classification.task import Classification

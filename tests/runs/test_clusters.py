@@ -11,9 +11,8 @@ from fatal import FatalRun
 
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.execution import run_all
-from pointset.comparison.gathering import Comparison
-from pointset.comparison.grid import make_runs
-from pointset.comparison.runs import Failure, Finished
+from pointset.comparison.results import Comparison
+from pointset.comparison.runs import Failure, Finished, make_runs
 from pointset.runs.workers import Workers
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.gathering import Comparison
-from pointset.comparison.progress import status
+from pointset.comparison.results import Comparison
+from pointset.comparison.status import status
 from pointset.runs.workers import Workers
 from pointset.tasks.classification.task import Classification
 from pointset.training.recipe import Recipe

@@ -13,8 +13,7 @@ from joblib import Parallel, delayed, parallel_config
 import pointset.comparison.execution
 import pointset.comparison.runs
 from pointset.comparison.execution import run_all, run_apart, run_one
-from pointset.comparison.grid import make_runs
-from pointset.comparison.runs import Failure, Finished
+from pointset.comparison.runs import Failure, Finished, make_runs
 from pointset.runs.workers import Workers
 
 

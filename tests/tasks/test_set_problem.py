@@ -10,15 +10,13 @@ import pytest
 import torch
 
 from pointset.comparison.comparing import run_experiment
-from pointset.comparison.evidence import Evidence
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.gathering import Comparison
-from pointset.comparison.grid import make_runs
-from pointset.comparison.metric import Published
-from pointset.comparison.progress import status
+from pointset.comparison.metric import Published, Row, Summary
 from pointset.comparison.report.charts import learning_curves
-from pointset.comparison.results import FILES
-from pointset.comparison.rows import Row, Summary
+from pointset.comparison.results import Comparison, Results
+from pointset.comparison.runs import make_runs
+from pointset.comparison.status import status
+from pointset.comparison.tables import FILES
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
 from pointset.tasks import create_task, list_tasks
@@ -179,8 +177,8 @@ LOSSES |= {("SAB + PMA", seed): [8.0, 7.0, 6.0, 5.0, 4.0] for seed in (0, 4)}
 
 
 @dataclass(frozen=True)
-class WithoutRuns(Evidence):
-    """Evidence whose histories are the losses above."""
+class WithoutRuns(Results):
+    """Results whose histories are the losses above."""
 
     blocks: int
 
@@ -190,19 +188,19 @@ class WithoutRuns(Evidence):
 
 def curves(published: float | None, labels: tuple[str, ...] = ("rFF + max", "SAB + PMA"), blocks: int = 5):
     """Charts of made-up histories."""
-    evidence = WithoutRuns(
+    results = WithoutRuns(
         points=None,
         metric=MaxRegression().measured[0],
         recipe=task_recipe(steps=4500),
         parts={"rFF + max": ("rff", "max"), "SAB + PMA": ("sab", "pma")},
         rows={label: row(label, published if label == "SAB + PMA" else None) for label in labels},
         folders={},
-        baselines={},
+        chance={},
         blocks=blocks,
     )
     places = [1000, 2000, 3000, 4000, 4500][:blocks]
     columns = {"loss": "training loss", "MAE": "MAE", "never": "never"}
-    return learning_curves(evidence, columns, lambda _: places, "steps", fitted=True)
+    return learning_curves(results, columns, lambda epoch: places[epoch - 1], "steps", fitted=True)
 
 
 def row(label: str, published: float | None) -> Row:

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 import pointset
 from pointset.comparison.execution import run_one
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.progress import estimate
+from pointset.comparison.status import estimate
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks.classification.task import Classification

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import pointset
-from pointset.comparison.grid import make_runs
+from pointset.comparison.runs import make_runs
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.training.checkpoints import RunFolder

@@ -1,4 +1,4 @@
-"""The charts of every report: each function takes evidence and returns a matplotlib figure, or None without data."""
+"""The charts of every report: each function takes results and returns a matplotlib figure, or None without data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.metric import Metric
-from pointset.comparison.rows import Row, Summary
+from pointset.comparison.metric import Metric, Row, Summary
+from pointset.comparison.results import Results
 from pointset.viz.charts import COLORS, label_axes, line_style, make_panels, with_legend
 from pointset.viz.frontier import Dot, draw_frontier, name_frontier, pair_legend, pair_styles
 from pointset.viz.sheet import FAINT
@@ -27,29 +26,29 @@ START = 0.2
 """Initial share of a training that may be cut off from a panel, because its values are far from all later ones."""
 
 
-def style(evidence: Evidence, label: str) -> dict[str, Any]:
+def style(results: Results, label: str) -> dict[str, Any]:
     """Line style of a row in all charts; with many rows, colours stand for encoders and markers for poolings."""
-    if not _are_many(evidence):
-        return line_style(list(evidence.parts).index(label))
-    return {"markersize": 4, **pair_styles([*evidence.parts.values()])[evidence.parts[label]]}
+    if not _are_many(results):
+        return line_style(list(results.parts).index(label))
+    return {"markersize": 4, **pair_styles([*results.parts.values()])[results.parts[label]]}
 
 
-def _are_many(evidence: Evidence) -> bool:
-    return len(evidence.parts) > len(COLORS)
+def _are_many(results: Results) -> bool:
+    return len(results.parts) > len(COLORS)
 
 
-def legend(figure: Figure, evidence: Evidence, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:
+def legend(figure: Figure, results: Results, labels: Iterable[str], more: Mapping[str, Any] | None = None) -> Figure:
     """Add a legend of these rows, and of `more` styles by name, below the figure."""
-    styles = {label: style(evidence, label) for label in labels}
-    if _are_many(evidence):
-        styles = pair_legend({evidence.parts[label]: one for label, one in styles.items()})
+    styles = {label: style(results, label) for label in labels}
+    if _are_many(results):
+        styles = pair_legend({results.parts[label]: one for label, one in styles.items()})
     return with_legend(figure, {**styles, **(more or {})})
 
 
 def learning_curves(
-    evidence: Evidence,
+    results: Results,
     columns: Mapping[str, str],
-    places: Callable[[int], Sequence[float]],
+    place: Callable[[int], float],
     unit: str,
     *,
     scale: float = 1.0,
@@ -59,16 +58,16 @@ def learning_curves(
     """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
 
     Args:
-        evidence: of one size.
+        results: of one size.
         columns: columns of the histories and their titles; columns that no history has are left out.
-        places: from the length of a history to the x coordinates of its rows, in `unit`.
+        place: function from an epoch to its x coordinate, in `unit`.
         unit: unit of the x axis.
         scale: factor for all values.
         fitted: fit the y axis to the curves without their start, and mark published values of rows by a dash at the
             right edge, independent of their training length.
         level: all columns are the metric, share one y axis, and get the baselines.
     """
-    found = {name: {label: evidence.curves(label, name) for label in evidence} for name in columns}
+    found = {name: {label: results.curves(label, name) for label in results} for name in columns}
     found = {name: curves for name, curves in found.items() if any(curves.values())}
     if not found:
         return None
@@ -76,10 +75,10 @@ def learning_curves(
     marked = False
     for axes, (name, curves) in zip(panels, found.items(), strict=True):
         for label, by_seed in curves.items():
-            _curve(axes, scale * np.array(by_seed), places, style(evidence, label)["color"], _are_many(evidence))
-        marks = _published(evidence, name) if fitted else {}
+            _curve(axes, scale * np.array(by_seed), place, style(results, label)["color"], _are_many(results))
+        marks = _published(results, name) if fitted else {}
         for label, mean in marks.items():
-            color = style(evidence, label)["color"]
+            color = style(results, label)["color"]
             axes.plot([0.97, 1.0], [scale * mean] * 2, color=color, lw=1.8, transform=axes.get_yaxis_transform())
         marked = marked or bool(marks)
         if fitted:
@@ -88,24 +87,24 @@ def learning_curves(
         axes.locator_params(axis="x", nbins=5, integer=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     for axes in panels if level else []:
-        draw_baselines(axes, evidence)
-    return legend(figure, evidence, evidence, {PUBLISHED: {"color": FAINT}} if marked else None)
+        draw_chance(axes, results)
+    return legend(figure, results, results, {PUBLISHED: {"color": FAINT}} if marked else None)
 
 
-def _curve(axes: Axes, by_seed: Any, places: Callable[[int], Sequence[float]], color: str, many: bool) -> None:
+def _curve(axes: Axes, by_seed: Any, place: Callable[[int], float], color: str, many: bool) -> None:
     """Plot the mean of curves [seeds, length] and, unless there are many rows, the band of their range."""
     if not by_seed.size:
         return
-    x = places(by_seed.shape[1])
+    x = [place(epoch + 1) for epoch in range(by_seed.shape[1])]
     marker = "o" if len(x) == 1 else None  # a line through a single point is invisible
     axes.plot(x, by_seed.mean(axis=0), color=color, lw=1.2, marker=marker, markersize=4)
     if len(by_seed) > 1 and not many:
         axes.fill_between(x, by_seed.min(axis=0), by_seed.max(axis=0), color=color, alpha=0.18, lw=0)
 
 
-def draw_baselines(axes: Axes, evidence: Evidence) -> None:
+def draw_chance(axes: Axes, results: Results) -> None:
     """Draw lines at the metric's values without a model, if there is room; call it after everything else is drawn."""
-    heights = {name: _scale(evidence.metric) * value for name, value in evidence.baselines.items()}
+    heights = {name: _scale(results.metric) * value for name, value in results.chance.items()}
     low, high = axes.get_ylim()
     bottom, top = min([low, *heights.values()]), max([high, *heights.values()])
     if not heights or high - low < ROOM * (top - bottom):
@@ -119,9 +118,9 @@ def draw_baselines(axes: Axes, evidence: Evidence) -> None:
     axes.text(0.995, max(heights.values()), words, transform=across, fontsize=6.5, color=FAINT, ha="right", va="bottom")
 
 
-def _published(evidence: Evidence, name: str) -> dict[str, float]:
+def _published(results: Results, name: str) -> dict[str, float]:
     """Published means by label, if the history's column is a metric."""
-    summaries = {label: row.metrics.get(name) for label, row in evidence.rows.items()}
+    summaries = {label: row.metrics.get(name) for label, row in results.rows.items()}
     return {label: one.published.mean for label, one in summaries.items() if one and one.published}
 
 
@@ -133,46 +132,44 @@ def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) 
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
-def trained_sizes(evidences: Sequence[Evidence]) -> Figure:
+def trained_sizes(by_size: Sequence[Results]) -> Figure:
     """Plot the first metric against the size of the sets in training and test, with 95 % intervals over seeds."""
-    metric, scale = evidences[0].metric, _scale(evidences[0].metric)
+    metric, scale = by_size[0].metric, _scale(by_size[0].metric)
     figure, (axes,) = make_panels(1, 1, 3.0)
-    labels = list(dict.fromkeys(label for evidence in evidences for label in evidence))
+    labels = list(dict.fromkeys(label for results in by_size for label in results))
     for label in labels:
-        having = [evidence for evidence in evidences if label in evidence.rows]
-        summaries = [evidence.rows[label].metrics[metric.name] for evidence in having]
+        having = [results for results in by_size if label in results.rows]
+        summaries = [results.rows[label].metrics[metric.name] for results in having]
         reach = np.transpose([_reach(one, scale) for one in summaries])
-        places, heights = [evidence.points or 0 for evidence in having], [scale * one.mean for one in summaries]
-        axes.errorbar(places, heights, reach, lw=1.2, capsize=2, **style(evidences[0], label))
+        places, heights = [results.points or 0 for results in having], [scale * one.mean for one in summaries]
+        axes.errorbar(places, heights, reach, lw=1.2, capsize=2, **style(by_size[0], label))
     axes.set_xscale("log")
-    axes.set_xticks(
-        [evidence.points or 0 for evidence in evidences], [f"{evidence.points:,}" for evidence in evidences]
-    )
+    axes.set_xticks([results.points or 0 for results in by_size], [f"{results.points:,}" for results in by_size])
     axes.minorticks_off()
-    draw_baselines(axes, evidences[0])
+    draw_chance(axes, by_size[0])
     label_axes(axes, "points of a set, in training and test", metric.title)
-    return legend(figure, evidences[0], labels)
+    return legend(figure, by_size[0], labels)
 
 
-def pareto(evidence: Evidence) -> Figure | None:
+def pareto(results: Results) -> Figure | None:
     """Plot the first metric against multiply-adds and against training time, with a labelled Pareto frontier."""
-    metric = evidence.metric
-    rows = [row for row in evidence.rows.values() if row.cost]
+    metric = results.metric
+    rows = [row for row in results.rows.values() if row.cost]
     if len(rows) < 2:
         return None
-    figure, panels = make_panels(2, 1 if _are_many(evidence) else 2, 3.2)
+    figure, panels = make_panels(2, 1 if _are_many(results) else 2, 3.2)
     costs: tuple[tuple[str, list[float]], ...] = (
         (MULTIPLY_ADDS, [row.cost.multiply_adds / 1e6 for row in rows if row.cost]),
         (SECONDS, [row.seconds for row in rows]),
     )
     drawn = []
     for axes, (label, cost) in zip(panels, costs, strict=True):
-        dots = [_dot(row, metric, x, style(evidence, row.model)) for row, x in zip(rows, cost, strict=True)]
+        dots = [_dot(row, metric, x, style(results, row.model)) for row, x in zip(rows, cost, strict=True)]
         draw_frontier(axes, dots, metric.higher_is_better)
-        draw_baselines(axes, evidence)
+        draw_chance(axes, results)
         label_axes(axes, label, metric.title)
         drawn.append((axes, dots))
-    legend(figure, evidence, [row.model for row in rows])
+    legend(figure, results, [row.model for row in rows])
     for axes, dots in drawn:
         name_frontier(axes, dots, metric.higher_is_better)
     return figure

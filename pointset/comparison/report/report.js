@@ -5,7 +5,8 @@ for (const table of document.querySelectorAll("table")) {
   const number = (words) => parseFloat(words.replace(/^<\s*/, "").replaceAll(",", ""));
   const sort = (column, order) => {
     heads.forEach((head, place) => head.setAttribute("aria-sort", place === column ? order : "none"));
-    const filled = first.filter((row) => text(row, column)), empty = first.filter((row) => !text(row, column));
+    const isEmpty = (row) => ["", "-"].includes(text(row, column));
+    const filled = first.filter((row) => !isEmpty(row)), empty = first.filter(isEmpty);
     const numeric = filled.filter((row) => !Number.isNaN(number(text(row, column)))).length > filled.length / 2;
     const value = (row) => { const found = number(text(row, column)); return Number.isNaN(found) ? 0 : found; };
     const compare = numeric ? (a, b) => value(a) - value(b) : (a, b) => text(a, column).localeCompare(text(b, column));

@@ -1,4 +1,4 @@
-"""Charts of classifiers: each function takes evidence and returns a matplotlib figure, or None without data."""
+"""Charts of classifiers: each function takes results and returns a matplotlib figure, or None without data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.report.charts import draw_baselines, learning_curves, legend, style
+from pointset.comparison.report.charts import draw_chance, learning_curves, legend, style
+from pointset.comparison.results import Results
 from pointset.evaluation import calibration
 from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
 from pointset.viz.charts import label_axes, make_panels, plain
@@ -23,38 +23,38 @@ MOST = 8
 """Maximum number of models that are shown individually; if there are more, the best are shown."""
 
 
-def curves(evidence: Evidence) -> Figure | None:
+def curves(results: Results) -> Figure | None:
     """Training accuracy by epoch, and validation accuracy if there is a validation split."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
-    return learning_curves(evidence, columns, lambda count: range(1, count + 1), "epoch", scale=100, level=True)
+    return learning_curves(results, columns, lambda epoch: epoch, "epoch", scale=100, level=True)
 
 
-def accuracy_by_size(evidence: Evidence) -> Figure | None:
+def accuracy_by_size(results: Results) -> Figure | None:
     """Accuracy against the size of the test sets, up to the size of the training sets."""
-    curves = {label: by_size(evidence, label) for label in evidence}
+    curves = {label: by_size(results, label) for label in results}
     if not any(curves.values()):
         return None
     figure, (axes,) = make_panels(1, 1, 3.0)
     for label, curve in curves.items():
-        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(evidence, label))
+        axes.plot(list(curve), [100 * value for value in curve.values()], lw=1.2, **style(results, label))
     axes.set_xscale("log", base=2)
     sizes = sorted({size for curve in curves.values() for size in curve})
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
-    draw_baselines(axes, evidence)
-    label_axes(axes, f"points of a test set (trained at {evidence.points:,})", "accuracy %")
-    return legend(figure, evidence, evidence)
+    draw_chance(axes, results)
+    label_axes(axes, f"points of a test set (trained at {results.points:,})", "accuracy %")
+    return legend(figure, results, results)
 
 
-def by_size(evidence: Evidence, label: str) -> dict[int, float]:
+def by_size(results: Results, label: str) -> dict[int, float]:
     """Accuracy by size of the test sets, mean over the seeds tested on smaller sets; empty if there are none."""
-    found = sizes_of(evidence.folders[label])
+    found = sizes_of(results.folders[label])
     return {size: fmean(curve[size] for curve in found) for size in found[0]} if found else {}
 
 
-def robustness(evidence: Evidence) -> Figure | None:
+def robustness(results: Results) -> Figure | None:
     """Error by severity, one panel for each corruption; severity 0 is the clean test set."""
-    errors = {label: found for label in evidence if (found := corruption_errors(evidence, label))}
+    errors = {label: found for label in results if (found := corruption_errors(results, label))}
     if not errors:
         return None
     names = list(next(iter(errors.values())))
@@ -62,31 +62,31 @@ def robustness(evidence: Evidence) -> Figure | None:
     for axes, name in zip(panels, names, strict=True):
         for label, found in errors.items():
             curve = [100 * error for error in found[name]]
-            axes.plot(range(len(curve)), curve, color=style(evidence, label)["color"], lw=1.1)
+            axes.plot(range(len(curve)), curve, color=style(results, label)["color"], lw=1.1)
         axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
         axes.set_xticks(range(6))
         label_axes(axes, "", "")
     panels[-1].set_xlabel("severity", fontsize=8, color=FAINT)
     figure.supylabel("error %", fontsize=8, color=FAINT)
-    return legend(figure, evidence, evidence)
+    return legend(figure, results, results)
 
 
-def corruption_errors(evidence: Evidence, label: str) -> dict[str, list[float]]:
+def corruption_errors(results: Results, label: str) -> dict[str, list[float]]:
     """For each corruption, errors by severity (0 is clean), mean over the tested seeds; empty if there are none."""
-    runs = list(robustness_of(evidence.folders[label]).values())
+    runs = list(robustness_of(results.folders[label]).values())
     if not runs:
         return {}
     found = [[[one.clean_error, *errors.values()] for errors in one.errors.values()] for one in runs]
     return dict(zip(runs[0].errors, np.mean(found, axis=0).tolist(), strict=True))
 
 
-def reliability(evidence: Evidence) -> Figure | None:
+def reliability(results: Results) -> Figure | None:
     """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
-    best = set(evidence.best(MOST))
-    shown = [label for label in evidence if label in best]
+    best = set(results.best(MOST))
+    shown = [label for label in results if label in best]
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
-        run, color = predictions_of(evidence.first(label)), style(evidence, label)["color"]
+        run, color = predictions_of(results.first(label)), style(results, label)["color"]
         found = calibration.reliability(run.logits, run.labels, "mass")
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
         axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
@@ -100,9 +100,9 @@ def reliability(evidence: Evidence) -> Figure | None:
     return figure
 
 
-def confusions(evidence: Evidence) -> list[Figure]:
+def confusions(results: Results) -> list[Figure]:
     """Confusion matrices of the two most accurate models (first seed), in one figure, or in two if they are large."""
-    runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(2)}
+    runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
     classes = next(iter(runs.values())).classes
     counts = {label: run.confusion for label, run in runs.items()}
     groups = [counts] if stand_together(classes) else [{label: found} for label, found in counts.items()]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.section import Section, Tile
+from pointset.comparison.report.sections import Section, Tile
+from pointset.comparison.results import Results
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
@@ -35,9 +35,9 @@ WRONG_TEXT = (
 )
 
 
-def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+def mistakes(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The sections with mistakes: none if the shapes are not available, and no gallery for an unsaved model."""
-    runs = {label: predictions_of(evidence.first(label)) for label in evidence.best(BEST)}
+    runs = {label: predictions_of(results.first(label)) for label in results.best(BEST)}
     try:
         sets = test_sets()
     except PointsetError:  # a report may be made on a machine without the data
@@ -47,7 +47,7 @@ def mistakes(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator
     if tiles := _worst(runs, sets):
         yield Section("The most frequent confusions", WORST_TEXT, name="worst-confusions", tiles=tiles)
     for place, (label, run) in enumerate(runs.items()):
-        if (found := _gallery(evidence, label, run, sets)) is not None:
+        if (found := _gallery(results, label, run, sets)) is not None:
             title = f"Mistakes of {label}"
             yield Section(title, found.text, name=f"mistakes-{place + 1}", tiles=found.tiles)
 
@@ -85,9 +85,9 @@ class _Gallery:
     tiles: list[Tile]
 
 
-def _gallery(evidence: Evidence, label: str, run: Evaluation, sets: PointSets) -> _Gallery | None:
+def _gallery(results: Results, label: str, run: Evaluation, sets: PointSets) -> _Gallery | None:
     chosen = _most_confident(run)
-    folder = evidence.first(label)
+    folder = results.first(label)
     if not chosen or not RunFolder(folder).finished:
         return None
     try:

@@ -10,12 +10,14 @@ import numpy as np
 from torch import nn
 
 from pointset.data.dataset import PointSets
+from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import MODELNET40_C
 from pointset.evaluation.robustness import SIZES, Robustness, accuracy_by_size, robustness
 from pointset.runs import digests
 from pointset.runs.claims import read_description
 
+PREDICTIONS = "predictions.npz"
 ROBUSTNESS = "robustness.json"
 
 
@@ -24,7 +26,7 @@ def save_predictions(evaluation: Evaluation, folder: Path) -> None:
     stream = io.BytesIO()
     names, classes = (np.array(texts, dtype=np.str_) for texts in (evaluation.names, evaluation.classes))
     np.savez(stream, logits=evaluation.logits, labels=evaluation.labels, names=names, classes=classes)
-    digests.write(folder / "predictions.npz", stream.getvalue())
+    digests.write(folder / PREDICTIONS, stream.getvalue())
 
 
 def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
@@ -34,9 +36,7 @@ def load_predictions(folder: Path, classes: Sequence[str] = ()) -> Evaluation:
         PointsetError: the file is missing or damaged.
     """
     remedy = f"delete {folder / 'result.json'} and run the same command again to test the model again"
-    logits, labels, names = digests.parse(
-        folder / "predictions.npz", _parse_predictions, "the predictions of a run", remedy
-    )
+    logits, labels, names = digests.parse(folder / PREDICTIONS, _parse_predictions, "the predictions of a run", remedy)
     return Evaluation(logits, labels, list(classes), names)
 
 
@@ -51,10 +51,15 @@ def _parse_predictions(content: bytes) -> tuple[np.ndarray, np.ndarray, list[str
 
 def predictions_of(folder: Path) -> Evaluation:
     """The predictions of a finished run, with the names of its classes."""
-    return load_predictions(folder, read_description(folder / "run.json", "run")["data"]["classes"])
+    file = folder / "run.json"
+    data = read_description(file, "run").get("data")
+    classes = data.get("classes") if isinstance(data, dict) else None
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise PointsetError(f"{file} does not name the classes of its data: restore it from a copy, or train again")
+    return load_predictions(folder, classes)
 
 
-def guessing(folder: Path) -> dict[str, float]:
+def chance(folder: Path) -> dict[str, float]:
     """The accuracy of uniform guessing, and of always predicting the most frequent class of the test set.
 
     Args:

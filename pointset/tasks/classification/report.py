@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.section import Section, Table
+from pointset.comparison.report.sections import Section, Table
+from pointset.comparison.results import Results
 from pointset.data.point_sets import PointSets
 from pointset.tasks.classification import charts
-from pointset.tasks.classification.living import living
+from pointset.tasks.classification.live import live_page
 from pointset.tasks.classification.mistakes import mistakes
 from pointset.tasks.classification.predictions import predictions_of, robustness_of
 
@@ -20,36 +21,48 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def sections(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
-    """All sections for which there is data; `test_sets` loads the test shapes, or raises if they are not available."""
-    drawn: tuple[tuple[str, str, Callable[[Evidence], Figure | None], str, Callable[[Evidence], Table]], ...] = (
-        ("Learning curves", "learning-curves", charts.curves, _about_curves(evidence), _none),
-        ("Fewer points at test time", "smaller-sets", charts.accuracy_by_size, SIZE_TEXT, _none),
-        ("Corrupted test sets", "robustness", charts.robustness, ROBUSTNESS_TEXT, robustness_table),
-        ("Calibration", "reliability", charts.reliability, CALIBRATION_TEXT, calibration_table),
-    )
-    for title, name, draw, text, table in drawn:
-        if (chart := draw(evidence)) is not None:
-            yield Section(title, text, chart, name, table(evidence))
-    yield from _confusions(evidence)
-    yield from mistakes(evidence, test_sets)
-    yield from living(evidence, test_sets)
-    yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(evidence))
+def sections(results: Results, test_sets: Callable[[], PointSets]) -> dict[str, Callable[[], Iterable[Section]]]:
+    """What makes each section; `test_sets` loads the test shapes, or raises if they are not available."""
+    drawn: dict[str, tuple[str, Callable[[Results], Figure | None], str, Callable[[Results], Table] | None]] = {
+        "Learning curves": ("learning-curves", charts.curves, _about_curves(results), None),
+        "Fewer points at test time": ("smaller-sets", charts.accuracy_by_size, SIZE_TEXT, None),
+        "Corrupted test sets": ("robustness", charts.robustness, ROBUSTNESS_TEXT, robustness_table),
+        "Calibration": ("reliability", charts.reliability, CALIBRATION_TEXT, calibration_table),
+    }
+    return {
+        **{title: partial(_drawn, results, title, *content) for title, content in drawn.items()},
+        "Confusion matrices": partial(_confusions, results),
+        "Mistakes": partial(mistakes, results, test_sets),
+        "Ask the models": partial(live_page, results, test_sets),
+        CLASSES: lambda: [Section(CLASSES, CLASSES_TEXT, table=class_table(results))],
+    }
 
 
-def _confusions(evidence: Evidence) -> Iterator[Section]:
+def _drawn(
+    results: Results,
+    title: str,
+    name: str,
+    draw: Callable[[Results], Figure | None],
+    text: str,
+    table: Callable[[Results], Table] | None,
+) -> Iterator[Section]:
+    if (chart := draw(results)) is not None:
+        yield Section(title, text, chart, name, table(results) if table else [])
+
+
+def _confusions(results: Results) -> Iterator[Section]:
     """One section, or one for each of two large matrices."""
-    figures = charts.confusions(evidence)
+    figures = charts.confusions(results)
     if len(figures) == 1:
         yield Section("Confusion matrices", CONFUSION_TEXT, figures[0], "confusion")
         return
-    for place, (label, figure) in enumerate(zip(evidence.best(2), figures, strict=True)):
+    for place, (label, figure) in enumerate(zip(results.best(2), figures, strict=True)):
         title = f"Confusion matrix of {label}"
         yield Section(title, CONFUSION_TEXT if place == 0 else "", figure, f"confusion-{place + 1}")
 
 
-def _about_curves(evidence: Evidence) -> str:
-    several = any(row.seeds > 1 for row in evidence.rows.values())
+def _about_curves(results: Results) -> str:
+    several = any(row.seeds > 1 for row in results.rows.values())
     return f"{SEVERAL_SEEDS if several else 'One seed.'} {BASELINES_TEXT}"
 
 
@@ -73,16 +86,13 @@ CONFUSION_TEXT = (
     "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
     "Shades show its square root, so that single mistakes are visible."
 )
+CLASSES = "Accuracy of every class"
 CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
 
-def _none(evidence: Evidence) -> Table:
-    return []
-
-
-def robustness_table(evidence: Evidence) -> Table:
+def robustness_table(results: Results) -> Table:
     """Clean and mean error, and the mean corruption error relative to the first model tested on corruptions."""
-    found = {label: by_seed for label in evidence if (by_seed := robustness_of(evidence.folders[label]))}
+    found = {label: by_seed for label in results if (by_seed := robustness_of(results.folders[label]))}
     baseline = next(iter(found.values()))
     table = []
     for label, by_seed in found.items():
@@ -105,27 +115,33 @@ def robustness_table(evidence: Evidence) -> Table:
     return table
 
 
-def calibration_table(evidence: Evidence) -> Table:
+def calibration_table(results: Results) -> Table:
     """Proper scores and calibration errors of each model."""
-    means = {label: {name: one.mean for name, one in row.metrics.items()} for label, row in evidence.rows.items()}
+    columns = {
+        "log loss": ("loss", "{:.3f}", 1),
+        "Brier": ("brier", "{:.3f}", 1),
+        "ECE %, equal width": ("calibration_error", "{:.1f}", 100),
+        "ECE %, equal mass": ("calibration_error_equal_mass", "{:.1f}", 100),
+    }
     return [
         {
             "model": label,
-            "log loss": f"{mean['loss']:.3f}",
-            "Brier": f"{mean['brier']:.3f}",
-            "ECE %, equal width": _percent(mean["calibration_error"]),
-            "ECE %, equal mass": _percent(mean["calibration_error_equal_mass"]),
+            **{
+                title: form.format(scale * row.metrics[name].mean)
+                for title, (name, form, scale) in columns.items()
+                if name in row.metrics  # runs of an earlier version may lack it
+            },
         }
-        for label, mean in means.items()
+        for label, row in results.rows.items()
     ]
 
 
-def class_table(evidence: Evidence) -> Table:
+def class_table(results: Results) -> Table:
     """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
-    best = set(evidence.best(charts.MOST))
+    best = set(results.best(charts.MOST))
     runs = {
-        label: [predictions_of(folder) for folder in evidence.folders[label].values()]
-        for label in evidence
+        label: [predictions_of(folder) for folder in results.folders[label].values()]
+        for label in results
         if label in best
     }
     first = next(iter(runs.values()))[0]

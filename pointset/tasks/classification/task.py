@@ -6,20 +6,19 @@ import difflib
 import math
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from torch import nn
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.files import Table, as_tuple
-from pointset.comparison.metric import Metric
-from pointset.comparison.run_spec import RunSpec, Size
-from pointset.comparison.section import Section
+from pointset.comparison.experiment import Table, as_tuple
+from pointset.comparison.metric import Metric, Size
+from pointset.comparison.results import Results
+from pointset.comparison.runs import Run
 from pointset.comparison.task import Task
 from pointset.configuration import Points, Seed, check, check_once
 from pointset.data.catalogue.folders import list_folder
@@ -31,10 +30,12 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
+from pointset.tasks.classification.metrics import ACCURACY, BRIEF, FURTHER, UNBALANCED, USUAL
 from pointset.tasks.classification.predictions import (
+    PREDICTIONS,
     ROBUSTNESS,
+    chance,
     class_rows,
-    guessing,
     load_predictions,
     robustness_rows,
     save_predictions,
@@ -48,20 +49,8 @@ from pointset.zoo.models import create_model
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 
-ACCURACY = Metric("accuracy", True, digits=1, share=True, head="accuracy %")
-FURTHER = {
-    "mean-class accuracy": Metric("mean_class_accuracy", True, 1, True, "mean-class %", detailed=False),
-    "log loss": Metric("loss", False, 3, head="log loss", spread=False, detailed=False),
-    "Brier score": Metric("brier", False, 3, head="Brier", spread=False, detailed=False),
-    "ECE": Metric("calibration_error", False, 1, True, "ECE %", spread=False, detailed=False),
-    "ECE of equal mass": Metric(
-        "calibration_error_equal_mass", False, 1, True, "ECE %, mass", spread=False, detailed=False
-    ),
-}
-"""Metrics that can be shown besides the accuracy. ECE has 15 bins of equal width, or of equal mass."""
-USUAL = ("mean-class accuracy", "log loss", "ECE")
-BRIEF = ("ECE",)
-"""Those of the usual metrics that are shown on a terminal; metrics chosen by the user are always shown."""
+if TYPE_CHECKING:
+    from pointset.comparison.report.sections import Section
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,15 +98,15 @@ class Classification(Task):
     @classmethod
     def from_file(cls, options: Mapping[str, Any]) -> Self:
         """Create the task from the options in the file of an experiment."""
-        found = dict(options)
-        check("sets", found.get("sets", {}), Table)
-        if "points" in found.get("sets", {}):
+        fields = dict(options)
+        check("sets", fields.get("sets", {}), Table)
+        if "points" in fields.get("sets", {}):
             raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
-        for name in {"points", "robustness_seeds", "robustness_points", "metrics"} & found.keys():
-            found[name] = as_tuple(found[name])
-        if "sets" in found:
-            found["sets"] = DataOptions.from_file(found["sets"])
-        return cls(**found)
+        for name in {"points", "robustness_seeds", "robustness_points", "metrics"} & fields.keys():
+            fields[name] = as_tuple(fields[name])
+        if "sets" in fields:
+            fields["sets"] = DataOptions.from_file(fields["sets"])
+        return cls(**fields)
 
     @property
     def title(self) -> str:
@@ -131,6 +120,15 @@ class Classification(Task):
         chosen = [replace(FURTHER[name], brief=name in brief) for name in self.metrics]
         rest = [replace(metric, shown=False) for name, metric in FURTHER.items() if name not in self.metrics]
         return [ACCURACY, *chosen, *rest]
+
+    def shown_metrics(self, folder: Path | None) -> Sequence[Metric]:
+        """The metrics as tables show them: mean-class accuracy beside accuracy if the test classes are unbalanced."""
+        if self.metrics != USUAL or folder is None or not (folder / PREDICTIONS).exists():
+            return self.measured
+        counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
+        unbalanced = bool(counts.max() > UNBALANCED * counts.min())
+        mean_class = replace(FURTHER["mean-class accuracy"], shown=unbalanced, brief=unbalanced)
+        return [mean_class if metric.name == mean_class.name else metric for metric in self.measured]
 
     @property
     def sizes(self) -> Sequence[Size]:
@@ -193,7 +191,7 @@ class Classification(Task):
         """The number of points of a set."""
         return self.sets_of(size).points
 
-    def train(self, run: RunSpec, recipe: Recipe, folder: Path | None) -> Fitted:
+    def train(self, run: Run, recipe: Recipe, folder: Path | None) -> Fitted:
         """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout.
 
         If the recipe draws random set sizes, the model does not depend on the size of the comparison, and a model that
@@ -206,7 +204,7 @@ class Classification(Task):
             reuse(others, folder, model, train, recipe, run.seed)
         return fit(model, train, recipe, seed=run.seed, run=folder, progress=False)
 
-    def takes_over(self, run: RunSpec) -> bool:
+    def reuses(self, run: Run) -> bool:
         """True if the recipe draws random set sizes and this is not the first size; see `train`."""
         return run.size != self.points[0] and any_size(run.recipe)
 
@@ -215,20 +213,20 @@ class Classification(Task):
         train = self._sets("train", size)
         return math.ceil(len(train) * (1.0 - recipe.validation) / recipe.batch_size)
 
-    def test(self, run: RunSpec, model: nn.Module) -> tuple[dict[str, float], int]:
+    def test(self, run: Run, model: nn.Module) -> tuple[dict[str, float], int]:
         """The metrics on the whole test split, and the number of its shapes; predictions are saved."""
         evaluation = evaluate(model, self._sets("test", run.size))
         save_predictions(evaluation, run.folder)
-        found = evaluation.summary()
-        names = [ACCURACY.name, *(metric.name for metric in FURTHER.values())]
-        return {name: found[name] for name in names}, len(evaluation.labels)
+        measured = {metric.name: metric.measure for metric in (ACCURACY, *FURTHER.values())}
+        metrics = {name: measure(evaluation) for name, measure in measured.items() if measure is not None}
+        return metrics, len(evaluation.labels)
 
-    def is_tested(self, run: RunSpec) -> bool:
+    def is_tested(self, run: Run) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
         asked = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
         return not asked or (run.folder / ROBUSTNESS).exists()
 
-    def test_further(self, run: RunSpec, model: nn.Module) -> None:
+    def test_further(self, run: Run, model: nn.Module) -> None:
         """Test on corrupted and on smaller sets."""
         write_robustness(run.folder, model, self._sets("test", run.size), self.sets_of(run.size).points)
 
@@ -252,7 +250,7 @@ class Classification(Task):
         """On which shapes, and after which epoch, metrics are computed; for titles."""
         return f"every test shape, {'last epoch' if recipe.patience is None else 'best validation epoch'}"
 
-    def next_commands(self, runs: Sequence[tuple[RunSpec, Mapping[str, float]]]) -> list[str]:
+    def next_commands(self, runs: Sequence[tuple[Run, Mapping[str, float]]]) -> list[str]:
         """Commands that evaluate the most accurate run, and show the attention of the most accurate run with any."""
         by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
         commands = [f"pointset evaluate --model {shlex.quote(str(by_accuracy[0].folder))}"]
@@ -268,15 +266,15 @@ class Classification(Task):
             return "SHAPE.off"
         return str(list_folder(folder, "test", seed=self.sets.split_seed).shapes[0].path)
 
-    def sections(self, evidence: Evidence) -> Iterator[Section]:
+    def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
         """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
         from pointset.tasks.classification.report import sections  # matplotlib and scipy, which training does not need
 
-        return sections(evidence, partial(self._sets, "test", evidence.points))
+        return sections(results, partial(self._sets, "test", results.points))
 
-    def baselines(self, folder: Path) -> Mapping[str, float]:
+    def chance(self, folder: Path) -> Mapping[str, float]:
         """The accuracies of uniform guessing and of always predicting the most frequent class."""
-        return guessing(folder)
+        return chance(folder)
 
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """The rows of classes.csv, and of robustness.csv if robustness was tested."""

@@ -68,14 +68,14 @@ def _experiment(folder: Path, robust: bool) -> Any:
 def go_on_comparing(out: Path, folder: Path, robust: bool) -> dict[str, Any]:
     """A comparison begun or gone on with, in this process; its tables and statistics."""
     from pointset.comparison.execution import run_one
-    from pointset.comparison.gathering import gather
-    from pointset.comparison.grid import claim_folder, make_runs, prepare_sets
-    from pointset.comparison.results import save
-    from pointset.comparison.runs import Failure
+    from pointset.comparison.results import gather
+    from pointset.comparison.runs import Failure, claim_folder, make_runs
+    from pointset.comparison.tables import save
     from pointset.errors import PointsetError
 
     experiment = _experiment(folder, robust)
-    claim_folder(experiment, out, prepare_sets(experiment, progress=False))
+    prepared = {size: experiment.task.prepare(size, experiment.recipe, False) for size in experiment.task.sizes}
+    claim_folder(experiment, out, prepared)
     outcomes = []
     for run in make_runs(experiment, out):
         outcome = run_one(run)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.section import Section
+from pointset.comparison.report.sections import Section
+from pointset.comparison.results import Results
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.export.javascript import PlainModel, describe_plainly
@@ -28,15 +28,15 @@ TEXT = (
 )
 
 
-def living(evidence: Evidence, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
+def live_page(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[Section]:
     """The section with the live page; its text names each model that cannot run in a page, and why."""
-    labels, plain, sentences = evidence.best(BEST), {}, []
+    labels, plain, sentences = results.best(BEST), {}, []
     for label in labels:
         try:
-            plain[label] = _plain(evidence, label)
+            plain[label] = _plain(results, label)
         except PointsetError as error:
             sentences.append(f"{label} is not included: {error}.")
-    shapes, differ = _shapes(evidence, labels, test_sets)
+    shapes, differ = _shapes(results, labels, test_sets)
     while plain:
         try:
             page = make_live_page([*plain.values()], shapes, title=TITLE, camera=Camera())
@@ -55,15 +55,15 @@ def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
     return TEXT.format(models=" and ".join(labels), differ=about, megabytes=megabytes)
 
 
-def _plain(evidence: Evidence, label: str) -> PlainModel:
+def _plain(results: Results, label: str) -> PlainModel:
     """The model of the first seed of a row as data, with the name of the row."""
-    found = describe_plainly(*load_run(evidence.first(label)))
+    found = describe_plainly(*load_run(results.first(label)))
     return replace(found, tree={**found.tree, "name": label})
 
 
-def _shapes(evidence: Evidence, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
+def _shapes(results: Results, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:
     """Upright test shapes of several classes by name, and whether the models predict different classes for them."""
-    runs = [predictions_of(evidence.first(label)) for label in labels]
+    runs = [predictions_of(results.first(label)) for label in labels]
     try:
         sets = test_sets()
     except PointsetError:  # a report may be made on a machine without the data

@@ -1,21 +1,126 @@
-"""Progress of a comparison while it runs: the state of each run, and a table of the complete seeds."""
+"""The status of an experiment's runs, and its progress while it runs: shares, times left, tables of complete seeds."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from pointset.comparison.experiment import Experiment
-from pointset.comparison.gathering import gather
-from pointset.comparison.run_spec import Size
-from pointset.comparison.runs import Failure, Finished, Run
+from pointset.comparison.metric import Size
+from pointset.comparison.results import gather
+from pointset.comparison.runs import Failure, Finished, Run, check_folder, make_runs
 from pointset.errors import PointsetError, escaped
 from pointset.runs.progress import Board, Lines, Standing, progress_bar
+from pointset.runs.threads import torch_threads
 from pointset.training.checkpoints import RunFolder
-from pointset.training.sizes import share_of_work
+from pointset.training.sizes import share_of_work, usual_size
 
 Group = tuple[str, Size]
 """Row label and set size; runs of one group take about equally long."""
+
+
+MEASURED_STEPS = 5
+"""Training steps over which a step's time is averaged."""
+
+
+@dataclass(frozen=True)
+class State:
+    """State of one run."""
+
+    model: str
+    points: Size
+    seed: int
+    state: str
+    """"finished", "running", "failed", "stopped" (started, but no process is working on it) or "waiting"."""
+    done: int
+    """Length of the training saved in a checkpoint, in the task's unit."""
+    metrics: Mapping[str, float] | None = None
+    """Test metrics, once the model is tested; robustness tests may still be missing."""
+    reason: str = ""
+    """Reason of a failure."""
+
+
+def status(experiment: Experiment, out: str | Path) -> list[State]:
+    """Return the state of every run from its folder, without starting, changing or waiting for anything.
+
+    Raises:
+        PointsetError: the folder holds another comparison.
+    """
+    check_folder(experiment, Path(out))
+    return [_state(run) for run in make_runs(experiment, Path(out))]
+
+
+def _state(run: Run) -> State:
+    name, metrics = _state_name(run), run.read().metrics if run.result.exists() else None
+    reason = run.read_failure() if name == "failed" else ""
+    return State(run.label, run.size, run.seed, name, run.task.done(run.epochs, run.recipe), metrics, reason)
+
+
+def _state_name(run: Run) -> str:
+    if run.finished:
+        return "finished"
+    if run.running:
+        return "running"
+    if run.failure.exists():
+        return "failed"
+    return "stopped" if run.epochs else "waiting"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The time that the unfinished runs of one model at one size will take."""
+
+    model: str
+    points: Size
+    runs: int
+    """Number of unfinished runs."""
+    step_seconds: float
+    """Mean time of a training step, including data loading; 0 if the runs reuse the training of another size."""
+    seconds: float
+    """Total time of the runs in sequence, without the epochs that are done."""
+
+
+def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
+    """Estimate the remaining time from a few measured training steps of every model at every size.
+
+    The steps are measured on this machine under its current load.
+
+    Raises:
+        PointsetError: the folder holds another comparison, or the data cannot be used, for example for lack of a test
+            split.
+    """
+    check_folder(experiment, Path(out))
+    groups: dict[tuple[Size, str], list[Run]] = {
+        (size, label): [] for size in experiment.task.sizes for label in experiment.labels
+    }
+    for run in make_runs(experiment, Path(out)):
+        if not run.finished:
+            groups[run.size, run.label].append(run)
+    if any(groups.values()):
+        for size in experiment.task.sizes:  # a training step would not notice a missing test split
+            experiment.task.prepare(size, experiment.recipe, progress=False)
+    with torch_threads(experiment.threads):
+        return [_estimate(runs) for runs in groups.values() if runs]
+
+
+def _estimate(runs: Sequence[Run]) -> Estimate:
+    first = runs[0]
+    if first.task.reuses(first):
+        return Estimate(first.label, first.size, len(runs), 0.0, 0.0)
+    step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
+    steps = first.recipe.steps or first.recipe.epochs * per_epoch
+    left = sum(max(0, steps - run.epochs * per_epoch) for run in runs)
+    return Estimate(first.label, first.size, len(runs), step, step * left)
+
+
+def step_seconds(run: Run) -> float:
+    """Measure the seconds of a training step with a temporary model."""
+    size = usual_size(run.recipe)
+    for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
+        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, points=size, last_points=None)
+        fitted = run.task.train(run, recipe, None)
+    return fitted.seconds / MEASURED_STEPS
 
 
 def watched(
@@ -25,18 +130,18 @@ def watched(
 
     A terminal shows a bar, the runs in progress, and a line for each run that has ended.
     """
-    found: list[Finished | Failure] = []
+    ended: list[Finished | Failure] = []
     shown: tuple[int, ...] = ()
     with progress_bar("comparing", "run", len(runs), show=progress, standing=Watch(runs).standing) as bar:
         for outcome in outcomes:
-            found.append(outcome)
+            ended.append(outcome)
             bar.update()
             if not bar.disable:
                 bar.write(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
-            complete = complete_seeds(runs, found)
+            complete = complete_seeds(runs, ended)
             if isinstance(bar, Board | Lines) and shown != complete != experiment.seeds:
                 shown = complete
-                if table := table_so_far(experiment, out, found, complete):
+                if table := table_so_far(experiment, out, ended, complete):
                     bar.write(table)
             yield outcome
 
@@ -65,9 +170,10 @@ def table_so_far(
 def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
     """The outcome of a run as text: the metrics for a terminal, formatted as in the table."""
     if isinstance(outcome, Failure):
-        return outcome.summary
+        return f"failed: {outcome.reason}"
     metrics = [metric for metric in experiment.task.measured if metric.shown and metric.brief]
-    return ", ".join(f"{metric.title} {metric.write(outcome.metrics[metric.name])}" for metric in metrics)
+    values = {metric: outcome.metrics[metric.name] for metric in metrics if metric.name in outcome.metrics}
+    return ", ".join(f"{metric.title} {metric.write(value)}" for metric, value in values.items())
 
 
 class Seen(NamedTuple):
@@ -77,7 +183,7 @@ class Seen(NamedTuple):
     """Finished share of its training, in [0, 1]."""
     seconds: float
     """Time that this share took."""
-    told: str
+    text: str
     """Progress as text."""
 
 
@@ -86,7 +192,7 @@ class Watch:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
-        self._trained = [not run.task.takes_over(run) for run in runs]
+        self._trained = [not run.task.reuses(run) for run in runs]
         self._over: set[Path] = set()
         self._seen: dict[Path, tuple[int, Seen]] = {}
         self._before = [self._look(run).share for run in runs]
@@ -106,7 +212,7 @@ class Watch:
         return Standing(
             share=sum(one.share * size for one, size in zip(seen, work, strict=True)) / total,
             before=sum(share * size for share, size in zip(self._before, work, strict=True)) / total,
-            doing=[f"{run.place.name}: {one.told}" for run, one in self._under_way(seen)],
+            doing=[f"{run.name}: {one.text}" for run, one in self._under_way(seen)],
             longest=max((1.0 - one.share) * size for one, size in zip(seen, work, strict=True)) if whole else 0.0,
         )
 
@@ -147,12 +253,12 @@ def _seen(run: Run, begun: bool) -> Seen:
         history = []
     if not history:
         return Seen(0.0, 0.0, "begins")
-    asked, done, unit = run.recipe.steps or run.recipe.epochs, run.task.done(len(history), run.recipe), run.task.unit
-    seconds, told = sum(row.get("seconds", 0.0) for row in history), f"{unit.removesuffix('s')} {done:,}"
+    length, done, unit = run.recipe.steps or run.recipe.epochs, run.task.done(len(history), run.recipe), run.task.unit
+    seconds, text = sum(row.get("seconds", 0.0) for row in history), f"{unit.removesuffix('s')} {done:,}"
     if run.recipe.steps is not None and unit != "steps":  # the recipe's length has another unit
-        return Seen(0.0, 0.0, told + _reached(history[-1]))
-    share = min(1.0, done / asked) if run.recipe.steps else share_of_work(run.recipe, done)
-    return Seen(share, seconds, f"{told} of {asked:,}{_reached(history[-1])}")
+        return Seen(0.0, 0.0, text + _reached(history[-1]))
+    share = min(1.0, done / length) if run.recipe.steps else share_of_work(run.recipe, done)
+    return Seen(share, seconds, f"{text} of {length:,}{_reached(history[-1])}")
 
 
 def _reached(row: Mapping[str, Any]) -> str:

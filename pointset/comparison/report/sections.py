@@ -1,15 +1,23 @@
 """The sections of every report, independent of HTML and Markdown; a task adds its own sections."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from __future__ import annotations
 
-from pointset.comparison.evidence import Evidence
-from pointset.comparison.gathering import Comparison
-from pointset.comparison.metric import Metric
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Row
 from pointset.comparison.report import charts
-from pointset.comparison.rows import NOT_DISTINGUISHABLE, Row
-from pointset.comparison.section import Section, Table
+from pointset.comparison.results import Comparison, Results
 from pointset.comparison.statistics import Pair
 from pointset.comparison.tables import write_interval
+from pointset.errors import REPEATED, PointsetError, one_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pointset.viz.html_page import HtmlPage
 
 PARETO_TEXT = (
     "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
@@ -18,34 +26,83 @@ PARETO_TEXT = (
 PARETO_BARS = "; bars are 95 % intervals over seeds"
 HOLM = "Holm's correction for the number of pairs"
 SEEDS_DIFFER = "other seeds of the same models may differ as much"
+Table = list[dict[str, Any]]
+"""Rows of a table; the keys of the first are its header."""
+
+
+@dataclass
+class Tile:
+    """A small picture in a grid, with a title and a text below it."""
+
+    picture: Figure
+    title: str
+    text: str = ""
+
+
+@dataclass
+class Section:
+    """A heading, a text, and a chart, tiles, a table or a link to a page."""
+
+    title: str
+    text: str
+    chart: Figure | None = None
+    name: str = ""
+    """Stem of the file names of chart, page and tiles."""
+    table: Table = field(default_factory=list)
+    tiles: Sequence[Tile] = ()
+    page: HtmlPage | None = None
+    """Page to which the section links."""
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """All sections of the report that have content."""
+    """All sections of the report that have content; a section that cannot be made says why."""
     task = comparison.experiment.task
-    evidences = [evidence for size in task.sizes if len(evidence := comparison.evidence(size))]
-    if len(evidences) > 1:
-        title = f"{_heading(task.measured[0])} against the size of a set"
-        drawn = charts.trained_sizes(evidences)
+    by_size = [results for size in task.sizes if len(results := comparison.results(size))]
+    if len(by_size) > 1:
+        title = f"{_heading(comparison.metrics[0])} against the size of a set"
         text = "Bars: 95 % intervals over seeds." if _has_intervals(comparison.rows) else ""
-        yield Section(title, text, drawn, "accuracy-by-trained-size")
-    for evidence in evidences:
-        several = len(task.sizes) > 1
-        for section in _of_one_size(comparison, evidence):
-            section.title += f", {evidence.points:,} points" if several else ""
-            section.name += f"-n{evidence.points}" if section.name and evidence.points is not None else ""
+        name = "accuracy-by-trained-size"
+        yield from _made(title, lambda: [Section(title, text, charts.trained_sizes(by_size), name)])
+    for results in by_size:
+        makers = {**_makers(comparison, results), **task.sections(results)}
+        for section in (section for title, make in makers.items() for section in _made(title, make)):
+            section.title += f", {results.points:,} points" if len(task.sizes) > 1 else ""
+            section.name += f"-n{results.points}" if section.name and results.points is not None else ""
             yield section
 
 
-def _of_one_size(comparison: Comparison, evidence: Evidence) -> Iterator[Section]:
-    metric = evidence.metric
-    if pairs := comparison.pairs.get(evidence.points):
-        text = pairs_text(pairs, metric, comparison.experiment.task.pooled)
-        yield Section("Which models are distinguishable", text, table=pair_table(pairs, metric))
-    if (drawn := charts.pareto(evidence)) is not None:
-        text = PARETO_TEXT + PARETO_BARS * _has_intervals([*evidence.rows.values()])
-        yield Section(f"{_heading(metric)} against cost", text + ".", drawn, "pareto")
-    yield from comparison.experiment.task.sections(evidence)
+def _makers(comparison: Comparison, results: Results) -> dict[str, Callable[[], Iterable[Section]]]:
+    """The sections of one size that every task has."""
+    metric = results.metric
+
+    def pairs() -> Iterator[Section]:
+        if found := comparison.pairs.get(results.points):
+            text = pairs_text(found, metric, comparison.experiment.task.pooled)
+            yield Section("Which models are distinguishable", text, table=pair_table(found, metric))
+
+    def pareto() -> Iterator[Section]:
+        if (drawn := charts.pareto(results)) is not None:
+            text = PARETO_TEXT + PARETO_BARS * _has_intervals([*results.rows.values()])
+            yield Section(f"{_heading(metric)} against cost", text + ".", drawn, "pareto")
+
+    return {"Which models are distinguishable": pairs, f"{_heading(metric)} against cost": pareto}
+
+
+def _made(title: str, make: Callable[[], Iterable[Section]]) -> list[Section]:
+    """The sections of a maker; an unexpected error must not cost a finished comparison its report."""
+    try:
+        return list(make())
+    except PointsetError:
+        raise
+    except Exception as error:
+        return [Section(title, not_drawn(title, error))]
+
+
+def not_drawn(title: str, error: Exception) -> str:
+    """The text of a section that could not be drawn, which is also a warning."""
+    reason = f"{type(error).__name__}: {one_line(error, REPEATED)}"
+    warnings.warn(f"the section {title!r} of the report was not drawn: {reason}", stacklevel=2)
+    return f"This section could not be drawn ({reason})."
 
 
 def _heading(metric: Metric) -> str:
@@ -87,7 +144,7 @@ def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
 
 def verdicts(comparison: Comparison) -> list[str]:
     """One sentence per size: which row is best, and which rows are not distinguishable from it."""
-    metric = comparison.experiment.task.measured[0]
+    metric, baselines = comparison.metrics[0], _baseline_labels(comparison)
     sentences = []
     for points in dict.fromkeys(row.points for row in comparison.rows):
         rows = [row for row in comparison.rows if row.points == points]
@@ -105,15 +162,30 @@ def verdicts(comparison: Comparison) -> list[str]:
         elif level:
             sentence += f"; not distinguishable from: {', '.join(level)}"
         sentences.append(sentence + ".")
+        networks = {row.model for row in rows} - baselines
+        pairs = [pair for pair in comparison.pairs.get(points, ()) if networks & {pair.first, pair.second}]
+        beaten = {_worse(pair, metric) for pair in pairs if pair.distinguishable}
+        if networks and (unbeaten := [row.model for row in rows if row.model in baselines - beaten]):
+            start = f"{at}no" if at else "No"
+            sentences.append(f"{start} network is distinguishably better than {', '.join(unbeaten)}.")
     return sentences
 
 
+def _baseline_labels(comparison: Comparison) -> set[str]:
+    task = comparison.experiment.task
+    return {entry.label for entry in comparison.experiment.models if entry.name in task.baselines}
+
+
+def _worse(pair: Pair, metric: Metric) -> str:
+    return pair.second if (pair.difference > 0) == metric.higher_is_better else pair.first
+
+
 def without_a_model(comparison: Comparison) -> str:
-    """The values of the metric without a model, as text; empty if the task has no baselines."""
-    metric = comparison.experiment.task.measured[0]
+    """The values of the metric without a model, as text; empty if the task has none."""
+    metric = comparison.metrics[0]
     sentences = []
     for size in dict.fromkeys(row.points for row in comparison.rows):
-        found = comparison.evidence(size).baselines
+        found = comparison.results(size).chance
         words = [f"{name} {metric.write(value)}" + " %" * metric.share for name, value in found.items()]
         sentences.append(", ".join(words))
     return "; ".join(dict.fromkeys(filter(None, sentences)))
