@@ -20,11 +20,10 @@ from pointset.errors import PointsetError, quoted
 from pointset.inputs import InputError, as_mask, as_points, check_kind, described, takes
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
-from pointset.nn.dual_mlp import DualMLP
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.pooling.asp import AttentiveStatisticsPool
-from pointset.nn.pooling.dumlp import DualMLPPool
+from pointset.nn.pooling.dumlp import DualMLP, DualMLPPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.registry import attending
 

@@ -12,7 +12,7 @@ from pointset.errors import PointsetError
 from pointset.explain.critical_points import critical_points
 from pointset.explain.maps import as_cloud_of, attention_maps
 from pointset.inputs import takes
-from pointset.nn.pooling.max import MaxPool
+from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
 
 

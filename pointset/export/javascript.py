@@ -23,20 +23,18 @@ from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.inputs import takes
 from pointset.nn.attention import Multihead
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB, PooledSeeds
 from pointset.nn.dropout import Dropout
-from pointset.nn.dual_mlp import DualMLP, NormedLayers
 from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.encoders.rffp import EquivariantLayer
-from pointset.nn.layers import ConnectedLayers
+from pointset.nn.layers import ConnectedLayers, Masked
 from pointset.nn.norms import BatchNorm, LayerNorm, NoNorm, SetNorm
+from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
-from pointset.nn.rowwise import Masked
 from pointset.nn.scores import BilinearScore, DotScore
-from pointset.nn.seeds import PooledSeeds
 from pointset.nn.weights import Weights
 from pointset.zoo.classifiers import SetClassifier
 

@@ -10,10 +10,7 @@ from pointset.nn.blocks import ISAB, MAB, PMA, SAB, rff
 from pointset.nn.encoders.rffp import EquivariantLayer
 from pointset.nn.fast.packing import Packed
 from pointset.nn.norms import GroupNorm, InstanceNorm, LayerNorm, SetNorm
-from pointset.nn.pooling.max import MaxPool
-from pointset.nn.pooling.mean import MeanPool
-from pointset.nn.pooling.statistics import StatisticPool
-from pointset.nn.pooling.sum import SumPool
+from pointset.nn.pooling.statistics import MaxPool, MeanPool, StatisticPool, SumPool
 from pointset.nn.weights import Weights
 
 __all__ = [

@@ -1,10 +1,10 @@
 """Multihead attention from one set to another.
 
-    Att(Q, K, V; score, weights) = weights(score(Q, K)) V
+    Att(Q, K, V) = A V,  A = weights(score(Q, K)),  by default softmax(Q K^T / sqrt(d))
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`; weights can be any function (`own_weights`). The result can be computed in
-several ways: `fast.plan` chooses the cheapest. `fast` has those whose order of operations differs from the formula.
+Scores are in `scores`, weights in `weights`. `faster_way` chooses functions with the same result in less time: those of
+`fast`, or torch's own kernel.
 
 Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads, width d, c = d / h per head; mask
 [B, m] is True at the real rows of Y. X and Y can also be packed rows [N, .] of sets of several sizes, with a `Packed`.
@@ -18,19 +18,42 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions, Count
-from pointset.inputs import InputError, takes
-from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
-from pointset.nn.fast.additive import additive, additive_absorbed
-from pointset.nn.fast.folded import folded
+from pointset.configuration import RELEASED, AttentionOptions
+from pointset.inputs import InputError
+from pointset.nn.checks import check_callable, check_heads, check_pair
+from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, absorbing_saves_products
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.fast.parts import HiddenLayer
-from pointset.nn.fast.plan import Case, Way, known, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.rows import check_callable, check_heads, check_rows, check_sets
-from pointset.nn.scores import AdditiveScore, DotScore, Score, make_score
+from pointset.nn.scores import DotScore, Score, make_score, split_heads
 from pointset.nn.weights import Weights
+
+FEW_KEYS = 64
+"""Up to this number of keys, on a CPU, two plain products are faster than torch's kernel, and the weights need no more
+memory than the keys."""
+MOST_WEIGHTS = 2**22
+"""Number of weights of all sets and heads (16 MB) above which explicit weights no longer fit the cache. In the first
+layer of sab-pma with 500 to 1,000 points, torch's kernel then takes as long for a training step, two thirds of the time
+if memory is not kept for reuse, and 0.5 to 0.9 of the time for inference."""
+ANY_SIZE = 2**14
+"""Stands for a size that is symbolic: the program is being compiled or exported for sets of any size."""
+
+Way = Callable[..., Tensor]
+"""way(Q, K, V, mask, score, weights) -> concat_j(A_j V_j) [B, n, d], for queries Q [_, n, d] and projections K and V of
+rows Y. Padded rows of Y must be 0; results of empty sets are not defined."""
+
+
+def attention(
+    Q: Float[Tensor, "_ h n c"],
+    K: Float[Tensor, "B h m c"],
+    V: Float[Tensor, "B h m e"],
+    mask: Bool[Tensor, "B m"] | None,
+    score: Callable[[Tensor, Tensor], Tensor],
+    weights: Callable[[Tensor, Tensor | None], Tensor],
+) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
+    """A V with A = weights(score(Q, K)), by default A = softmax(Q K^T / sqrt(d)); and A."""
+    A = weights(score(Q, K), mask)
+    return torch.matmul(A, V), A
 
 
 def attend(
@@ -54,6 +77,9 @@ def attend(
     Returns:
         The values read, [B, h, n, e], and the weights, [B, h, n, m].
 
+    Raises:
+        InputError: the shapes do not fit each other, or score or weights is not a function.
+
     Example:
         >>> from pointset.nn.scores import DotScore
         >>> rows = torch.rand(2, 4, 9, 8)
@@ -63,8 +89,7 @@ def attend(
     """
     check_heads(Q, K, V)
     check_callable(score=score, weights=weights)
-    A = weights(score(Q, K), mask)
-    return torch.matmul(A, V), A
+    return attention(Q, K, V, mask, score, weights)
 
 
 class Multihead(nn.Module):
@@ -94,7 +119,6 @@ class Multihead(nn.Module):
         torch.Size([2, 7, 16])
     """
 
-    @takes(dim_query=Count, dim_key=Count, dim=Count, options=AttentionOptions)
     def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         if dim % options.heads:
@@ -122,158 +146,93 @@ class Multihead(nn.Module):
         With a `Packed` as `mask`, Y is packed [N, dim_key]; with a `Packed` as `query_mask`, X is packed
         [N, dim_query], and so is the result [N, d]. A plain mask of X has no effect here.
         """
-        check_rows(X, query_mask, self.query.weight)
-        check_rows(Y, mask, self.key.weight, "Y")
-        check_sets(X, Y)
-        if isinstance(query_mask, Packed) and query_mask.rows:
-            runs = zip(query_mask.batches(X), query_mask.batches(Y), strict=True)
-            return torch.cat([self(x, y).flatten(0, 1) for x, y in runs if x.shape[1]])
-        if plan(self.case(X, Y, mask, query_mask, projected=False)) is Way.FOLDED:
-            assert not isinstance(mask, Packed)
-            return folded(self, X, zero_padding(Y, mask), mask)
-        return self.output(self.attend(self.query(X), Y, mask, query_mask, X))
+        check_pair(X, Y, mask, query_mask, self.query.weight, self.key.weight)
+        Q, K, V = self.project(X, Y)
+        return self.output(self.attend(Q, K, V, mask, query_mask))
+
+    def project(self, X: Tensor, Y: Tensor) -> tuple[Tensor, Projection, Projection]:
+        """Q = X W^Q, K = Y W^K, V = Y W^V; the products with Y are left to `attend`."""
+        return self.query(X), Projection(Y, self.key), Projection(Y, self.value)
 
     def attend(
         self,
         Q: Float[Tensor, "*queries d"],
-        Y: Float[Tensor, "*rows dim_key"],
+        K: Projection,
+        V: Projection,
         mask: Layout | None = None,
         query_mask: Bool[Tensor, "*queries"] | Packed | None = None,
-        X: Float[Tensor, "*queries dim_query"] | None = None,
     ) -> Float[Tensor, "*_ d"]:
-        """Attention of projected queries Q, before W^O: concat_j(A_j V_j) [B, n, d]; 0 where Y is empty.
-
-        X, if given, are the rows of which Q is the projection. A score that maps the queries again then multiplies the
-        two maps, and applies their product to X.
-        """
-        way = plan(self.case(Q, Y, mask, query_mask))
-        if way is Way.RUNS:
-            return self._run_by_run(Q, Y, mask, query_mask)
-        Y = zero_padding(Y, mask)  # 0 times NaN would be NaN
-        attended = ADDITIVE_WAYS[way](self, Q, Y, mask, X) if way in ADDITIVE_WAYS else WAYS[way](self, Q, Y, mask)
+        """concat_j(A_j V_j) [B, n, d], before W^O; 0 where Y is empty. The arguments are those of `forward`."""
+        if isinstance(query_mask, Packed):
+            runs = zip(query_mask.batches(Q), query_mask.batches(K.rows), strict=True)
+            return torch.cat([self._attend_run(q, y).flatten(0, 1) for q, y in runs])
+        way: Way = self.faster_way(Q, K.rows, mask) or explicit
+        if isinstance(mask, Packed) and way is not absorbed_in_tiles:
+            runs = zip(mask.batches(Q), mask.batches(K.rows), strict=True)
+            return torch.cat([self._attend_run(q, y) for q, y in runs])
+        Y = zero_padding(K.rows, mask)  # 0 times NaN would be NaN
+        attended = way(Q, K._replace(rows=Y), V._replace(rows=Y), mask, self.score, self._recorded_weights)
         return attended if mask is None else attended * non_empty(mask, Y.device)
 
-    def case(
-        self,
-        X: Tensor,
-        Y: Tensor,
-        mask: Layout | None,
-        query_mask: Bool[Tensor, "*queries"] | Packed | None,
-        *,
-        projected: bool = True,
-    ) -> Case:
-        """The input of `plan` for these rows; X are the queries, or the rows of which they are the projection."""
-        query, weights = self.query, self.weights
-        linear = isinstance(self.score, DotScore)
-        softmax = linear and weights.are_softmax
-        sets = mask if isinstance(mask, Packed) else None
-        return Case(
-            heads=self.heads,
-            dim=query.out_features,
-            dim_query=query.in_features,
-            dim_key=self.key.in_features,
-            n=None if isinstance(query_mask, Packed) else known(X.shape[1]),
-            m=known(Y.shape[1]) if sets is None else len(Y) // max(1, len(sets)),
-            queries=known(X.shape[0]),
-            sets=known(Y.shape[0]),
-            packed_queries=isinstance(query_mask, Packed),
-            packed_keys=sets is not None,
-            linear=linear,
-            sum_to_one=weights.sum_to_one,
-            softmax=softmax,
-            recorded=self.record is not None,
-            tiles=softmax and self.record is None and may_tile(self, X, Y),
-            additive=isinstance(self.score, AdditiveScore) and not len(self.score.hidden) and may_tile(self, X, Y),
-            cpu=Y.device.type == "cpu",
-            rounded=_rounds(Y),
-            output=isinstance(self.output, nn.Linear) and not projected,
-        )
+    def faster_way(self, Q: Tensor, Y: Tensor, mask: Layout | None) -> Way | None:
+        """The function that computes the result of `explicit` in less time, or None."""
+        plain, may_absorb = self.is_plain and self.record is None, self.is_linear and self.weights.sum_to_one
+        B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[-2], ANY_SIZE)
+        if isinstance(mask, Packed):
+            B, m = len(mask), len(Y) // max(1, len(mask))
+        if may_absorb and absorbing_saves_products(n, m, self.heads, *self.key.weight.shape):
+            if plain and _known(Q.shape[0], 0) == 1 and may_tile(self, Q, Y):
+                return absorbed_in_tiles
+            if not plain or B * self.heads * n * m <= MOST_WEIGHTS:
+                return absorbed
+        return fused if plain and (m > FEW_KEYS or Y.device.type != "cpu") else None
+
+    @property
+    def is_linear(self) -> bool:
+        """True if the logits are products of (transformed) queries and keys."""
+        return isinstance(self.score, DotScore)
 
     @property
     def is_plain(self) -> bool:
         """True for softmax of a linear score, without dropout."""
-        return isinstance(self.score, DotScore) and self.weights.are_softmax
+        return self.is_linear and self.weights.are_softmax
 
-    def split(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
-        """Split the columns by head."""
-        return X.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+    def _attend_run(self, Q: Tensor, Y: Tensor) -> Tensor:
+        """`attend` for a plain batch of sets of one size, which may be 0."""
+        if not (Q.shape[1] and Y.shape[1]):
+            return Q.new_zeros(len(Y), *Q.shape[1:])
+        return self.attend(Q, Projection(Y, self.key), Projection(Y, self.value))
 
-    def scored_queries(self, Q: Float[Tensor, "B n d"]) -> Float[Tensor, "B h n c"]:
-        """Queries whose plain products with the keys are the logits of a linear score."""
-        assert isinstance(self.score, DotScore)
-        return self.score.queries(self.split(Q))
-
-    def scored_keys(self, Y: Float[Tensor, "B m dim_key"]) -> Float[Tensor, "B h m c"]:
-        """Keys whose plain products with the queries are the logits of a linear score."""
-        assert isinstance(self.score, DotScore)
-        return self.score.keys(self.split(self.key(Y)))
-
-    def hidden_layer(self) -> HiddenLayer:
-        """The layers of an additive score with one hidden layer."""
-        assert isinstance(self.score, AdditiveScore)
-        return self.score.hidden_layer()
-
-    def weigh(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
-        """Compute the weights, and pass them to `record` if it is set."""
+    def _recorded_weights(self, logits: Float[Tensor, "B h n m"], mask: Tensor | None) -> Float[Tensor, "B h n m"]:
         A = self.weights(logits, mask)
         if self.record is not None:
             self.record(A)
         return A
 
-    def _run_by_run(self, Q: Tensor, Y: Tensor, mask: Layout | None, query_mask: Layout | None) -> Tensor:
-        sets = query_mask if isinstance(query_mask, Packed) else mask
-        assert isinstance(sets, Packed)
-        runs = [
-            self.attend(q, y) if q.shape[1] and y.shape[1] else q.new_zeros(len(y), *q.shape[1:])
-            for q, y in zip(sets.batches(Q), sets.batches(Y), strict=True)
-        ]
-        return torch.cat([run.flatten(0, 1) for run in runs] if sets is query_mask else runs)
+
+def _known(size: int | torch.SymInt, symbolic: int) -> int:
+    return size if isinstance(size, int) else symbolic
 
 
-def _rounds(Y: Tensor) -> bool:
-    """True if products with Y are computed in bfloat16, because Y is, or because of mixed precision."""
-    device = Y.device.type
-    mixed = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) is torch.bfloat16
-    return Y.dtype is torch.bfloat16 or (mixed and Y.dtype is torch.float32)
-
-
-def join(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
+def join_heads(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
     """concat_j: concatenate the heads."""
     return X.transpose(1, 2).flatten(2)
 
 
 def explicit(
-    attention: Multihead, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
+    Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: Score, weights: Way
 ) -> Float[Tensor, "B n d"]:
     """concat_j(A_j V_j), computed as in the formula."""
-    queries, keys, values = (attention.split(part) for part in (Q, attention.key(Y), attention.value(Y)))
-    attended, A = attend(queries, keys, values, attention.score, attention.weights, mask)
-    if attention.record is not None:
-        attention.record(A)
-    return join(attended)
+    queries, keys, values = (split_heads(X, score.heads) for X in (Q, K.product(), V.product()))
+    return join_heads(attention(queries, keys, values, mask, score, weights)[0])
 
 
 def fused(
-    attention: Multihead, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
+    Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: DotScore, weights: Way
 ) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j) by torch's kernel for softmax of dot products."""
-    keys, values = attention.scored_keys(Y), attention.split(attention.value(Y))
-    queries = attention.split(Q).expand(keys.shape[0], -1, -1, -1)
+    """concat_j(A_j V_j) by torch's kernel, for softmax of a linear score."""
+    keys, values = score.keys(split_heads(K.product(), score.heads)), split_heads(V.product(), score.heads)
+    queries = split_heads(Q, score.heads).expand(keys.shape[0], -1, -1, -1)
     # An empty set attends to its padding (a row of -inf would give NaN); `Multihead.attend` then sets its result to 0.
     keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
-    return join(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))
-
-
-WAYS: dict[Way, Callable[..., Tensor]] = {
-    Way.ABSORBED_IN_TILES: absorbed_in_tiles,
-    Way.ABSORBED: absorbed,
-    Way.EXPLICIT: explicit,
-    Way.FUSED: fused,
-}
-"""way(attention, Q, Y, mask) -> concat_j(A_j V_j) [B, n, d]. Padded rows of Y must be 0; results of empty sets are not
-defined."""
-ADDITIVE_WAYS: dict[Way, Callable[..., Tensor]] = {
-    Way.ADDITIVE: additive,
-    Way.ADDITIVE_ABSORBED: additive_absorbed,
-}
-"""way(attention, Q, Y, mask, X), with X the rows of which Q is the projection, or None."""
+    return join_heads(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))

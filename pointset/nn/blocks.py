@@ -13,23 +13,24 @@ Form "reference" is what the authors released (github juho-lee/set_transformer, 
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
 """
 
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions, Count, InitialName, NormName, SeedSource
-from pointset.inputs import InputError, takes
-from pointset.nn.attention import Multihead, join
+from pointset.configuration import RELEASED, AttentionOptions, Form, InitialName, NormName, SeedSource
+from pointset.inputs import InputError
+from pointset.nn.attention import FEW_KEYS, Multihead, join_heads
+from pointset.nn.checks import check_pair, check_rows
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.fast.plan import Way, plan
 from pointset.nn.fast.tiles import may_tile
 from pointset.nn.fast.writing import Keys, Maps, write_rows
+from pointset.nn.masks import STATISTICS, StatisticName
 from pointset.nn.norms import make_norm
-from pointset.nn.rows import check_rows, check_sets
-from pointset.nn.seeds import PooledSeeds
+from pointset.nn.scores import DotScore, split_heads
 
 
-@takes(dim_in=Count, dim=Count, hidden=Count | None)
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim.
 
@@ -47,6 +48,37 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     """
     hidden = dim if hidden is None else hidden
     return nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim))
+
+
+class PaperForm:
+    """H = N(X + Multihead(X, Y, Y)),  O = N(H + rFF(H))."""
+
+    @staticmethod
+    def residual(X: Tensor, Q: Tensor) -> Tensor:
+        """What is added to the attention."""
+        return X
+
+    @staticmethod
+    def feed_forward(dim: int) -> nn.Sequential:
+        """What is applied to H."""
+        return rff(dim, dim)
+
+
+class ReferenceForm:
+    """H = N(Q + concat_j(A_j V_j)),  O = N(H + ReLU(H W + b)), with Q = X W^Q."""
+
+    @staticmethod
+    def residual(X: Tensor, Q: Tensor) -> Tensor:
+        """What is added to the attention."""
+        return Q
+
+    @staticmethod
+    def feed_forward(dim: int) -> nn.Sequential:
+        """What is applied to H."""
+        return nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
+
+
+FORMS: dict[Form, type[PaperForm] | type[ReferenceForm]] = {"paper": PaperForm, "reference": ReferenceForm}
 
 
 class MAB(nn.Module):
@@ -78,22 +110,15 @@ class MAB(nn.Module):
         torch.Size([2, 7, 16])
     """
 
-    @takes(dim_query=Count, dim_key=Count, dim=Count, options=AttentionOptions)
-    def __init__(
-        self,
-        dim_query: int,
-        dim_key: int,
-        dim: int,
-        options: AttentionOptions = RELEASED,
-    ) -> None:
+    def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
-        form, norm = options.form, options.norm_name
-        if form == "paper" and dim_query != dim:
+        norm = options.norm_name
+        if options.form == "paper" and dim_query != dim:
             raise InputError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
-        self.form = form
+        self.form = options.form
         self.norm = norm
         self.multihead = Multihead(dim_query, dim_key, dim, options)
-        self.feed_forward = rff(dim, dim) if form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
+        self.feed_forward = FORMS[self.form].feed_forward(dim)
         unused: NormName = "none"
         before, after = (norm, unused) if options.prenorm else (unused, norm)
         self.norm_query = make_norm(before, dim_query)
@@ -101,6 +126,8 @@ class MAB(nn.Module):
         self.norm_hidden = make_norm(before, dim)
         self.norm_attended = make_norm(after, dim)
         self.norm_output = make_norm(after, dim)
+        self.checks = True
+        """Whether to check the inputs; False inside a block that has checked them."""
 
     def forward(
         self,
@@ -113,17 +140,13 @@ class MAB(nn.Module):
 
         `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
         """
-        check_rows(X, query_mask, self.multihead.query.weight)
-        check_rows(Y, mask, self.multihead.key.weight, "Y")
-        check_sets(X, Y)
-        if mask is None and self._is_written(X, Y, query_mask):
-            return self._written(X, Y, query_mask)
-        Y = self.norm_key(Y, mask)
-        if self.form == "paper":
-            return self.complete(X, self.multihead(self.norm_query(X, query_mask), Y, mask, query_mask), query_mask)
-        X = self.norm_query(X, query_mask)
-        Q = self.multihead.query(X)
-        return self.complete(Q, self.multihead.attend(Q, Y, mask, query_mask, X), query_mask)
+        if self.checks:
+            check_pair(X, Y, mask, query_mask, self.multihead.query.weight, self.multihead.key.weight)
+        if mask is None and self._may_write_in_tiles(X, Y, query_mask):
+            return self._write_in_tiles(X, Y, query_mask)
+        Q, K, V = self.multihead.project(self.norm_query(X, query_mask), self.norm_key(Y, mask))
+        attended = self.multihead.attend(Q, K, V, mask, query_mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
+        return self.complete(FORMS[self.form].residual(X, Q), attended, query_mask)
 
     def complete(
         self,
@@ -131,21 +154,26 @@ class MAB(nn.Module):
         attended: Float[Tensor, "*rows d"],
         query_mask: Layout | None = None,
     ) -> Float[Tensor, "*rows d"]:
-        """Apply the layers after the attention; the residual is X in form "paper", else Q. Return O [B, n, d]."""
-        H = self.norm_attended(residual + attended, query_mask)
+        """O [B, n, d], from the residual (X or Q) and concat_j(A_j V_j)."""
+        H = self.norm_attended(residual + self.multihead.output(attended), query_mask)
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
-    def _is_written(self, X: Tensor, Y: Tensor, sets: Layout | None) -> bool:
-        if self.form == "paper" or self.norm != "none":
-            return False
-        case = self.multihead.case(X, Y, None, sets)
-        return plan(case._replace(block=True)) is Way.WRITTEN and may_tile(self, X)
-
-    def _written(self, X: Tensor, Y: Tensor, sets: Layout | None) -> Tensor:
+    def _may_write_in_tiles(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> bool:
+        """True if many rows X read few keys of their own set, by plain softmax and without norms."""
         attention = self.multihead
-        keys = Keys(join(attention.scored_keys(Y)), attention.value(Y))
-        maps = Maps(*linear(attention.query), *linear(self.feed_forward[0]))
-        lengths = sets.lengths if isinstance(sets, Packed) else [X.shape[1]] * X.shape[0]
+        if self.form == "paper" or self.norm != "none" or not attention.is_plain or attention.record is not None:
+            return False
+        if not may_tile(self, X, Y) or Y.shape[1] > FEW_KEYS:
+            return False
+        return isinstance(query_mask, Packed) or (len(X) == len(Y) and Y.shape[1] <= X.shape[1])
+
+    def _write_in_tiles(self, X: Tensor, Y: Tensor, query_mask: Layout | None) -> Tensor:
+        attention, feed_forward = self.multihead, self.feed_forward[0]
+        assert isinstance(attention.score, DotScore)
+        K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
+        maps = Maps(*linear(attention.query), *linear(feed_forward))
+        lengths = query_mask.lengths if isinstance(query_mask, Packed) else [X.shape[1]] * X.shape[0]
+        keys = Keys(join_heads(K), attention.value(Y))
         return write_rows(X.flatten(0, -2), keys, maps, attention.heads, lengths).unflatten(0, X.shape[:-1])
 
 
@@ -175,10 +203,10 @@ class SAB(nn.Module):
         torch.Size([2, 5, 16])
     """
 
-    @takes(dim_in=Count, dim=Count, options=AttentionOptions)
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.mab = MAB(dim_in, dim_in, dim, options)
+        self.mab.checks = False
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
@@ -210,7 +238,6 @@ class ISAB(nn.Module):
         torch.Size([2, 100, 16])
     """
 
-    @takes(dim_in=Count, dim=Count, inducing=Count, options=AttentionOptions, initial=InitialName)
     def __init__(
         self,
         dim_in: int,
@@ -223,6 +250,7 @@ class ISAB(nn.Module):
         self.inducing_points = nn.Parameter(initial_rows(inducing, dim, initial))
         self.reads = MAB(dim, dim_in, dim, options)
         self.writes = MAB(dim_in, dim, dim, options)
+        self.reads.checks = self.writes.checks = False
 
     def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the rows [B, n, d], in the order of X."""
@@ -235,7 +263,7 @@ class PMA(nn.Module):
     """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
 
     Form "reference" omits the rFF, as the authors did in every run. With a `seed_source` other than "trained", the
-    seeds are linear functions of statistics of Z instead of trained vectors (`pointset.nn.seeds`). With constrained
+    seeds are linear functions of statistics of Z instead of trained vectors (`PooledSeeds`). With constrained
     weights and `coverage`, the seeds, or the heads, share an upper bound on the total weight of each row
     (`pointset.nn.weights`).
 
@@ -257,7 +285,6 @@ class PMA(nn.Module):
         torch.Size([2, 2, 16])
     """
 
-    @takes(dim=Count, seeds=Count, options=AttentionOptions, seed_source=SeedSource, initial=InitialName)
     def __init__(
         self,
         dim: int,
@@ -272,6 +299,7 @@ class PMA(nn.Module):
         self.pooled_seeds = None if trained else PooledSeeds(dim, seeds, seed_source)
         self.feed_forward = rff(dim, dim) if options.form == "paper" else nn.Identity()
         self.mab = MAB(dim, dim, dim, options)
+        self.mab.checks = False
 
     def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
@@ -291,3 +319,38 @@ def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 
     if initial == "xavier":
         return nn.init.xavier_uniform_(torch.empty(1, rows, dim))
     return torch.randn(1, rows, dim)
+
+
+SEED_STATISTICS: dict[SeedSource, tuple[StatisticName, ...]] = {
+    "pooled": ("mean",),
+    "mean": ("mean",),
+    "max": ("max",),
+    "statistics": ("mean", "max", "min", "deviation"),
+}
+
+
+class PooledSeeds(nn.Module):
+    """S_t = statistic_t(Z) W_t + b_t for k seeds, which use the statistics of the source in turn.
+
+    Args:
+        dim: width d of Z and of the seeds.
+        seeds: number k of seeds.
+        source: "mean" (or "pooled"), "max" or "statistics".
+    """
+
+    def __init__(self, dim: int, seeds: int, source: SeedSource = "mean") -> None:
+        super().__init__()
+        cycle = SEED_STATISTICS[source]
+        self.statistics = tuple(cycle[seed % len(cycle)] for seed in range(seeds))
+        """The statistic of each seed."""
+        self.maps = nn.Linear(dim, seeds * dim)
+
+    def forward(self, Z: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B k d"]:
+        """Return the seeds of each set; the mask is True at real rows."""
+        return self.of_statistics({name: STATISTICS[name](Z, mask) for name in set(self.statistics)})
+
+    def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B k d"]:
+        """The seeds, from the statistics of each set by name."""
+        rows = torch.cat([pooled[name] for name in self.statistics], dim=1)
+        maps, bias = self.maps.weight.unflatten(0, (rows.shape[1], -1)), self.maps.bias.unflatten(0, rows.shape[1:])
+        return torch.einsum("bkd,ked->bke", rows, maps) + bias

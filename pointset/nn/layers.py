@@ -1,4 +1,4 @@
-"""Connections between encoder layers: coordinates as input of every layer, and the outputs of all layers joined.
+"""Row-wise layers, and connections between layers: coordinates as input of every layer, all outputs joined.
 
 An encoder is a list of modules that are called in turn. A layer is a module with trained weights, other than a norm,
 together with the activations, norms and dropout that follow it.
@@ -13,6 +13,18 @@ from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout
 from pointset.nn.norms import is_norm
+
+
+class Masked(nn.Module):
+    """A sequence of row-wise modules that is called with a mask, and ignores it."""
+
+    def __init__(self, *rowwise: nn.Module) -> None:
+        super().__init__()
+        self.rowwise = nn.Sequential(*rowwise)
+
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X."""
+        return self.rowwise(X)
 
 
 def split_layers(modules: Sequence[nn.Module]) -> list[list[nn.Module]]:

@@ -19,11 +19,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import Count, HeadNormName, NonNegative, NormName
-from pointset.inputs import InputError, takes
+from pointset.configuration import HeadNormName, NormName
+from pointset.inputs import InputError
+from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import as_mask, zero_padding
-from pointset.nn.rows import check_rows
 
 
 class NoNorm(nn.Module):
@@ -49,7 +49,6 @@ class LayerNorm(nn.LayerNorm):
         torch.Size([2, 100, 16])
     """
 
-    @takes(dim=Count, eps=NonNegative)
     def __init__(self, dim: int, eps: float = 1e-5) -> None:
         super().__init__(dim, eps)
 
@@ -85,7 +84,6 @@ class SetNorm(nn.Module):
         True
     """
 
-    @takes(dim=Count, groups=Count, eps=NonNegative)
     def __init__(self, dim: int, groups: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
         if dim % groups:
@@ -123,7 +121,6 @@ class GroupNorm(SetNorm):
         torch.Size([2, 100, 16])
     """
 
-    @takes(dim=Count)
     def __init__(self, dim: int) -> None:
         super().__init__(dim, groups=math.gcd(dim, 8))
 
@@ -144,7 +141,6 @@ class InstanceNorm(SetNorm):
         torch.Size([2, 100, 16])
     """
 
-    @takes(dim=Count)
     def __init__(self, dim: int) -> None:
         super().__init__(dim, groups=dim)
 

@@ -10,6 +10,7 @@ A trained temperature has one value per head, and is stored as its logarithm to 
 """
 
 import math
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -17,7 +18,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from pointset.configuration import AttentionOptions
-from pointset.nn.fast.parts import HiddenLayer
 
 LARGEST = 2**22
 """Most numbers of the hidden layer of an additive score that are computed at once: 16 MB of float32."""
@@ -34,12 +34,11 @@ class Score(nn.Module):
         trained: whether to train a temperature per head, starting from `temperature`.
     """
 
-    linear = True
-
     def __init__(
         self, heads: int, width: int, factor: float = 1.0, temperature: float = 1.0, trained: bool = False
     ) -> None:
         super().__init__()
+        self.heads = heads
         self.factor = factor / temperature
         self.log_temperature = nn.Parameter(torch.zeros(heads)) if trained else None
         """Logarithm of the trained factor of `temperature`, [h]."""
@@ -89,11 +88,8 @@ class AdditiveScore(Score):
     """logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
 
     A hidden layer has c numbers for each pair of a query and a key. To save memory, they are computed for a few queries
-    at a time, and again in the backward pass. On a CPU, attention computes a single hidden layer in tiles instead
-    (`fast.additive`).
+    at a time, and again in the backward pass.
     """
-
-    linear = False
 
     def __init__(
         self, heads: int, width: int, layers: int = 1, temperature: float = 1.0, trained: bool = False
@@ -106,37 +102,27 @@ class AdditiveScore(Score):
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
-        first, second = self.first_layer(Q, K)
+        keys, queries = torch.matmul(K, self.of_key).unsqueeze(2), torch.matmul(Q, self.of_query).unsqueeze(3)
         if torch.compiler.is_exporting():  # in an exported program, the number of pieces cannot depend on sizes
-            return self.logits(first, second)
-        at_once = max(1, LARGEST // max(1, first.numel()))
-        parts = second.split(at_once, dim=2)
-        if len(parts) == 1 or not torch.is_grad_enabled():
-            return torch.cat([self.logits(first, part) for part in parts], dim=2)
-        made = [checkpoint(self.logits, first, part, use_reentrant=False, preserve_rng_state=False) for part in parts]
-        return torch.cat([part for part in made if isinstance(part, Tensor)], dim=2)
+            return self.logits(keys, queries)
+        pieces = queries.split(max(1, LARGEST // max(1, keys.numel())), dim=2)
+        if len(pieces) == 1 or not torch.is_grad_enabled():
+            return torch.cat([self.logits(keys, piece) for piece in pieces], dim=2)
+        again = partial(checkpoint, self.logits, keys, use_reentrant=False, preserve_rng_state=False)
+        return torch.cat([again(piece) for piece in pieces], dim=2)
 
-    def first_layer(
-        self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]
-    ) -> tuple[Float[Tensor, "B h 1 m c"], Float[Tensor, "_ h n 1 c"]]:
-        """The terms of keys and queries in the first hidden layer, before its ReLU."""
-        return torch.matmul(K, self.of_key).unsqueeze(2), torch.matmul(Q, self.of_query).unsqueeze(3)
-
-    def logits(self, first: Float[Tensor, "B h 1 m c"], second: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
-        """The logits of all pairs, from the outputs of `first_layer`."""
-        hidden = torch.relu(first + second)
+    def logits(self, keys: Float[Tensor, "B h 1 m c"], queries: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
+        """The logits of all pairs, from the terms of keys and queries in the first hidden layer."""
+        hidden = torch.relu(keys + queries)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))
-        return torch.matmul(hidden, self.last_layer()[:, None, :, None]).squeeze(-1)
+        out = self.scaled(self.out[None, :, None])[0, :, 0]
+        return torch.matmul(hidden, out[:, None, :, None]).squeeze(-1)
 
-    def last_layer(self) -> Float[Tensor, "h c"]:
-        """The output weights w, multiplied by the factor of the logits."""
-        return self.scaled(self.out[None, :, None])[0, :, 0]
 
-    def hidden_layer(self) -> HiddenLayer:
-        """The weights of a score with exactly one hidden layer."""
-        assert not len(self.hidden)
-        return HiddenLayer(self.of_query, self.of_key, self.last_layer())
+def split_heads(X: Float[Tensor, "B n d"], heads: int) -> Float[Tensor, "B h n c"]:
+    """Split the columns by head."""
+    return X.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def uniform(*shape: int, inputs: int) -> Tensor:

@@ -1,20 +1,34 @@
 """Attention weights from logits: the `weights` of Att(Q, K, V; score, weights).
 
-The functions are in `simplex`, and those of users in `own_weights`. This module combines them in a block: one function
-per head, upper bounds relative to the set size, and dropout.
+The functions are in `simplex`. This module combines them in a block: one function per head, upper bounds relative to
+the set size, and dropout.
+
+Any other callable can be the activation of Att(Q, K, V; activation) = activation(Q K^T) V, too. It gets the logits
+[B, h, n, m] of all queries and keys, scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
+products unscaled), and returns weights of the same shape. Rows need not sum to 1, and weights need not be positive (Lee
+et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where it is 1 + f).
+
+Padded keys always get weight 0. A function with a parameter `mask` is called once, with a mask [B, 1, 1, m] that is
+True at real keys, or None. A function without this parameter never gets padded keys: it is called once for all sets of
+each size, so it may normalise over the keys.
 """
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
-from pointset.inputs import takes
+from pointset.errors import PointsetError, quoted
+from pointset.nn import registry
+from pointset.nn.checks import check_logits
 from pointset.nn.dropout import Dropout
-from pointset.nn.own_weights import apply, exports, function_of
-from pointset.nn.rows import check_logits
 from pointset.nn.simplex import BOUNDED, WEIGHTS
-from pointset.nn.simplex.rows import single_or_double
+from pointset.nn.simplex.gradients import single_or_double
 
 
 class Weights(nn.Module):
@@ -42,13 +56,13 @@ class Weights(nn.Module):
         [0.5, 0.5, 0.0, 0.0]
     """
 
-    @takes(options=AttentionOptions)
     def __init__(self, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         self.names = options.weights * (options.heads // len(options.weights))
         self.all_softmax = set(self.names) == {"softmax"}
-        self.functions = {one: function_of(one) for one in dict.fromkeys(self.names) if one not in WEIGHTS}
-        self.modules_of_functions = nn.ModuleList(one for one in self.functions.values() if isinstance(one, nn.Module))
+        self.functions = {name: function_of(name) for name in dict.fromkeys(self.names) if name not in WEIGHTS}
+        modules = [function for function in self.functions.values() if isinstance(function, nn.Module)]
+        self.modules_of_functions = nn.ModuleList(modules)
         self.bound, self.coverage = options.bound, options.coverage
         self.dropout = Dropout(options.attention_dropout)
 
@@ -67,7 +81,7 @@ class Weights(nn.Module):
 
     def unexportable(self) -> list[str]:
         """The user-defined functions that are not registered for export."""
-        return [name_of(one) for one in self.functions if not exports(one)]
+        return [name_of(name) for name in self.functions if not _exports(name)]
 
     def forward(
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
@@ -82,7 +96,7 @@ class Weights(nn.Module):
     def extra_repr(self) -> str:
         """The names of the functions, and the bound if it is used."""
         bound = f", bound={self.bound}, coverage={self.coverage}" if set(self.names) & BOUNDED else ""
-        return ", ".join(sorted({name_of(one) for one in self.names})) + bound
+        return ", ".join(sorted({name_of(name) for name in self.names})) + bound
 
     def _by_head(self, logits: Tensor, keep: Tensor | None) -> Tensor:
         if len(set(self.names)) == 1:
@@ -92,7 +106,7 @@ class Weights(nn.Module):
 
     def _named(self, name: Weighting, logits: Tensor, keep: Tensor | None) -> Tensor:
         if name in self.functions:
-            return apply(name, self.functions[name], logits, keep)
+            return user_weights(name, self.functions[name], logits, keep)
         assert isinstance(name, str)
         if name in BOUNDED:
             return WEIGHTS[name](logits, self.bound / self._keys(logits, keep), mask=keep)
@@ -106,12 +120,12 @@ class Weights(nn.Module):
         """
         dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1
-        parts = logits.split(1, dim=axis)
-        left = (self.bound * len(parts) / self._keys(logits, keep)).expand_as(parts[0])
-        names = self.names[:1] * len(parts) if axis == 2 else self.names
+        turns = logits.split(1, dim=axis)
+        left = (self.bound * len(turns) / self._keys(logits, keep)).expand_as(turns[0])
+        names = self.names[:1] * len(turns) if axis == 2 else self.names
         rows = []
-        for name, part in zip(names, parts, strict=True):
-            rows.append(self._bounded(name, part, left, keep))
+        for name, row in zip(names, turns, strict=True):
+            rows.append(self._bounded(name, row, left, keep))
             left = (left - rows[-1]).clamp(min=0.0)
         return torch.cat(rows, dim=axis).to(dtype)
 
@@ -119,7 +133,7 @@ class Weights(nn.Module):
         if logits.shape[1] == 1 or len(set(self.names)) == 1:
             return WEIGHTS[str(name)](logits, upper, mask=keep)
         rows = zip(self.names, logits.split(1, dim=1), upper.split(1, dim=1), strict=True)
-        return torch.cat([WEIGHTS[str(one)](row, bound, mask=keep) for one, row, bound in rows], dim=1)
+        return torch.cat([WEIGHTS[str(name)](row, bound, mask=keep) for name, row, bound in rows], dim=1)
 
     def _keys(self, logits: Tensor, keep: Tensor | None) -> Tensor:
         """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set.
@@ -130,3 +144,81 @@ class Weights(nn.Module):
         if keep is None:
             return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]), dtype=dtype)
         return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
+
+
+def function_of(weights: Weighting) -> Callable[..., Any]:
+    """The function for a name or a callable. A module, which may have trained weights, is copied for each block.
+
+    Raises:
+        PointsetError: the name is not registered.
+    """
+    if isinstance(weights, str):
+        registered = registry.PARTS.get(("weights", weights))
+        if registered is None:
+            raise PointsetError(
+                f"no weights function is called {quoted(weights)}: run the code that registers it first "
+                "(pointset.register_weights)"
+            )
+        weights = registered.make
+    if isinstance(weights, type):
+        return weights()
+    return copy.deepcopy(weights) if isinstance(weights, nn.Module) else weights
+
+
+def _exports(weights: Weighting) -> bool:
+    registered = registry.PARTS.get(("weights", weights)) if isinstance(weights, str) else None
+    return registered is not None and registered.export
+
+
+def user_weights(
+    weights: Weighting,
+    function: Callable[..., Any],
+    logits: Float[Tensor, "B h n m"],
+    keep: Bool[Tensor, "B 1 1 m"] | None,
+) -> Float[Tensor, "B h n m"]:
+    """The weights of a user's function, 0 at padded keys.
+
+    Raises:
+        PointsetError: the function does not return one weight for each logit.
+    """
+    if takes_mask(function):
+        A = checked(weights, logits, function(logits, mask=keep))
+        return A if keep is None else A.masked_fill(~keep, 0.0)
+    if keep is None:
+        return checked(weights, logits, function(logits))
+    return _size_by_size(weights, function, logits, keep[:, 0, 0])
+
+
+def _size_by_size(
+    weights: Weighting, function: Callable[..., Any], logits: Float[Tensor, "B h n m"], keep: Bool[Tensor, "B m"]
+) -> Float[Tensor, "B h n m"]:
+    """`user_weights` for a function without a parameter `mask`: one call for all sets with as many real keys."""
+    counts = keep.sum(dim=1)
+    real_first = keep.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+    order = counts.argsort()
+    sizes, sets = counts[order].unique_consecutive(return_counts=True)
+    pieces = []
+    for size, rows in zip(sizes.tolist(), order.split(sets.tolist()), strict=True):
+        keys = real_first[rows, :size][:, None, None].expand(-1, *logits.shape[1:3], -1)
+        real = logits[rows].gather(3, keys)
+        A = checked(weights, real, function(real)) if size else real
+        pieces.append(A.new_zeros(len(rows), *logits.shape[1:]).scatter(3, keys, A))
+    return torch.cat(pieces)[order.argsort()]
+
+
+def takes_mask(function: Callable[..., Any]) -> bool:
+    """True if a function or module has a parameter `mask`."""
+    is_module = inspect.isclass(function) or isinstance(function, nn.Module)
+    called = getattr(function, "forward", function) if is_module else function
+    try:
+        return "mask" in inspect.signature(called).parameters
+    except ValueError:  # some functions written in C have no signature
+        return False
+
+
+def checked(weights: Weighting, logits: Tensor, A: object) -> Tensor:
+    """The result of a weights function; raises a PointsetError unless it has one weight per logit."""
+    if isinstance(A, Tensor) and A.shape == logits.shape:
+        return A
+    got = list(A.shape) if isinstance(A, Tensor) else type(A).__name__
+    raise PointsetError(f"weights function {name_of(weights)!r} must return weights {list(logits.shape)}, got {got}")

@@ -17,8 +17,8 @@ from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.blocks import ISAB, PMA
-from pointset.nn.dual_mlp import DualMLP
 from pointset.nn.pooling.asp import AttentiveStatisticsPool
+from pointset.nn.pooling.dumlp import DualMLP
 from pointset.streaming.chains import chain_of
 from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
 from pointset.streaming.running import RunningSoftmax, exact_type

@@ -14,20 +14,19 @@ from typing import Literal, TypeVar
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB
-from pointset.nn.dual_mlp import DualMLP, NormedLayers
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB, PooledSeeds
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.encoders.rffp import EquivariantLayer
+from pointset.nn.layers import Masked
 from pointset.nn.masks import StatisticName
 from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, NoNorm, SetNorm
 from pointset.nn.pooling.aggregation import AggregationPool
+from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.sorted import SortedPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
-from pointset.nn.rowwise import Masked
-from pointset.nn.seeds import PooledSeeds
 from pointset.streaming.running import (
     Rowwise,
     Running,

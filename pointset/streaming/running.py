@@ -14,8 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.nn.blocks import MAB
-from pointset.nn.dual_mlp import DualMLP
 from pointset.nn.fast.absorbed import absorbed_queries, absorbed_values
+from pointset.nn.pooling.dumlp import DualMLP
+from pointset.nn.scores import DotScore
 
 Rows = Float[Tensor, "1 n d"]
 Rowwise = Callable[[Tensor], Tensor]
@@ -202,16 +203,16 @@ class RunningAttention(RunningSoftmax):
         attention = mab.multihead
         super().__init__(attention.heads, S.shape[1], layer, kind)
         Q = attention.query(mab.norm_query(S))
+        assert isinstance(attention.score, DotScore)
         self.mab, self.prepare = mab, prepare
         self._residual = S if mab.form == "paper" else Q
-        self._folded = absorbed_queries(attention, Q)[0].flatten(0, 1)  # [h q, d_key]
+        self._folded = absorbed_queries(Q, attention.key, attention.score)[0].flatten(0, 1)  # [h q, d_key]
 
     def result(self) -> Float[Tensor, "1 q d"]:
         """The output O of the MAB, for all rows so far."""
         attention = self.mab.multihead
         read = self.read().to(self._folded.dtype).unflatten(0, (self.heads, -1))
-        attended = absorbed_values(attention, read[None])
-        return self.mab.complete(self._residual, attention.output(attended))
+        return self.mab.complete(self._residual, absorbed_values(read[None], attention.value))
 
     def look(self, rows: Rows) -> tuple[Float[Tensor, "n d_key"], Float[Tensor, "hq n"]]:
         """The normalised rows Y of a block, and its logits."""

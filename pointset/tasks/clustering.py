@@ -24,8 +24,7 @@ from pointset.comparison.metric import Metric
 from pointset.data.batches import epoch_generator
 from pointset.evaluation.mixtures import COMPONENTS, DIMENSIONS, Mixture, draw_elements, draw_mixtures, log_likelihood
 from pointset.nn.dropout import Dropout
-from pointset.nn.pooling.max import MaxPool
-from pointset.nn.pooling.mean import MeanPool
+from pointset.nn.pooling.statistics import MaxPool, MeanPool
 from pointset.nn.registry import Statistic
 from pointset.tasks.equivariant import PositionedEquivariantLayer
 from pointset.tasks.expectation_maximisation import em_step, fit_by_em

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.inputs import InputError, as_mask, as_points, described
+from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
-from pointset.nn.rows import LOWER
 from pointset.streaming.chains import Chain, chain_of, chain_of_parts
 from pointset.streaming.logits import stream_logits
 from pointset.zoo.predicting import as_given, predicted_logits

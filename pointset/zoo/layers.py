@@ -8,11 +8,10 @@ from torch import nn
 
 from pointset.configuration import NormName
 from pointset.nn.dropout import Dropout
-from pointset.nn.layers import ConnectedLayers, split_layers
+from pointset.nn.layers import ConnectedLayers, Masked, split_layers
 from pointset.nn.modes import in_evaluation_mode
 from pointset.nn.norms import NORMS, has_shift, make_norm
 from pointset.nn.registry import Choice
-from pointset.nn.rowwise import Masked
 from pointset.zoo.options import ModelOptions
 
 

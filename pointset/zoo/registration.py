@@ -10,9 +10,9 @@ from torch import nn
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_kind
 from pointset.nn import registry
-from pointset.nn.own_weights import takes_mask
 from pointset.nn.registry import Head, Kind, Part, Statistic
 from pointset.nn.simplex import WEIGHTS
+from pointset.nn.weights import takes_mask
 from pointset.zoo.names import OPTIONS
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -127,7 +127,7 @@ def register_weights(name: str, *, export: bool = False, replace: bool = False) 
     """Register a user-defined weights function: its name then works as `weights` and `pool_weights` of every model.
 
     It is the activation of Att(Q, K, V; activation) = activation(Q K^T) V (Lee et al., arXiv 1810.00825, eq. 3); see
-    `pointset.nn.own_weights` for what it gets and what is asked of it. Without a name any function works too, as
+    `pointset.nn.weights` for what it gets and what is asked of it. Without a name any function works too, as
     `weights=torch.sigmoid`, but in models that are not saved. Masks, packed sets, attention maps and worker processes
     work; only softmax streams.
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.dropout import Dropout
+from pointset.nn.layers import Masked
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.rowwise import Masked
 from pointset.zoo.classifiers import SetClassifier
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]

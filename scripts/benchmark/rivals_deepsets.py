@@ -11,12 +11,11 @@ from rivals import Flat
 from torch import Tensor, nn
 
 from pointset.nn.dropout import Dropout
-from pointset.nn.dual_mlp import NormedLayers
 from pointset.nn.encoders.rffp import EquivariantLayer
+from pointset.nn.layers import Masked
 from pointset.nn.norms import NoNorm
-from pointset.nn.pooling.dumlp import DualMLPPool
-from pointset.nn.pooling.max import MaxPool
-from pointset.nn.rowwise import Masked
+from pointset.nn.pooling.dumlp import DualMLPPool, NormedLayers
+from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
 
 LAYERS = 4

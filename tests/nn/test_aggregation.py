@@ -10,9 +10,7 @@ from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.nn.pooling.aggregation import KEPT_ROWS, REFUSED, AggregationPool, aggregation_names, check_aggregation
-from pointset.nn.pooling.max import MaxPool
-from pointset.nn.pooling.mean import MeanPool
-from pointset.nn.pooling.sum import SumPool
+from pointset.nn.pooling.statistics import MaxPool, MeanPool, SumPool
 
 NAN = float("nan")
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])

@@ -7,11 +7,9 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import AttentionOptions
-from pointset.evaluation.costs import flops
-from pointset.nn.attention import WAYS, Multihead
-from pointset.nn.fast.folded import folded
+from pointset.nn.attention import FEW_KEYS, Multihead, explicit, fused
+from pointset.nn.fast.absorbed import absorbed, absorbed_in_tiles
 from pointset.nn.fast.packing import Packed
-from pointset.nn.fast.plan import FEW_KEYS, FEW_ROUNDED_KEYS, Case, Way, plan
 from pointset.nn.weights import Weights
 
 # Every size differs, so that a swapped axis fails.
@@ -51,126 +49,82 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
     return result @ attention.output.weight.T + attention.output.bias
 
 
+WAYS = {way.__name__: way for way in (explicit, fused, absorbed, absorbed_in_tiles)}
+
+
+def computed(attention: Multihead, way: str, X: Tensor, Y: Tensor, mask: Tensor | None) -> Tensor:
+    Q, K, V = attention.project(X, Y)
+    return WAYS[way](Q, K, V, mask, attention.score, attention.weights)
+
+
 @pytest.mark.parametrize("batch", [1, B], ids=["shared queries", "own queries"])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("way", ["absorbed", "explicit", "fused", "folded", "absorbed_in_tiles"])
+@pytest.mark.parametrize("way", WAYS)
 def test_every_way_equals_the_formula(attention, way, masked, batch):
-    X, Y, mask = inputs({"absorbed_in_tiles": 1, "folded": B}.get(way, batch))
+    X, Y, mask = inputs(1 if way == "absorbed_in_tiles" else batch)
     keep = mask if masked else None
-    if way == "folded":
-        found = folded(attention, X, Y, keep)
-    else:
-        found = attention.output(WAYS[Way[way.upper()]](attention, attention.query(X), Y, keep))
-    torch.testing.assert_close(found, transcribed(attention, X, Y, keep, 1 / math.sqrt(DIM)))
+    result = attention.output(computed(attention, way, X, Y, keep))
+    torch.testing.assert_close(result, transcribed(attention, X, Y, keep, 1 / math.sqrt(DIM)))
 
 
-@pytest.mark.parametrize("way", [Way.ABSORBED, Way.EXPLICIT])
+@pytest.mark.parametrize("way", ["explicit", "absorbed", "absorbed_in_tiles"])
 def test_every_way_has_the_gradients_of_the_fused_one(attention, way):
-    X, Y, mask = inputs()
+    X, Y, mask = inputs(1)
 
-    def gradients(way: Way) -> dict[str, Tensor]:
+    def gradients(way: str) -> dict[str, Tensor]:
         attention.zero_grad()
-        WAYS[way](attention, attention.query(X), Y, mask).square().sum().backward()
+        computed(attention, way, X, Y, mask).square().sum().backward()
         return {name: parameter.grad for name, parameter in attention.named_parameters() if parameter.grad is not None}
 
-    expected = gradients(Way.FUSED)
-    found = gradients(way)
+    expected, result = gradients("fused"), gradients(way)
     # The key bias cancels in the softmax: its gradient is zero, which the absorbed way need not even compute.
     assert expected.pop("key.bias").abs().max() < 1e-12
-    found.pop("key.bias", None)
-    assert found.keys() == expected.keys()
+    result.pop("key.bias", None)
+    assert result.keys() == expected.keys()
     for name in expected:
-        torch.testing.assert_close(found[name], expected[name], msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(result[name], expected[name], msg=lambda text, name=name: f"{name}: {text}")
 
 
-CASE = Case(heads=4, dim=16, dim_query=16, dim_key=16, n=100, m=100, queries=3, sets=3)
-"""A set that reads itself: nothing is cheaper than the formula."""
-FEW_QUERIES = CASE._replace(n=1, queries=1)
-FEW = CASE._replace(m=2)
-COORDINATES = CASE._replace(dim_query=3, dim_key=3, n=1024, m=1024, queries=1, sets=1)
-"""Keys of three numbers, as in a first layer: thin products if absorbed, and just MOST_WEIGHTS weights."""
-MORE = COORDINATES._replace(queries=2, sets=2)
-PLANNED = {
-    "a block with few keys": (FEW._replace(block=True, tiles=True), Way.WRITTEN),
-    "a block of packed queries": (FEW._replace(block=True, tiles=True, n=None, packed_queries=True), Way.WRITTEN),
-    "a block without tiles": (FEW._replace(block=True), Way.EXPLICIT),
-    "a block with more keys than queries": (CASE._replace(block=True, tiles=True, n=2, m=3), Way.EXPLICIT),
-    "a block with many keys": (CASE._replace(block=True, tiles=True), Way.FUSED),
-    "a block whose queries all sets share": (FEW._replace(block=True, tiles=True, queries=1), Way.EXPLICIT),
-    "packed queries": (CASE._replace(n=None, packed_queries=True, packed_keys=True), Way.RUNS),
-    "packed keys, few queries": (FEW_QUERIES._replace(packed_keys=True, tiles=True), Way.ABSORBED_IN_TILES),
-    "packed keys, few queries, no tiles": (FEW_QUERIES._replace(packed_keys=True), Way.RUNS),
-    "packed keys, queries of each set": (CASE._replace(n=1, packed_keys=True, tiles=True), Way.RUNS),
-    "packed keys, many queries": (CASE._replace(queries=1, packed_keys=True, tiles=True), Way.RUNS),
-    "few keys, then W^O": (FEW._replace(output=True), Way.FOLDED),
-    "few keys, then W^O, dropped weights": (FEW._replace(output=True, sum_to_one=False, softmax=False), Way.FOLDED),
-    "few keys of shared queries, then W^O": (FEW._replace(output=True, queries=1), Way.EXPLICIT),
-    "few keys of an additive score, then W^O": (FEW._replace(output=True, linear=False, softmax=False), Way.EXPLICIT),
-    "few keys of an additive score in tiles": (FEW._replace(additive=True, linear=False, softmax=False), Way.ADDITIVE),
-    "few queries of an additive score in tiles": (
-        FEW_QUERIES._replace(additive=True, linear=False, softmax=False),
-        Way.ADDITIVE_ABSORBED,
-    ),
-    "few queries of an additive score, dropped weights": (
-        FEW_QUERIES._replace(additive=True, linear=False, softmax=False, sum_to_one=False),
-        Way.ADDITIVE,
-    ),
-    "many keys, then W^O": (CASE._replace(output=True), Way.FUSED),
-    "few queries": (FEW_QUERIES._replace(tiles=True), Way.ABSORBED_IN_TILES),
-    "few queries, no tiles": (FEW_QUERIES, Way.ABSORBED),
-    "few queries of each set": (CASE._replace(n=1, tiles=True), Way.ABSORBED),
-    "few queries, sparse weights": (FEW_QUERIES._replace(softmax=False), Way.ABSORBED),
-    "few queries, dropped weights": (FEW_QUERIES._replace(softmax=False, sum_to_one=False), Way.EXPLICIT),
-    "few queries, recorded": (FEW_QUERIES._replace(recorded=True), Way.ABSORBED),
-    "coordinates, MOST_WEIGHTS weights": (COORDINATES, Way.ABSORBED),
-    "coordinates, more weights than that": (MORE, Way.FUSED),
-    "coordinates, more weights than that, recorded": (MORE._replace(recorded=True), Way.ABSORBED),
-    "coordinates, more weights than that, sparse": (MORE._replace(softmax=False), Way.ABSORBED),
-    "coordinates, more weights than that, rounded": (MORE._replace(rounded=True), Way.FUSED),
-    "coordinates, FEW_ROUNDED_KEYS": (
-        COORDINATES._replace(n=FEW_ROUNDED_KEYS, m=FEW_ROUNDED_KEYS, queries=8, sets=8, rounded=True),
-        Way.ABSORBED,
-    ),
-    "FEW_KEYS keys": (CASE._replace(m=FEW_KEYS), Way.EXPLICIT),
-    "FEW_KEYS keys on a GPU": (CASE._replace(m=FEW_KEYS, cpu=False), Way.FUSED),
-    "FEW_ROUNDED_KEYS keys": (CASE._replace(m=FEW_ROUNDED_KEYS, rounded=True), Way.EXPLICIT),
-    "FEW_ROUNDED_KEYS keys on a GPU": (CASE._replace(m=FEW_ROUNDED_KEYS, rounded=True, cpu=False), Way.FUSED),
-    "more keys than that": (CASE._replace(m=FEW_ROUNDED_KEYS + 1, rounded=True), Way.FUSED),
-    "many keys, recorded": (CASE._replace(recorded=True), Way.EXPLICIT),
-    "many keys, sparse weights": (CASE._replace(softmax=False), Way.EXPLICIT),
-    "many keys": (CASE, Way.FUSED),
-    "a program for all sizes: a set reads itself": (CASE._replace(n=None, m=None, queries=None, sets=None), Way.FUSED),
-    "a program for all sizes: few queries": (FEW_QUERIES._replace(m=None, sets=None), Way.ABSORBED),
-    "a program for all sizes: few keys": (FEW._replace(n=None, queries=None, output=True), Way.EXPLICIT),
+CHOICES = {
+    "a few shared queries": (1, 2, 16, {}, absorbed_in_tiles),
+    "few queries of each set": (3, 1, 16, {}, absorbed),
+    "few queries, sparse weights": (1, 1, 16, {"weights": "sparsemax"}, absorbed),
+    "few queries, dropped weights": (1, 1, 16, {"attention_dropout": 0.5}, None),
+    "few queries, own function": (1, 1, 16, {"weights": torch.sigmoid}, None),
+    "few queries, additive score": (1, 1, 16, {"score": "additive"}, None),
+    "a set that reads itself": (3, 100, 16, {}, fused),
+    "a set that reads itself, sparse weights": (3, 100, 16, {"weights": "sparsemax"}, None),
+    "thin keys": (3, 100, 3, {}, absorbed),
+    "thin keys, more weights than fit the cache": (3, 1200, 3, {}, fused),
+    "thin keys, more weights than fit the cache, sparse": (3, 1200, 3, {"weights": "sparsemax"}, absorbed),
 }
 
 
-@pytest.mark.parametrize("title", PLANNED)
-def test_the_plan_is_its_table(title):
-    case, way = PLANNED[title]
-    assert plan(case) is way
+@pytest.mark.parametrize("title", CHOICES)
+def test_a_faster_way_is_chosen_where_its_result_is_the_same(title):
+    batch, n, dim_key, options, way = CHOICES[title]
+    attention = Multihead(16, dim_key, 16, AttentionOptions(**options))
+    Y = torch.zeros(3, max(n, 100), dim_key)
+    assert attention.faster_way(torch.zeros(batch, n, 16), Y, None) is way
 
 
-def test_the_table_has_every_way():
-    assert {way for _, way in PLANNED.values()} == set(Way)
-
-
-def test_the_case_describes_the_rows():
-    """For shared queries and masked keys in three sets, with recording, packed sets and autocast."""
-    attention = Multihead(5, 6, 8, AttentionOptions(heads=2, form="paper"))
-    Q, Y, mask = torch.zeros(1, 4, 8), torch.zeros(3, 7, 6), torch.ones(3, 7, dtype=torch.bool)
-    case = attention.case(Q, Y, mask, None)
-    assert case == Case(heads=2, dim=8, dim_query=5, dim_key=6, n=4, m=7, queries=1, sets=3, tiles=True)
-    assert attention.case(Q, Y, mask, None, projected=False).output
-    packed = attention.case(Q, Y.flatten(0, 1), Packed((20, 1)), None)
-    assert packed == case._replace(m=10, sets=21, packed_keys=True)
-    assert attention.case(Q[0], Y, None, Packed((4,))).n is None
-    with torch.autocast("cpu", torch.bfloat16):
-        assert attention.case(Q, Y, mask, None) == case._replace(tiles=False, rounded=True)
-        assert not attention.case(Q.double(), Y.double(), mask, None).rounded
-    assert attention.case(Q.bfloat16(), Y.bfloat16(), mask, None).rounded
+def test_few_keys_and_recorded_weights_are_computed_by_the_formula():
+    attention = Multihead(16, 16, 16)
+    Q, Y = torch.zeros(3, 100, 16), torch.zeros(3, 100, 16)
+    assert attention.faster_way(Q, Y[:, :FEW_KEYS], None) is None
+    assert attention.faster_way(Q, Y, None) is fused
     attention.record = [].append
-    assert attention.case(Q, Y, mask, None) == case._replace(tiles=False, recorded=True)
+    assert attention.faster_way(Q, Y, None) is None
+    assert attention.faster_way(Q[:1, :1], Y, None) is absorbed
+
+
+@pytest.mark.parametrize("lengths", [(20, 1, 79), (50, 50)])
+def test_packed_keys_are_read_as_those_of_single_sets(lengths):
+    for queries in (1, 30):
+        attention = Multihead(16, 16, 16, AttentionOptions(form="paper")).double()
+        X, Y = torch.randn(1, queries, 16).double(), torch.randn(100, 16).double()
+        alone = torch.cat([attention(X, y[None]) for y in Y.split(lengths)])
+        torch.testing.assert_close(attention(X, Y, Packed(lengths)), alone)
 
 
 @pytest.mark.parametrize("scale", ["model", "head"])
@@ -208,7 +162,7 @@ def test_weights_of_padding_are_exactly_zero_and_rows_sum_to_one():
 
 @pytest.mark.parametrize("way", WAYS)
 def test_attention_to_an_empty_set_is_zero_with_finite_gradients(way, monkeypatch):
-    monkeypatch.setattr("pointset.nn.attention.plan", lambda case: way)
+    monkeypatch.setattr(Multihead, "faster_way", lambda *_: WAYS[way])
     attention = Multihead(DIM_QUERY, DIM_KEY, DIM, AttentionOptions(heads=HEADS))
     X, Y, mask = inputs(1)
     X, Y = X.float(), Y.float().requires_grad_()
@@ -227,28 +181,5 @@ def test_gradcheck():
     X = torch.randn(1, 2, 2, dtype=torch.float64, requires_grad=True)
     Y = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    for way in WAYS.values():
-        torch.autograd.gradcheck(lambda X, Y, way=way: way(attention, attention.query(X), Y, mask), (X, Y))
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_folding_both_projections_into_few_keys_changes_nothing(masked):
-    block = Multihead(12, 20, 24, AttentionOptions(heads=3, form="paper")).double()
-    generator = torch.Generator().manual_seed(0)
-    X = torch.randn(2, 50, 12, generator=generator, dtype=torch.double, requires_grad=True)
-    Y = torch.randn(2, 2, 20, generator=generator, dtype=torch.double, requires_grad=True)
-    mask = torch.tensor([[True, False], [False, False]]) if masked else None
-    inputs = (X, Y, *block.parameters())
-    assert plan(block.case(X, Y, mask, None, projected=False)) is Way.FOLDED
-    found, expected = block(X, Y, mask), block.output(block.attend(block.query(X), Y, mask))
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    gradients = (torch.autograd.grad(out.square().sum(), inputs, allow_unused=True) for out in (found, expected))
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
-
-
-def test_folding_saves_operations():
-    block = Multihead(32, 32, 32, AttentionOptions(heads=2, form="paper"))
-    X, Y = torch.zeros(1, 500, 32), torch.zeros(1, 4, 32)
-    with torch.no_grad():
-        assert flops(lambda: block(X, Y)) == 2 * (2 * 4 * 32**2 + 2 * 4 * 32**2 + 2 * 500 * 2 * 4 * 32 + 4 * 32)
+    for way in WAYS:
+        torch.autograd.gradcheck(lambda X, Y, way=way: computed(attention, way, X, Y, mask), (X, Y))

@@ -5,8 +5,8 @@ import torch
 
 from pointset.inputs import InputError
 from pointset.nn import ISAB, MAB, PMA, SAB, EquivariantLayer, LayerNorm, Multihead, SetNorm
+from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Packed
-from pointset.nn.rows import check_rows
 
 X = torch.zeros(2, 7, 4)
 MASK = r"mask must be bool \[2, 7\].* got "

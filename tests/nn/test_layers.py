@@ -5,9 +5,8 @@ import torch
 from torch import nn
 
 from pointset.nn.encoders.rff import rowwise_layers
-from pointset.nn.layers import ConnectedLayers, split_layers
+from pointset.nn.layers import ConnectedLayers, Masked, split_layers
 from pointset.nn.norms import LayerNorm
-from pointset.nn.rowwise import Masked
 
 
 def test_a_layer_begins_at_each_module_with_weights_other_than_a_norm():

@@ -9,7 +9,6 @@ from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError
 from pointset.explain.rollout import rollout
 from pointset.nn import ISAB, PMA, SAB, Multihead, Packed, Weights
-from pointset.nn.fast.plan import Way, plan
 
 B, HEADS, DIM = 3, 2, 8
 
@@ -73,17 +72,6 @@ def test_attention_is_its_formula(name, form, queries, shared, keys):
     found = torch.autograd.grad(attention(X, Y).square().sum(), list(attention.parameters()))
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)
-
-
-def test_only_ways_that_are_valid_for_any_function_are_chosen():
-    for weights, ways in (
-        (torch.sigmoid, {Way.EXPLICIT, Way.FOLDED}),
-        ("softmax", {Way.ABSORBED_IN_TILES, Way.WRITTEN}),
-    ):
-        attention = Multihead(256, 256, 256, AttentionOptions(weights=weights))
-        few, many = torch.zeros(1, 16, 256), torch.zeros(4, 500, 256)
-        cases = [attention.case(few, many, None, None), attention.case(many, many[:, :16], None, None)]
-        assert {plan(case._replace(block=weights == "softmax", tiles=weights == "softmax")) for case in cases} <= ways
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -189,7 +189,7 @@ def test_dropped_weights_are_zero_and_the_others_larger():
 @pytest.mark.parametrize("weights", [*NAMES, ("softmax", "sparsemax", "entmax15", "csoftmax")])
 @pytest.mark.parametrize("score", ["dot", "bilinear", "additive"])
 @pytest.mark.parametrize("output", [False, True])
-@pytest.mark.parametrize(("n", "m"), [(2, 50), (50, 2), (9, 11)], ids=["absorbed", "folded", "explicit"])
+@pytest.mark.parametrize(("n", "m"), [(2, 50), (50, 2)], ids=["absorbed", "explicit"])
 def test_every_order_of_products_gives_the_same_attention(weights, score, output, n, m):
     """The cheapest way against projected keys with explicit weights: equal values and gradients."""
     torch.manual_seed(0)
@@ -203,7 +203,7 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
         return torch.autograd.grad(result.square().sum(), list(attention.parameters()), allow_unused=True)
 
     found = attention(X, Y, mask)
-    expected = attention.output(explicit(attention, attention.query(X), Y, mask))
+    expected = attention.output(explicit(*attention.project(X, Y), mask, attention.score, attention.weights))
     torch.testing.assert_close(found, expected)
     for (name, parameter), one, other in zip(
         attention.named_parameters(), gradients(found), gradients(expected), strict=True

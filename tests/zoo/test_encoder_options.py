@@ -9,9 +9,8 @@ from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError
 from pointset.nn import LayerNorm, registry
 from pointset.nn.fast import packing
-from pointset.nn.layers import ConnectedLayers
+from pointset.nn.layers import ConnectedLayers, Masked
 from pointset.nn.norms import BatchNorm, NoNorm
-from pointset.nn.rowwise import Masked
 from pointset.streaming import stream_attention
 from pointset.zoo.models import abilities
 

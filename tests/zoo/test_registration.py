@@ -14,7 +14,7 @@ from torch import nn
 import pointset
 from pointset.errors import PointsetError
 from pointset.nn import StatisticPool, registry
-from pointset.nn.rowwise import Masked
+from pointset.nn.layers import Masked
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
 from pointset.zoo.carried import arrive, carried, source_digests

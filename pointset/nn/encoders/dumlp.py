@@ -5,12 +5,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from pointset.configuration import NormName
-from pointset.nn.dual_mlp import DualMLP, NormedLayers
+from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import zero_padding
 from pointset.nn.norms import has_shift, is_fixed, make_norm
+from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.registry import register
-from pointset.nn.rows import check_rows
 
 
 class InteractionLayer(nn.Module):

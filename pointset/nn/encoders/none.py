@@ -2,8 +2,8 @@
 
 from torch import nn
 
+from pointset.nn.layers import Masked
 from pointset.nn.registry import register
-from pointset.nn.rowwise import Masked
 
 
 @register("encoder", "none", packed=True, export=True, layered=False)

@@ -3,9 +3,9 @@
 from torch import nn
 
 from pointset.configuration import NormName
+from pointset.nn.layers import Masked
 from pointset.nn.norms import make_norm
 from pointset.nn.registry import register
-from pointset.nn.rowwise import Masked
 
 
 @register("encoder", "rff", packed=True, export=True)

@@ -5,13 +5,12 @@ import itertools
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import Count, NormName
-from pointset.inputs import takes
+from pointset.configuration import NormName
+from pointset.nn.checks import check_rows
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import STATISTICS
 from pointset.nn.norms import make_norm
 from pointset.nn.registry import Statistic, register
-from pointset.nn.rows import check_rows
 
 
 class EquivariantLayer(nn.Module):
@@ -37,7 +36,6 @@ class EquivariantLayer(nn.Module):
         torch.Size([2, 100, 16])
     """
 
-    @takes(dim_in=Count, dim=Count, statistic=Statistic, norm=NormName)
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max", norm: NormName = "none") -> None:
         super().__init__()
         self.statistic = statistic

@@ -6,46 +6,71 @@ because matrix products are associative. The key bias adds a constant to each ro
 weights. The value bias is added at the end, because the rows of A_j sum to 1.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from pointset.nn.fast.packing import Layout, Packed
-from pointset.nn.fast.parts import Parts
 from pointset.nn.fast.reading import read_sets
+from pointset.nn.scores import DotScore, split_heads
+
+
+class Projection(NamedTuple):
+    """Rows Y and a linear layer. Keys or values are their product, which absorbed attention does not need."""
+
+    rows: Float[Tensor, "*rows d_in"]
+    layer: nn.Linear
+
+    def product(self) -> Float[Tensor, "*rows d"]:
+        """Y W + b."""
+        return self.layer(self.rows)
 
 
 def absorbed(
-    parts: Parts, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Tensor | None
+    Q: Float[Tensor, "_ n d"],
+    K: Projection,
+    V: Projection,
+    mask: Tensor | None,
+    score: DotScore,
+    weights: Callable[[Tensor, Tensor | None], Tensor],
 ) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j), with explicit weights."""
-    queries = absorbed_queries(parts, Q).flatten(1, 2)  # [_, h n, dim_key]
-    logits = torch.matmul(queries, Y.mT).unflatten(1, (parts.heads, -1))  # [B, h, n, m]
-    weights = parts.weigh(logits, mask)
-    read = torch.matmul(weights.flatten(1, 2), Y)
-    return absorbed_values(parts, read.unflatten(1, (parts.heads, -1)))
+    """concat_j(A_j V_j), with explicit weights whose rows sum to 1."""
+    queries = absorbed_queries(Q, K.layer, score).flatten(1, 2)  # [_, h n, dim_key]
+    logits = torch.matmul(queries, K.rows.mT).unflatten(1, (score.heads, -1))  # [B, h, n, m]
+    read = torch.matmul(weights(logits, mask).flatten(1, 2), V.rows)
+    return absorbed_values(read.unflatten(1, (score.heads, -1)), V.layer)
 
 
 def absorbed_in_tiles(
-    parts: Parts, Q: Float[Tensor, "1 n d"], Y: Float[Tensor, "*rows dim_key"], mask: Layout | None
+    Q: Float[Tensor, "1 n d"], K: Projection, V: Projection, mask: Layout | None, score: DotScore, weights: object
 ) -> Float[Tensor, "B n d"]:
     """`absorbed` tile by tile, for softmax weights and queries shared by all sets; the sets may be packed."""
-    (queries,) = absorbed_queries(parts, Q).flatten(1, 2)
+    (queries,) = absorbed_queries(Q, K.layer, score).flatten(1, 2)
     if isinstance(mask, Packed):
-        read = read_sets(Y, queries, mask.lengths)
+        read = read_sets(K.rows, queries, mask.lengths)
     else:
-        lengths = [Y.shape[1]] * Y.shape[0]
-        read = read_sets(Y.flatten(0, 1), queries, lengths, None if mask is None else mask.flatten())
-    return absorbed_values(parts, read.unflatten(1, (parts.heads, -1)))
+        sets, length = K.rows.shape[:2]
+        read = read_sets(K.rows.flatten(0, 1), queries, [length] * sets, None if mask is None else mask.flatten())
+    return absorbed_values(read.unflatten(1, (score.heads, -1)), V.layer)
 
 
-def absorbed_queries(parts: Parts, Q: Float[Tensor, "_ n d"]) -> Float[Tensor, "_ h n dim_key"]:
+def absorbed_queries(Q: Float[Tensor, "_ n d"], key: nn.Linear, score: DotScore) -> Float[Tensor, "_ h n dim_key"]:
     """Q_j W^K_j^T: its products with the rows of Y are the logits, up to a constant per row of logits."""
-    key = parts.key.weight.unflatten(0, (parts.heads, -1))  # [h, c, dim_key]
-    return torch.einsum("bhnc,hcy->bhny", parts.scored_queries(Q), key)
+    W = key.weight.unflatten(0, (score.heads, -1))  # [h, c, dim_key]
+    return torch.einsum("bhnc,hcy->bhny", score.queries(split_heads(Q, score.heads)), W)
 
 
-def absorbed_values(parts: Parts, read: Float[Tensor, "B h n dim_key"]) -> Float[Tensor, "B n d"]:
+def absorbed_values(read: Float[Tensor, "B h n dim_key"], value: nn.Linear) -> Float[Tensor, "B n d"]:
     """concat_j(A_j V_j), given the products A_j Y in `read`."""
-    value = parts.value.weight.unflatten(0, (parts.heads, -1))
-    return torch.einsum("bhny,hcy->bnhc", read, value).flatten(2) + parts.value.bias
+    W = value.weight.unflatten(0, (read.shape[1], -1))
+    return torch.einsum("bhny,hcy->bnhc", read, W).flatten(2) + value.bias
+
+
+def absorbing_saves_products(n: int, m: int, heads: int, dim: int, dim_key: int) -> bool:
+    """Compare the multiply-adds of one set with n queries and m keys."""
+    projected = 2 * m * dim_key * dim + 2 * n * m * dim
+    absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
+    return absorbed < projected

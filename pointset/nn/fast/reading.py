@@ -4,13 +4,14 @@ It is the core of absorbed attention (`absorbed`). Its backward pass keeps only 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pointset.nn.fast.tiles import Scratch, Tile, by_set, whole_sets
+from pointset.nn.fast.tiles import Scratch, Tile, by_set, second_derivatives, whole_sets
 from pointset.nn.fast.torch_private import softmax_backward
 
 
@@ -89,10 +90,8 @@ class _Read(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         X, F, keep, weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # for second derivatives
-            S = read_plainly(X, F, ctx.lengths, keep)
-            inputs = [part for part, needed in zip((X, F), ctx.needs_input_grad, strict=False) if needed]
-            found = iter(torch.autograd.grad(S, inputs, gradients[0], create_graph=True))
-            return (*(next(found) if needed else None for needed in ctx.needs_input_grad[:2]), None, None)
+            plain = partial(read_plainly, lengths=ctx.lengths, keep=keep)
+            return (*second_derivatives(ctx, plain, (X, F), gradients[0]), None, None)
         return (*_read_backward(gradients[0], X, F, weights, ctx.lengths, ctx.needs_input_grad[0]), None, None)
 
 

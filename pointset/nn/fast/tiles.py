@@ -5,8 +5,8 @@ The sets are concatenated: X [N, d], with N the sum of their lengths. B sets of 
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -80,3 +80,13 @@ class Scratch:
         if count > len(self._memory):
             self._memory = self._memory.new_empty(count)
         return self._memory[:count].view(shape)
+
+
+def second_derivatives(
+    ctx: Any, plain: Callable[..., Tensor], inputs: Sequence[Tensor], gradient: Tensor
+) -> list[Tensor | None]:
+    """The gradients of `plain(*inputs)`, which is made of differentiable operations, for inputs that need them."""
+    needed = ctx.needs_input_grad[: len(inputs)]
+    wanted = [part for part, need in zip(inputs, needed, strict=True) if need]
+    gradients = iter(torch.autograd.grad(plain(*inputs), wanted, gradient, create_graph=True))
+    return [next(gradients) if need else None for need in needed]

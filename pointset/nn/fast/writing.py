@@ -7,13 +7,14 @@ O > H.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.nn.fast.tiles import Scratch, Tile, by_set, parts_of_sets
+from pointset.nn.fast.tiles import Scratch, Tile, by_set, parts_of_sets, second_derivatives
 from pointset.nn.fast.torch_private import relu_backward, softmax_backward
 
 
@@ -127,17 +128,14 @@ class _Write(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         X, K, V, *maps, H, O, kept = ctx.saved_tensors  # noqa: E741
         if torch.is_grad_enabled():  # for second derivatives
-            return (*_differentiable(ctx, gradients[0], (X, K, V, *maps)), None, None)
+            inputs = (X, K, V, *maps)
+            return (*second_derivatives(ctx, partial(_plainly, ctx), inputs, gradients[0]), None, None)
         state = _Forward(X, Keys(K, V), Maps(*maps), H, O, kept, ctx.heads, ctx.lengths)
         return (*_backward(gradients[0].contiguous(), state, ctx.needs_input_grad[0]), None, None)
 
 
-def _differentiable(ctx: Any, gradient: Tensor, inputs: tuple[Tensor, ...]) -> list[Tensor | None]:
-    O = write_plainly(inputs[0], Keys(*inputs[1:3]), Maps(*inputs[3:]), ctx.heads, ctx.lengths)  # noqa: E741
-    needed = ctx.needs_input_grad[: len(inputs)]
-    wanted = [part for part, need in zip(inputs, needed, strict=True) if need]
-    found = iter(torch.autograd.grad(O, wanted, gradient, create_graph=True))
-    return [next(found) if need else None for need in needed]
+def _plainly(ctx: Any, X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
+    return write_plainly(X, Keys(K, V), Maps(*maps), ctx.heads, ctx.lengths)
 
 
 class _Forward(NamedTuple):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pointset.nn.pooling.whole import WholePool
 from pointset.nn.registry import register
-from pointset.nn.simplex.soft import softmax
+from pointset.nn.simplex.unbounded import softmax
 
 
 @register("pooling", "asp", packed=True, export=True, maps=True)

@@ -1,8 +1,96 @@
-"""Dual-MLP attention pooling: a network in place of seeds and keys (Fei et al., DuMLP-Pin, AAAI 2022)."""
+"""Dual-MLP attention: A^T g(X) with A = softmax over the points of f(X), where f and g are row-wise networks.
+
+It is softmax attention with one head and k seeds, in which a network replaces the product of seeds and keys.
+Source: Fei et al., "DuMLP-Pin: A Dual-MLP-dot-product Permutation-invariant Network for Set Feature Extraction" (AAAI
+2022), and the authors' code (github JaronTHU/DuMLP-Pin, MyLayer.py, `AggregationBlock`).
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from pointset.configuration import NormName
-from pointset.nn.dual_mlp import DualMLP
+from pointset.nn.checks import check_rows
+from pointset.nn.fast.packing import Layout, Packed
+from pointset.nn.masks import zero_padding
+from pointset.nn.norms import has_shift, make_norm, normed_linear
 from pointset.nn.registry import register
+from pointset.nn.simplex.gradients import single_or_double
+from pointset.nn.simplex.unbounded import softmax
+
+
+class NormedLayers(nn.Module):
+    """A row-wise network: linear layers, each followed by a norm, with ReLUs between them but not at the end."""
+
+    def __init__(self, widths: Sequence[int], norm: NormName) -> None:
+        super().__init__()
+        pairs = list(itertools.pairwise(widths))
+        self.linear = nn.ModuleList(nn.Linear(*pair, bias=not has_shift(norm)) for pair in pairs)
+        self.norm = nn.ModuleList(make_norm(norm, width) for _, width in pairs)
+
+    def forward(self, X: Float[Tensor, "*rows d_in"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
+        """Return the rows, in the order of X; `mask` is True at real rows."""
+        check_rows(X, mask, self.weight)
+        for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
+            assert isinstance(linear, nn.Linear)
+            X = normed_linear(linear, norm, X.relu() if number else X, mask)
+        return X
+
+    @property
+    def weight(self) -> Float[Tensor, "d d_in"]:
+        """The weight of the first layer."""
+        first = self.linear[0]
+        assert isinstance(first, nn.Linear)
+        return first.weight
+
+
+class DualMLP(nn.Module):
+    """A^T V [k, e] of rows X [n, width], with A = softmax over the rows of f(X) [n, k] and V = g(X) [n, e].
+
+    f and g are networks with the same hidden widths and a norm after every layer, the last included. An empty set gives
+    zeros. Under mixed precision, the softmax and the sums are computed in float32.
+
+    Args:
+        width: width of the rows.
+        hidden: widths of the hidden layers of f, and of those of g.
+        k: number of attention maps over the rows.
+        e: width of the values.
+        norm: norm after every linear layer; "batch" as published.
+    """
+
+    def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName) -> None:
+        super().__init__()
+        self.k = k
+        self.logits = NormedLayers([width, *hidden, k], norm)
+        self.values = NormedLayers([width, *hidden, e], norm)
+        self.record: Callable[[Tensor], object] | None = None
+        """Called with the weights [B, 1, k, n] of every forward pass, for packed sets once per run; None: not called.
+        """
+
+    def forward(self, X: Float[Tensor, "*rows width"], mask: Layout | None = None) -> Float[Tensor, "B k e"]:
+        """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
+        check_rows(X, mask, self.logits.weight)
+        X = zero_padding(X, mask)  # 0 times NaN would be NaN
+        logits, V = self.logits(X, mask), self.values(X, mask)
+        if isinstance(mask, Packed):
+            runs = zip(mask.batches(logits), mask.batches(V), strict=True)
+            return torch.cat([self._read(*run, None) for run in runs])
+        return self._read(logits, V, mask)
+
+    def _read(
+        self, logits: Float[Tensor, "B n k"], V: Float[Tensor, "B n e"], mask: Tensor | None
+    ) -> Float[Tensor, "B k e"]:
+        mixed = torch.is_autocast_enabled(V.device.type)
+        with torch.autocast(V.device.type, enabled=False):
+            keep = None if mask is None else mask[:, :, None]
+            A = softmax(single_or_double(logits), keep, dim=1).mT
+            if self.record is not None:
+                self.record(A.unsqueeze(1))
+            read = A @ single_or_double(V)
+        return read if mixed else read.to(V.dtype)
 
 
 @register("pooling", "dumlp<k>", listed="dumlp32", packed=True, export=True, maps=True)

@@ -1,4 +1,7 @@
-"""Poolings that are functions of statistics of the set, and can therefore be streamed."""
+"""Poolings that are functions of statistics of the set, and can therefore be streamed: maximum, mean, sum.
+
+Sources: Deep Sets (Zaheer et al., arXiv 1703.06114, theorem 2); PointNet (Qi et al., arXiv 1612.00593).
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, get_args
@@ -9,9 +12,10 @@ from msgspec import Meta
 from torch import Tensor, nn
 
 from pointset.configuration import check
+from pointset.nn.checks import check_layout
 from pointset.nn.fast.packing import Layout
 from pointset.nn.masks import STATISTICS, StatisticName
-from pointset.nn.rows import check_layout
+from pointset.nn.registry import register
 
 SomeStatistics = Annotated[
     tuple[StatisticName, ...], Meta(min_length=1, description=f"a list of {', '.join(get_args(StatisticName))}")
@@ -51,3 +55,48 @@ class StatisticPool(nn.Module):
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:
         """The pooled rows, from the statistics of each set by name."""
         return torch.cat([pooled[name] for name in self.statistics], dim=2)
+
+
+@register("pooling", "max", packed=True, export=True)
+class MaxPool(StatisticPool):
+    """Largest value of each feature.
+
+    Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
+
+    Example:
+        >>> pooling = pointset.nn.MaxPool()
+        >>> pooling(torch.tensor([[[1.0], [4.0], [9.0]]]), torch.tensor([[True, True, False]]))[0, 0].tolist()
+        [4.0]
+    """
+
+    statistics = ("max",)
+
+
+@register("pooling", "mean", packed=True, export=True, statistic="mean")
+class MeanPool(StatisticPool):
+    """Mean of each feature.
+
+    Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
+
+    Example:
+        >>> pooling = pointset.nn.MeanPool()
+        >>> pooling(torch.tensor([[[1.0], [4.0], [9.0]]]), torch.tensor([[True, True, False]]))[0, 0].tolist()
+        [2.5]
+    """
+
+    statistics = ("mean",)
+
+
+@register("pooling", "sum", packed=True, export=True)
+class SumPool(StatisticPool):
+    """Sum of each feature; unlike the mean, it depends on the number of elements.
+
+    Z [B, n, d] with a mask [B, n], or packed rows, gives [B, 1, d]; zeros for an empty set.
+
+    Example:
+        >>> pooling = pointset.nn.SumPool()
+        >>> pooling(torch.tensor([[[1.0], [4.0], [9.0]]]), torch.tensor([[True, True, False]]))[0, 0].tolist()
+        [5.0]
+    """
+
+    statistics = ("sum",)

@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from pointset.nn.checks import check_layout
 from pointset.nn.fast.packing import Layout, Packed
 from pointset.nn.masks import non_empty, zero_padding
-from pointset.nn.rows import check_layout
 
 
 class WholePool(nn.Module):

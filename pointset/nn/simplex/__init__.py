@@ -13,9 +13,7 @@ from pointset.configuration import CONSTRAINED
 from pointset.nn.simplex.bounded_softmax import constrained_softmax
 from pointset.nn.simplex.bounded_sparsemax import constrained_sparsemax
 from pointset.nn.simplex.bounds import BoundsError
-from pointset.nn.simplex.entmax import entmax15
-from pointset.nn.simplex.soft import softmax
-from pointset.nn.simplex.sparse import sparsemax
+from pointset.nn.simplex.unbounded import entmax15, softmax, sparsemax
 
 __all__ = [
     "BOUNDED",

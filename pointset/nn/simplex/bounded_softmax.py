@@ -6,8 +6,7 @@ from torch import Tensor
 
 from pointset.nn.fast.torch_private import is_traced
 from pointset.nn.simplex.bounds import gradient_of_shares, leave_no_choice, upper_bounds
-from pointset.nn.simplex.gradients import below_bounds
-from pointset.nn.simplex.rows import single_or_double
+from pointset.nn.simplex.gradients import below_bounds, single_or_double
 
 STEPS = 30
 """Maximum number of Newton steps; if a row needs more, sorting takes over."""

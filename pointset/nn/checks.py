@@ -51,8 +51,14 @@ def check_layout(X: Any, layout: Any, letter: str = "Z", width: int | None = Non
         raise mask_error(layout, X)
 
 
-def check_sets(X: Tensor, Y: Tensor) -> None:
-    """Raise an InputError unless X and Y have the same batch size, or X has batch size 1, shared by all sets of Y."""
+def check_pair(X: Any, Y: Any, mask: Any, query_mask: Any, query: Tensor, key: Tensor) -> None:
+    """Check the inputs of an attention against the weights that X and Y are multiplied with.
+
+    Raises:
+        InputError: rows or a mask have a wrong shape or type, or X and Y have different batch sizes (X may have 1).
+    """
+    check_rows(X, query_mask, query)
+    check_rows(Y, mask, key, "Y")
     if X.dim() == Y.dim() == 3 and X.shape[0] != 1 and X.shape[0] != Y.shape[0]:
         raise InputError(f"X and Y must have the same number of sets, or X one, got {described(X)} and {described(Y)}")
 

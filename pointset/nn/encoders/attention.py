@@ -1,20 +1,29 @@
-"""SABs: every row reads every other (Lee et al., arXiv 1810.00825, eq. 8 and 13)."""
+"""SABs, and ISABs with inducing points (Lee et al., arXiv 1810.00825, eq. 8 to 10, 13 and 14)."""
 
 from collections.abc import Callable
 from functools import partial
 
 from torch import nn
 
-from pointset.configuration import AttentionOptions
-from pointset.nn.blocks import SAB
+from pointset.configuration import AttentionOptions, InitialName
+from pointset.nn.blocks import ISAB, SAB
+from pointset.nn.layers import Masked
 from pointset.nn.registry import register
-from pointset.nn.rowwise import Masked
 
 
 @register("encoder", "sab", packed=True, export=True, maps=True)
 def self_attention(inputs: int, dim: int, layers: int | None, attention: AttentionOptions) -> list[nn.Module]:
     """SABs; two by default, as published."""
     return attention_layers(partial(SAB, dim=dim, options=attention), inputs, dim, layers, attention)
+
+
+@register("encoder", "isab<m>", listed="isab16", packed=True, export=True, maps=True)
+def induced_attention(
+    m: int, inputs: int, dim: int, layers: int | None, initial: InitialName, attention: AttentionOptions
+) -> list[nn.Module]:
+    """ISABs with m inducing points; two by default, as published."""
+    block = partial(ISAB, dim=dim, inducing=m, options=attention, initial=initial)
+    return attention_layers(block, inputs, dim, layers, attention)
 
 
 def attention_layers(

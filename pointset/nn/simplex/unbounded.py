@@ -1,0 +1,169 @@
+"""Weights without upper bounds: softmax, sparsemax, and entmax-1.5 half way between them.
+
+Sparsemax and entmax-1.5 find the threshold of each row by Newton's method, and by sorting where code is traced.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pointset.nn.fast.torch_private import is_traced
+from pointset.nn.simplex.gradients import on_simplex, single_or_double
+
+STEPS = 30
+"""Maximum number of Newton steps; if a row needs more, which only artificial scores do, sorting takes over."""
+
+
+def softmax(
+    z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
+) -> Float[Tensor, "*rows n"]:
+    """argmax_p p.z + H(p) over the simplex, with H the Shannon entropy: p_i = exp(z_i) / sum_j exp(z_j).
+
+    Args:
+        z: scores, finite at real keys.
+        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
+            a real key is all 0.
+        dim: the dimension of the keys.
+    """
+    if mask is None:
+        return torch.softmax(z, dim=dim)
+    # The lowest finite number, not -inf: a row without a real key would give NaN, in the gradient too.
+    return torch.softmax(z.masked_fill(~mask, torch.finfo(z.dtype).min), dim=dim) * mask
+
+
+def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
+    """argmin_p |p - z|^2 over the simplex: p_i = max(z_i - tau, 0), with tau so that sum(p) = 1.
+
+    Its Jacobian is Diag(s) - s s^T / |S|, where s is 1 on the support S and 0 elsewhere. Source: Martins and Astudillo,
+    "From softmax to sparsemax" (arXiv 1602.02068).
+
+    Args:
+        z: scores, finite at real keys. Half precision is computed in float32.
+        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
+            a real key is all 0.
+    """
+    if z.shape[-1] == 0:
+        return z.clone()
+    scores = single_or_double(z)
+    if is_traced():
+        return _sparsemax_by_sorting(scores, mask).to(z.dtype)
+    return on_simplex(scores, mask, _sparsemax_by_newton, torch.sign).to(z.dtype)
+
+
+def _sparsemax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The weights by sorting; z is [..., n]. Differentiable."""
+    if mask is not None:
+        z = z.masked_fill(~mask, torch.finfo(torch.float32).min)
+    shifted = z - z.detach().amax(dim=-1, keepdim=True)
+    with torch.no_grad():
+        tau = _sparsemax_threshold(shifted)
+        support = shifted > tau
+    # One more Newton step on this support: it removes the rounding error of tau.
+    above = torch.where(support, shifted - tau, 0)
+    step = (above.sum(dim=-1, keepdim=True) - 1) / support.sum(dim=-1, keepdim=True)
+    p = torch.where(support, above - step, 0).clamp(min=0)
+    return p if mask is None else p * mask
+
+
+def _sparsemax_threshold(z: Tensor) -> Tensor:
+    """The threshold [..., 1] of z [..., n]: the support is the largest k for which the k-th score has a weight > 0."""
+    descending = z.sort(dim=-1, descending=True).values
+    sums = descending.cumsum(dim=-1)
+    ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+    size = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)
+    return (sums.gather(-1, size - 1) - 1) / size
+
+
+def _sparsemax_by_newton(z: Tensor) -> Tensor:
+    """The weights by Newton's method; z is [n, r], keys first.
+
+    The sum of max(z - tau, 0) is convex and piecewise linear in tau. Started to the left of the solution, Newton's
+    method stays to the left of it; when two successive steps find the same support, the last step was exact. The usual
+    five steps cost a fraction of a sort.
+    """
+    shifted = z - z.amax(dim=0, keepdim=True)
+    tau, size = shifted.mean(dim=0, keepdim=True).sub_(1 / len(z)).clamp_(min=-1), None
+    for _ in range(STEPS):
+        above = (shifted - tau).relu_()
+        total = above.sum(dim=0, keepdim=True)
+        before, size = size, above.sign_().sum(dim=0, keepdim=True)
+        tau += (total - 1) / size
+        if before is not None and torch.equal(before, size):
+            return shifted.sub_(tau).relu_()
+    return _sparsemax_by_sorting(z.T).T
+
+
+def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
+    """argmax_p p.z + H(p) over the simplex, with H the Tsallis entropy of order 1.5: 4/3 sum_i (p_i - p_i^1.5).
+
+    The solution is p_i = max(z_i / 2 - tau, 0)^2, with tau so that sum(p) = 1: the smaller root of a quadratic equation
+    on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
+    "Sparse sequence-to-sequence models" (arXiv 1905.05702).
+
+    Args:
+        z: scores, finite at real keys. Half precision is computed in float32.
+        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
+            a real key is all 0.
+    """
+    if z.shape[-1] == 0:
+        return z.clone()
+    scores = single_or_double(z)
+    if is_traced():
+        return _entmax_by_sorting(scores, mask).to(z.dtype)
+    return on_simplex(scores, mask, _entmax_by_newton, _root).to(z.dtype)
+
+
+def _root(p: Tensor) -> Tensor:
+    """The square root of p, computed so that it is differentiable at 0 and fast on a CPU."""
+    return p * p.clamp(min=torch.finfo(p.dtype).tiny).rsqrt()
+
+
+def _entmax_by_newton(z: Tensor) -> Tensor:
+    """The weights by Newton's method; z is [n, r], keys first.
+
+    It solves |max(z / 2 - tau, 0)| = 1 for tau. The norm is convex in tau, so steps that start to the left of the
+    solution stay to the left of it, and nearly linear, so about five steps reach the solution up to rounding.
+    """
+    shifted = (z - z.amax(dim=0, keepdim=True)) / 2
+    tau = shifted.mean(dim=0, keepdim=True).sub_(len(z) ** -0.5).clamp_(min=-1)
+    enough = 8 * torch.finfo(z.dtype).eps
+    for _ in range(STEPS):
+        above = (shifted - tau).relu_()
+        total = above.sum(dim=0, keepdim=True)
+        squares = above.square_().sum(dim=0, keepdim=True)
+        step = (squares - squares.sqrt()) / total
+        tau += step
+        if (step.abs() <= enough).all():
+            return shifted.sub_(tau).relu_().square_()
+    return _entmax_by_sorting(z.T).T
+
+
+def _entmax_by_sorting(z: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The weights by sorting; z is [..., n]. Differentiable."""
+    if mask is not None:
+        z = z.masked_fill(~mask, torch.finfo(torch.float32).min)
+    halves = z / 2
+    shifted = halves - halves.detach().amax(dim=-1, keepdim=True)
+    with torch.no_grad():
+        support = shifted > _entmax_threshold(shifted)
+    size = support.sum(dim=-1, keepdim=True)
+    mean = torch.where(support, shifted, 0).sum(dim=-1, keepdim=True) / size
+    spread = torch.where(support, shifted - mean, 0).square().sum(dim=-1, keepdim=True)
+    tau = mean - ((1 - spread) / size).sqrt()
+    p = torch.where(support, (shifted - tau).clamp(min=0).square(), 0)
+    return p if mask is None else p * mask
+
+
+def _entmax_threshold(z: Tensor) -> Tensor:
+    """The threshold [..., 1] of halved scores z [..., n], whose largest is 0.
+
+    Each size of the support gives a candidate; the last one that does not exceed the smallest score of its support is
+    the threshold.
+    """
+    descending = z.sort(dim=-1, descending=True).values.clamp(min=-2)  # a key at or below -1 has weight 0
+    size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
+    mean = descending.cumsum(dim=-1) / size
+    spread = (descending.square().cumsum(dim=-1) - size * mean.square()).clamp(min=0)
+    candidates = mean - ((1 - spread) / size).clamp(min=0).sqrt()
+    last = (candidates <= descending).sum(dim=-1, keepdim=True) - 1
+    return candidates.gather(-1, last)
