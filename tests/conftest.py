@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
 TYPED = (
     "pointset.nn",
-    "pointset.tasks.expectation_maximisation",
+    "pointset.tasks.clustering",
     "pointset.evaluation.mixtures",
     "pointset.zoo.classifiers",
     "pointset.zoo.models",

@@ -32,7 +32,7 @@ def task(
         models: Rows of the experiment to run; default: all.
         seeds: Seeds, one run per model and seed; default: as in the experiment.
         steps: Training steps; default: as in the experiment.
-        data: Folder of images for counting (Omniglot) and anomaly (CelebA); default: embedded images of digits.
+        data: Folder of images for counting and anomaly, such as Omniglot; default: embedded images of digits.
         out: Folder for the runs, report.html, report.md, table.md, results.csv and results.json; default: runs/NAME.
         as_json: Print JSON.
     """

@@ -126,7 +126,7 @@ def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
     labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
 
     def step() -> None:
-        F.cross_entropy(model(clouds), labels).backward()
+        F.cross_entropy(model(clouds).flatten(1), labels).backward()
 
     with torch.random.fork_rng():
         return _peak_on_gpu(step, clouds.device) if clouds.is_cuda else held_at_peak(step)

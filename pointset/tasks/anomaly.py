@@ -5,8 +5,7 @@ The odd image is called the stranger.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -14,10 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric
-from pointset.configuration import check
 from pointset.data.batches import epoch_generator
-from pointset.tasks.celeba import CELEBA, FaceSets
-from pointset.tasks.images import Embedding, Images, Split, digits, find_folder
+from pointset.tasks.images import SPLITS, Embedding, Images, check_data, load_images
 from pointset.tasks.rows import EMBEDDING, fully_connected, row_model, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.options import ModelOptions
@@ -26,19 +23,6 @@ MEMBERS = 7
 """Number of images of a set that have something in common; the set has one more, the stranger."""
 TEST_SEED = 0xA0
 TEST_BATCHES, TEST_BATCH = 8, 250
-
-
-class SetsOfEight(Protocol):
-    """Draws random sets of images."""
-
-    channels: int
-    side: int
-
-    def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw `count` sets of MEMBERS + 1 images; the target has the index of the stranger, and data for pictures."""
-
-    def describe(self) -> dict[str, int]:
-        """The number of images, and further counts."""
 
 
 class ElementScorer(nn.Module):
@@ -77,9 +61,10 @@ class ElementScorer(nn.Module):
 class Anomaly(SetProblem):
     """Find the one image of a set that differs from the other seven.
 
-    `data` is "digits" (scikit-learn's: seven images of one class and one of another; training and test images are
-    disjoint), "celeba" (in POINTSET_HOME) or a folder with CelebA. With CelebA, sets are built as in the paper: seven
-    faces have both of two attributes, one has neither.
+    A set has seven images of one class and one of another. `data` is "digits" (scikit-learn's; training and test images
+    are disjoint), "omniglot" (in POINTSET_HOME) or a folder alphabet/character/*.png (training and test characters are
+    disjoint). The paper has faces of CelebA, which may not be redistributed: seven share two attributes, one has
+    neither.
 
     A model is "encoder + pooling" with a row-wise head FC(d, ReLU), FC(1) of the concatenation of each element's row
     and the pooled row; the loss is the cross entropy of the eight logits. Area under the ROC curve and average
@@ -101,35 +86,29 @@ class Anomaly(SetProblem):
     pooled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check("data", self.data, str)
-        if self.data != "digits":
-            find_folder(self.data, "celeba", CELEBA)
-
-    def sets(self, split: Split) -> SetsOfEight:
-        """The source of the sets of a split."""
-        return make_sets(self.data, split)
+        check_data(self.data)
 
     def describe(self) -> dict[str, Any]:
-        """The number of images, and further counts, of both splits."""
-        return {split: self.sets(split).describe() for split in ("train", "test")}
+        """The numbers of images and classes of both splits."""
+        return {split: load_images(self.data, split).describe() for split in SPLITS}
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, 8, pixels] -> [B, 8, 1]."""
-        sets, dim = self.sets("train"), options.dim
+        images, dim = load_images(self.data, "train"), options.dim
         body = row_model(row, dim, options, seed, lambda width: scoring_head(dim + width, options))
-        embedding = seeded(seed, lambda: Embedding(sets.channels, sets.side, dim), EMBEDDING)
+        embedding = seeded(seed, lambda: Embedding(images.side, dim), EMBEDDING)
         assert isinstance(body.head, nn.Sequential)
         head = body.head[1:]  # without the first layer, which flattens the rows of each set
-        return ElementScorer(embedding, list(body.encoder), body.pool, head, sets.channels * sets.side**2)
+        return ElementScorer(embedding, list(body.encoder), body.pool, head, images.side**2)
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Sets of images for training."""
-        return self.sets("train")(count, generator)
+        return draw_sets(load_images(self.data, "train"), count, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
         """2,000 sets of images for tests."""
-        make = self.sets("test")
-        return [make(TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
+        images = load_images(self.data, "test")
+        return [draw_sets(images, TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Float[Tensor, "B n 1"], batch: SetBatch) -> Float[Tensor, ""]:
         """Cross entropy over the elements of each set."""
@@ -155,33 +134,10 @@ def scoring_head(width: int, options: ModelOptions) -> nn.Module:
     return nn.Sequential(fully_connected(width, options.dim), nn.ReLU(), nn.Linear(options.dim, 1))
 
 
-class StrangerSets:
-    """Sets of seven images of one class and one of another, in random order."""
-
-    def __init__(self, images: Images) -> None:
-        self.images = images
-        self.channels, self.side = images.channels, images.side
-        self.places, self.counts = images.by_class()
-
-    def describe(self) -> dict[str, int]:
-        """The numbers of images and classes."""
-        return self.images.describe()
-
-    def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw `count` sets; the target has the index of the stranger and, for pictures, the labels."""
-        common, other = torch.rand(count, self.images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
-        strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
-        is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]
-        labels = torch.where(is_stranger, other[:, None], common[:, None])
-        among = self.counts[labels]
-        picked = (torch.rand(labels.shape, generator=generator, dtype=torch.float64) * among).long()
-        X = self.images.pixels[self.places[labels, picked]]
-        return SetBatch(X, None, {"stranger": strangers, "labels": labels})
-
-
-@lru_cache(maxsize=2)
-def make_sets(data: str, split: Split) -> SetsOfEight:
-    """Sets of digits, or of the faces in a folder."""
-    if data == "digits":
-        return StrangerSets(digits(split))
-    return FaceSets(find_folder(data, "celeba", CELEBA), split, MEMBERS)
+def draw_sets(images: Images, count: int, generator: torch.Generator) -> SetBatch:
+    """Draw sets in random order; the target has the index of the stranger and, for pictures, the labels."""
+    common, other = torch.rand(count, images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
+    strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
+    is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]
+    labels = torch.where(is_stranger, other[:, None], common[:, None])
+    return SetBatch(images.pixels[images.draw(labels, generator)], None, {"stranger": strangers, "labels": labels})

@@ -1,8 +1,14 @@
-"""Counting the different characters in a set of images (Set Transformer, arXiv 1810.00825, section 5.2)."""
+"""Counting the different characters in a set of images (Set Transformer, arXiv 1810.00825, section 5.2).
+
+Besides the paper's Poisson likelihood, two losses use that counts are ordered classes 0 < 1 < ... < K - 1:
+*thresholds*, K - 1 logits, the k-th for the binary question whether the class is above k (Frank and Hall, "A simple
+approach to ordinal classification", ECML 2001; as one network, Cao, Mirjalili and Raschka, arXiv 1901.07884), and
+*soft labels*, K logits, whose target gives some probability to the neighbours of the true class (Diaz and Marathe,
+"Soft labels for ordinal regression", CVPR 2019).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -11,17 +17,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric
-from pointset.configuration import check
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError, quoted
-from pointset.tasks.images import Embedding, Images, Split, characters, digits, find_folder
-from pointset.tasks.ordinal import (
-    OrderedThresholds,
-    soft_label_loss,
-    threshold_loss,
-    threshold_prediction,
-    threshold_probabilities,
-)
+from pointset.tasks.images import SPLITS, Embedding, Images, check_data, load_images
 from pointset.tasks.rows import EMBEDDING, fully_connected, parts_of, row_model, seeded
 from pointset.tasks.set_problem import SetBatch, SetProblem
 from pointset.zoo.classifiers import SetClassifier
@@ -32,11 +30,6 @@ LEAST, MOST = 6, 10
 TEST_SEED = 0xC0
 TEST_BATCHES, TEST_BATCH = 8, 250
 MODELS = ("rFF + mean", "rFF + sum", "SAB + PMA")
-OMNIGLOT = (
-    "give a folder that has alphabet/character/*.png, as --data FOLDER, or unpack Omniglot's images_background.zip and "
-    "images_evaluation.zip (https://github.com/brendenlake/omniglot) into $POINTSET_HOME/omniglot; "
-    "data=digits needs no files"
-)
 
 
 class Head(NamedTuple):
@@ -81,6 +74,63 @@ def poisson_mode(output: Float[Tensor, "B 1"]) -> Int[Tensor, " B"]:
     return rate_of(output).floor().long()
 
 
+def threshold_loss(logits: Float[Tensor, "B K-1"], labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+    """Binary cross entropy, summed over the thresholds, mean over the batch.
+
+    l = - sum_k [y > k] log s(z_k) + [y <= k] log(1 - s(z_k)),   s the logistic function
+    """
+    targets = (labels[:, None] > torch.arange(logits.shape[1], device=labels.device)).to(logits.dtype)
+    return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(dim=1).mean()
+
+
+def threshold_probabilities(logits: Float[Tensor, "B K-1"]) -> Float[Tensor, "B K"]:
+    """The probability of each class: p(y = k) = p(y > k - 1) - p(y > k), with p(y > -1) = 1 and p(y > K - 1) = 0.
+
+    They sum to 1. They are not negative if the logits do not increase with k, as is always so for `OrderedThresholds`.
+    """
+    above = torch.sigmoid(logits)
+    ones, zeros = torch.ones_like(above[:, :1]), torch.zeros_like(above[:, :1])
+    return torch.cat([ones, above], dim=1) - torch.cat([above, zeros], dim=1)
+
+
+def threshold_prediction(logits: Float[Tensor, "B K-1"]) -> Int[Tensor, " B"]:
+    """The number of thresholds with a probability above 1/2: the median class if the logits do not increase with k."""
+    return (logits > 0).sum(dim=1)
+
+
+class OrderedThresholds(nn.Module):
+    """K - 1 logits from one score and increasing thresholds, so that the K - 1 binary predictions are consistent.
+
+        z_k = w^T x - t_k,   t_0 = b,   t_k = t_{k-1} + softplus(d_k)
+
+    So p(y > k) never increases with k. Initially, the thresholds are 1 apart and centred at 0.
+    """
+
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(width, 1, bias=False)
+        self.first = nn.Parameter(torch.tensor([-(classes - 2) / 2]))
+        self.gaps = nn.Parameter(torch.full((classes - 2,), 1.0).expm1().log())  # so that softplus(gaps) is 1
+
+    def forward(self, X: Float[Tensor, "B width"]) -> Float[Tensor, "B K-1"]:
+        """Return the logits of "the class is above k"."""
+        thresholds = torch.cat([self.first, F.softplus(self.gaps)]).cumsum(dim=0)
+        return self.score(X) - thresholds
+
+
+def soft_labels(labels: Int[Tensor, " B"], classes: int, temperature: float = 1.0) -> Float[Tensor, "B K"]:
+    """softmax_i(-|i - y| / temperature) for labels y in 0 ... K - 1; nearly one-hot for a small temperature."""
+    distances = (labels[:, None] - torch.arange(classes, device=labels.device)).abs()
+    return torch.softmax(-distances / temperature, dim=1)
+
+
+def soft_label_loss(
+    logits: Float[Tensor, "B K"], labels: Int[Tensor, " B"], temperature: float = 1.0
+) -> Float[Tensor, ""]:
+    """Cross entropy between soft labels and the softmax of the logits, mean over the batch."""
+    return F.cross_entropy(logits, soft_labels(labels, logits.shape[1], temperature).to(logits.dtype))
+
+
 SOFTNESS = 0.5
 """Temperature of the soft labels: the true count gets a probability of 0.76, each neighbour 0.10 (away from the ends).
 """
@@ -112,7 +162,7 @@ class Counting(SetProblem):
     folder alphabet/character/*.png (training and test characters are disjoint).
 
     A row is "encoder + pooling", which models c as Poisson with a predicted rate, as in the paper. With ", thresholds"
-    or ", soft labels" appended (see `pointset.tasks.ordinal`), the model uses that counts are at most ten. Images are
+    or ", soft labels" appended, the model uses that counts are at most ten. Images are
     embedded one by one. A pooling by statistics is followed by FC(d, ReLU) and the head, PMA by the head.
     """
 
@@ -132,22 +182,16 @@ class Counting(SetProblem):
     pooled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check("data", self.data, str)
-        if self.data != "digits":
-            find_folder(self.data, "omniglot", OMNIGLOT)
-
-    def sets(self, split: Split) -> "SetMaker":
-        """Sets of the images of a split."""
-        return make_sets(self.data, split)
+        check_data(self.data)
 
     def describe(self) -> dict[str, Any]:
         """The numbers of images and classes of both splits."""
-        return {split: self.sets(split).images.describe() for split in ("train", "test")}
+        return {split: load_images(self.data, split).describe() for split in SPLITS}
 
     def model(self, row: str, options: ModelOptions, seed: int) -> nn.Module:
         """The model of a row: [B, n, pixels] -> [B, outputs of its head]."""
         base, head = split_row(row)
-        images, dim = self.sets("train").images, options.dim
+        images, dim = load_images(self.data, "train"), options.dim
 
         def last(width: int) -> nn.Module:
             if parts_of(base)[1].startswith("pma"):
@@ -155,7 +199,7 @@ class Counting(SetProblem):
             return nn.Sequential(fully_connected(width, dim), nn.ReLU(), head.layer(dim))
 
         body = row_model(base, dim, options, seed, last)
-        embedding = seeded(seed, lambda: Embedding(images.channels, images.side, dim), EMBEDDING)
+        embedding = seeded(seed, lambda: Embedding(images.side, dim), EMBEDDING)
         return SetClassifier([embedding, *body.encoder], body.pool, body.head, images.pixels.shape[1])
 
     def zoo_name(self, row: str) -> str:
@@ -164,12 +208,12 @@ class Counting(SetProblem):
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Sets of images for training."""
-        return self.sets("train")(count, generator)
+        return draw_sets(load_images(self.data, "train"), count, generator)
 
     def test_sets(self) -> Sequence[SetBatch]:
         """2,000 sets of images for tests."""
-        make = self.sets("test")
-        return [make(TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
+        images = load_images(self.data, "test")
+        return [draw_sets(images, TEST_BATCH, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Float[Tensor, "B outputs"], batch: SetBatch) -> Float[Tensor, ""]:
         """The loss of the head, which is recognised by the number of outputs."""
@@ -204,36 +248,20 @@ def head_of(output: Float[Tensor, "B outputs"]) -> Head:
     return next(head for head in HEADS.values() if head.outputs == output.shape[1])
 
 
-class SetMaker:
-    """Draws sets of images with a random number of classes."""
-
-    def __init__(self, images: Images) -> None:
-        self.images = images
-        self.places, self.counts = images.by_class()
-
-    def __call__(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
-        sizes = torch.randint(LEAST, MOST + 1, (count,), generator=generator)
-        most = sizes.clamp(max=self.images.classes)
-        classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
-        chosen = self._classes(classes, generator)  # [count, MOST]
-        among = self.counts[chosen]
-        picked = (torch.rand(chosen.shape, generator=generator, dtype=torch.float64) * among).long()
-        mask = torch.arange(MOST) < sizes[:, None]
-        X = self.images.pixels[self.places[chosen, picked]] * mask[:, :, None]
-        return SetBatch(X, mask, {"count": classes, "labels": chosen.masked_fill(~mask, -1)})
-
-    def _classes(self, classes: Int[Tensor, " B"], generator: torch.Generator) -> Int[Tensor, "B most"]:
-        """A class for each position: the first c positions have different classes, the others random ones of these."""
-        keys = torch.rand(len(classes), self.images.classes, generator=generator)
-        order = keys.topk(min(MOST, self.images.classes), dim=1).indices
-        again = torch.rand(len(classes), MOST, generator=generator, dtype=torch.float64) * classes[:, None]
-        place = torch.arange(MOST)
-        return order.gather(1, torch.where(place < classes[:, None], place, again.long()))
+def draw_sets(images: Images, count: int, generator: torch.Generator) -> SetBatch:
+    """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
+    sizes = torch.randint(LEAST, MOST + 1, (count,), generator=generator)
+    most = sizes.clamp(max=images.classes)
+    classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
+    labels = _draw_labels(images.classes, classes, generator)  # [count, MOST]
+    mask = torch.arange(MOST) < sizes[:, None]
+    X = images.pixels[images.draw(labels, generator)] * mask[:, :, None]
+    return SetBatch(X, mask, {"count": classes, "labels": labels.masked_fill(~mask, -1)})
 
 
-@lru_cache(maxsize=2)
-def make_sets(data: str, split: Split) -> SetMaker:
-    """Sets of digits, or of the characters in a folder."""
-    images = digits(split) if data == "digits" else characters(find_folder(data, "omniglot", OMNIGLOT), split)
-    return SetMaker(images)
+def _draw_labels(known: int, classes: Int[Tensor, " B"], generator: torch.Generator) -> Int[Tensor, "B most"]:
+    """A class for each position: the first c positions have different classes, the others random ones of these."""
+    order = torch.rand(len(classes), known, generator=generator).topk(min(MOST, known), dim=1).indices
+    again = torch.rand(len(classes), MOST, generator=generator, dtype=torch.float64) * classes[:, None]
+    position = torch.arange(MOST)
+    return order.gather(1, torch.where(position < classes[:, None], position, again.long()))

@@ -1,7 +1,7 @@
-"""Images as elements of sets: the digits of scikit-learn, or a folder of images."""
+"""Images as elements of sets: the digits of scikit-learn, or a folder of images such as Omniglot."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -11,15 +11,22 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from pointset.configuration import check
 from pointset.errors import PointsetError
 from pointset.tasks.rows import fully_connected
 
 Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = ("train", "test")
 TEST_SHARE = 5
 """One of this many images, or classes, is for tests."""
 SPLIT_SEED = 0x1D
 SIDE = 28
 """Images of a folder are scaled to SIDE x SIDE."""
+OMNIGLOT = (
+    "give a folder that has alphabet/character/*.png, as --data FOLDER, or unpack Omniglot's images_background.zip and "
+    "images_evaluation.zip (https://github.com/brendenlake/omniglot) into $POINTSET_HOME/omniglot; "
+    "data=digits needs no files"
+)
 
 
 @dataclass(frozen=True)
@@ -27,9 +34,8 @@ class Images:
     """The images of one split, with their classes."""
 
     pixels: Float[Tensor, "N pixels"]
-    """Values in [0, 1], flattened in the order channel, row, column."""
+    """Grey values in [0, 1], flattened row by row."""
     labels: Int[Tensor, " N"]
-    channels: int
     side: int
 
     @property
@@ -41,19 +47,33 @@ class Images:
         """The numbers of images and classes."""
         return {"images": len(self.labels), "classes": self.classes}
 
+    def draw(self, labels: Int[Tensor, "B n"], generator: torch.Generator) -> Int[Tensor, "B n"]:
+        """Indices of random images of the given classes."""
+        rows, counts = self.by_class
+        random = torch.rand(labels.shape, generator=generator, dtype=torch.float64)
+        return rows[labels, (random * counts[labels]).long()]
+
+    @cached_property
     def by_class(self) -> tuple[Int[Tensor, "classes most"], Int[Tensor, " classes"]]:
         """The indices of the images of each class, padded with zeros, and the number of images of each class."""
-        places = [(self.labels == label).nonzero()[:, 0] for label in range(self.classes)]
-        counts = torch.tensor([len(found) for found in places])
-        return nn.utils.rnn.pad_sequence(places, batch_first=True), counts
-
-    def part(self, chosen: Bool[Tensor, " N"]) -> "Images":
-        """A subset of the images; classes without images are removed, the others renumbered from 0."""
-        labels = self.labels[chosen].unique(return_inverse=True)[1]
-        return Images(self.pixels[chosen], labels, self.channels, self.side)
+        rows_by_label = [(self.labels == label).nonzero()[:, 0] for label in range(self.classes)]
+        counts = torch.tensor([len(rows) for rows in rows_by_label])
+        return nn.utils.rnn.pad_sequence(rows_by_label, batch_first=True), counts
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
+def load_images(data: str, split: Split) -> Images:
+    """The images of a split: the digits, or those of a folder; see `digits` and `characters`."""
+    return digits(split) if data == "digits" else characters(find_folder(data), split)
+
+
+def check_data(data: str) -> None:
+    """Raise a PointsetError unless the images are the digits or in a folder."""
+    check("data", data, str)
+    if data != "digits":
+        find_folder(data)
+
+
 def digits(split: Split) -> Images:
     """The handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
 
@@ -61,10 +81,10 @@ def digits(split: Split) -> Images:
     """
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    pixels = torch.from_numpy(found.data / 16.0).float()
-    whole = Images(pixels, torch.from_numpy(found.target).long(), channels=1, side=8)
-    return whole.part(held_out(len(pixels), whole.labels) == (split == "test"))
+    loaded = load_digits()
+    pixels, labels = torch.from_numpy(loaded.data / 16.0).float(), torch.from_numpy(loaded.target).long()
+    chosen = held_out(len(pixels), labels) == (split == "test")
+    return Images(pixels[chosen], labels[chosen], side=8)
 
 
 def held_out(count: int, labels: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
@@ -72,12 +92,11 @@ def held_out(count: int, labels: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
     chosen = torch.zeros(count, dtype=torch.bool)
     random = np.random.default_rng(SPLIT_SEED)
     for label in labels.unique().tolist():
-        places = (labels == label).nonzero()[:, 0]
-        chosen[places[random.permutation(len(places))[: len(places) // TEST_SHARE]]] = True
+        rows = (labels == label).nonzero()[:, 0]
+        chosen[rows[random.permutation(len(rows))[: len(rows) // TEST_SHARE]]] = True
     return chosen
 
 
-@lru_cache(maxsize=2)
 def characters(folder: Path, split: Split) -> Images:
     """Drawn characters from a folder alphabet/character/*.png at any depth, such as Omniglot's images_background.
 
@@ -87,22 +106,22 @@ def characters(folder: Path, split: Split) -> Images:
     Raises:
         PointsetError: there are too few characters, or a file is not an image.
     """
-    found = sorted({path.parent for path in folder.rglob("*.png")})
-    if len(found) < 2 * TEST_SHARE:
+    folders = sorted({path.parent for path in folder.rglob("*.png")})
+    if len(folders) < 2 * TEST_SHARE:
         raise PointsetError(
-            f"{folder} has {len(found)} characters with images, too few to count: give a folder that has "
+            f"{folder} has {len(folders)} characters with images, too few: give a folder that has "
             "alphabet/character/*.png, such as Omniglot's images_background, unpacked"
         )
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(found))
-    tests = {found[place] for place in order[: len(found) // TEST_SHARE]}
-    kept = [character for character in found if (character in tests) == (split == "test")]
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(folders))
+    tests = {folders[index] for index in order[: len(folders) // TEST_SHARE]}
+    kept = [character for character in folders if (character in tests) == (split == "test")]
     files = [(path, label) for label, character in enumerate(kept) for path in sorted(character.glob("*.png"))]
-    pixels = torch.stack([1.0 - read_image(path, SIDE, channels=1) for path, _ in files])
-    return Images(pixels, torch.tensor([label for _, label in files]), channels=1, side=SIDE)
+    pixels = torch.stack([1.0 - read_image(path, SIDE) for path, _ in files])
+    return Images(pixels, torch.tensor([label for _, label in files]), side=SIDE)
 
 
-def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]:
-    """Read an image: its central square, scaled to side x side, values in [0, 1], with one or three channels.
+def read_image(path: Path, side: int) -> Float[Tensor, " pixels"]:
+    """Read an image: its central square, scaled to side x side, grey values in [0, 1].
 
     Raises:
         PointsetError: the file is missing or not an image.
@@ -122,7 +141,7 @@ def read_image(path: Path, side: int, channels: int) -> Float[Tensor, " pixels"]
     top, left = (height - square) // 2, (width - square) // 2
     image = values[top : top + square, left : left + square].permute(2, 0, 1)[None]
     image = F.interpolate(image, size=(side, side), mode="bilinear", antialias=True)[0].clamp(0.0, 1.0)
-    return (image.mean(dim=0, keepdim=True) if channels == 1 else image.expand(3, -1, -1)).flatten()
+    return image.mean(dim=0).flatten()
 
 
 class Embedding(nn.Module):
@@ -131,19 +150,18 @@ class Embedding(nn.Module):
     Images of up to 8 x 8 pixels: FC(d, ReLU), FC(d). Larger images: Conv(d, 3 x 3, stride 2, ReLU) x 3, FC(d).
     """
 
-    def __init__(self, channels: int, side: int, dim: int) -> None:
+    def __init__(self, side: int, dim: int) -> None:
         super().__init__()
-        small = side <= 8
-        self.rowwise = fully_connected(channels * side**2, dim, dim) if small else _convolutions(channels, side, dim)
+        self.rowwise = fully_connected(side**2, dim, dim) if side <= 8 else _convolutions(side, dim)
 
     def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
         """Return the rows; padding is embedded too, later modules mask it."""
         return self.rowwise(X)
 
 
-def _convolutions(channels: int, side: int, dim: int) -> nn.Sequential:
-    layers: list[nn.Module] = [nn.Unflatten(1, (channels, side, side))]
-    for before in (channels, dim, dim):
+def _convolutions(side: int, dim: int) -> nn.Sequential:
+    layers: list[nn.Module] = [nn.Unflatten(1, (1, side, side))]
+    for before in (1, dim, dim):
         layers += [nn.Conv2d(before, dim, 3, stride=2, padding=1), nn.ReLU()]
         side = (side + 1) // 2
     layers += [nn.Flatten(), nn.Linear(dim * side**2, dim)]
@@ -162,20 +180,15 @@ class EachElement(nn.Module):
         return self.module(X.flatten(0, 1)).unflatten(0, X.shape[:2])
 
 
-def find_folder(data: str, name: str, help_text: str) -> Path:
-    """The folder of a dataset of images.
-
-    Args:
-        data: a path, or `name` for the folder of that name in POINTSET_HOME.
-        name: name of the dataset.
-        help_text: how to get the dataset, for the error.
+def find_folder(data: str) -> Path:
+    """The folder of images, given as a path, or as "omniglot" for the folder of that name in POINTSET_HOME.
 
     Raises:
         PointsetError: the folder does not exist.
     """
     from pointset.data.catalogue.home import home
 
-    folder = home() / name if data == name else Path(data).expanduser()
+    folder = home() / data if data == "omniglot" else Path(data).expanduser()
     if not folder.is_dir():
-        raise PointsetError(f"there is no folder {folder}: {help_text}")
+        raise PointsetError(f"there is no folder {folder}: {OMNIGLOT}")
     return folder

@@ -1,17 +1,13 @@
-"""Set anomaly detection: the sets, the equivariant model, the metrics, and a small imitation of CelebA."""
+"""Set anomaly detection: the sets, the equivariant model, and the metrics."""
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
-from matplotlib.image import imsave
 
 from pointset.data.batches import epoch_generator
 from pointset.errors import PointsetError
+from pointset.evaluation.costs import measure_costs
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, create_task
-from pointset.tasks.celeba import FaceSets, read_attributes
 from pointset.tasks.images import digits
 from pointset.zoo.options import ModelOptions
 
@@ -86,99 +82,18 @@ def test_metrics_by_hand():
     assert found == pytest.approx({"AUROC": 7 / 8, "AUPR": (1 + 2 / 3) / 2, "accuracy": 0.5})
 
 
-ATTRIBUTES = ["Bald", "Hat", "Smile", "Tie"]
+def test_a_folder_of_characters_makes_sets_too(tmp_path, monkeypatch):
+    from test_images import drawn
 
-
-def faces(folder: Path, images: int = 60) -> Path:
-    """Faces of 12 x 10 pixels whose attributes are encoded in the red of the first four columns."""
-    rng = np.random.default_rng(0)
-    marks = rng.random((images, len(ATTRIBUTES))) < 0.6
-    marks[:, 3] = False  # nobody has a tie
-    (folder / "img_align_celeba").mkdir(parents=True)
-    lines = [str(images), " ".join(ATTRIBUTES)]
-    for number, row in enumerate(marks):
-        name = f"{number:06d}.jpg"
-        lines.append(f"{name} " + " ".join("1" if mark else "-1" for mark in row))
-        pixels = np.zeros((12, 10, 3), dtype=np.uint8)
-        for place, mark in enumerate(row):
-            pixels[:, 2 * place : 2 * place + 2, 0] = 255 * mark
-        imsave(folder / "img_align_celeba" / name, pixels)
-    (folder / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def celeba(tmp_path_factory) -> Path:
-    return faces(tmp_path_factory.mktemp("celeba"))
-
-
-def marks_of(image: torch.Tensor) -> list[bool]:
-    """The attributes encoded in an image of 64 x 64 pixels, scaled from the central 10 x 10."""
-    red = image.view(3, 64, 64)[0].mean(dim=0)
-    return [bool(red[round((2 * place + 1) * 6.4)] > 0.5) for place in range(4)]
-
-
-def test_seven_faces_have_both_attributes_and_one_has_neither(celeba):
-    batch = FaceSets(celeba, "train", 7)(30, epoch_generator(0, 0))
-    assert batch.X.shape == (30, 8, 3 * 64 * 64)
-    for X, place, pair in zip(
-        batch.X, batch.target["stranger"].tolist(), batch.target["attributes"].tolist(), strict=True
-    ):
-        shown = [[marks_of(image)[attribute] for attribute in pair] for image in X]
-        assert shown.pop(place) == [False, False]
-        assert shown == [[True, True]] * 7
-        assert 3 not in pair, "no seven images have a tie"
-    assert len({image.numpy().tobytes() for image in batch.X[0]}) <= 8
-
-
-def test_faces_are_split_by_image(celeba):
-    train, test = (FaceSets(celeba, split, 2) for split in ("train", "test"))
-    assert not set(train.files) & set(test.files)
-    assert (len(train.files), len(test.files)) == (48, 12)
-    assert train.describe() == {"images": 48, "attributes": 4}
-
-
-def test_celeba_through_the_task(celeba, monkeypatch):
-    task = create_task("anomaly", data=str(celeba))
-    batch = task.draw(2, epoch_generator(0, 0))
-    model = task.model("SAB + max", SMALL, seed=0)
-    assert model(batch.X).shape == (2, 8, 1)
-    monkeypatch.setenv("POINTSET_HOME", str(celeba.parent))
-    celeba.rename(celeba.parent / "celeba")
-    try:
-        again = create_task("anomaly", data="celeba").draw(2, epoch_generator(0, 0))
-    finally:
-        (celeba.parent / "celeba").rename(celeba)
-    assert torch.equal(again.X, batch.X)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("60\n", "", "does not begin with the number of images"),
-        ("60\n", "59\n", "does not begin with the number of images"),
-        ("000000.jpg", "000000.jpg 1", r"line 3: expected 4 marks \(1 or -1\)"),
-        (" -1\n", " 0\n", r"line 3: expected 4 marks \(1 or -1\)"),
-    ],
-)
-def test_a_damaged_list_is_named_with_its_line(old, new, words, celeba, tmp_path):
-    text = (celeba / "list_attr_celeba.txt").read_text()
-    (tmp_path / "list_attr_celeba.txt").write_text(text.replace(old, new, 1))
-    with pytest.raises(PointsetError, match=words):
-        read_attributes(tmp_path / "list_attr_celeba.txt")
-
-
-def test_an_attribute_list_that_is_not_text_is_a_clear_error(tmp_path):
-    (tmp_path / "list_attr_celeba.txt").write_bytes(b"1\nBald\n\xff.jpg 1\n")
-    with pytest.raises(PointsetError, match=r"cannot be read .*: download the original file again"):
-        read_attributes(tmp_path / "list_attr_celeba.txt")
-
-
-def test_the_error_for_missing_data_says_how_to_get_it(celeba, tmp_path, monkeypatch):
+    task = create_task("anomaly", data=str(drawn(tmp_path / "own")))
+    batch = task.draw(3, epoch_generator(0, 0))
+    assert batch.X.shape == (3, 8, 784)
+    assert task.model("SAB + max", SMALL, seed=0)(batch.X).shape == (3, 8, 1)
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path))
-    with pytest.raises(PointsetError, match=r"there is no folder .*celeba: get list_attr_celeba\.txt and img_align"):
-        create_task("anomaly", data="celeba")
-    with pytest.raises(PointsetError, match=r"there is no list_attr_celeba\.txt in .*: get list_attr"):
-        create_task("anomaly", data=str(tmp_path)).draw(1, epoch_generator(0, 0))
-    with pytest.raises(PointsetError, match="no two attributes are shared by 70 of the 48 images for train"):
-        FaceSets(celeba, "train", 70)
+    with pytest.raises(PointsetError, match=r"no folder .*omniglot: give a folder that has alphabet/character"):
+        create_task("anomaly", data="omniglot")
+
+
+def test_the_costs_of_a_model_of_elements_can_be_measured():
+    (cost,) = measure_costs([TASK.model("rFF + max", SMALL, seed=0)], 8, batch_size=2, repeats=1)
+    assert cost.step_memory_mb >= 0

@@ -10,9 +10,15 @@ from pointset.evaluation.mixtures import LEAST_SCALE, Mixture, log_likelihood
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn.fast.packing import Packed
 from pointset.tasks import shipped_experiment
-from pointset.tasks.clustering import Clustering, mean_log_likelihood, mixture_of, oracle_metrics, truth_of
-from pointset.tasks.equivariant import PositionedEquivariantLayer
-from pointset.tasks.expectation_maximisation import em_step
+from pointset.tasks.clustering import (
+    Clustering,
+    PositionedEquivariantLayer,
+    em_step,
+    mean_log_likelihood,
+    mixture_of,
+    oracle_metrics,
+    truth_of,
+)
 from pointset.tasks.experiments import read_experiment
 from pointset.tasks.set_problem import SetBatch
 from pointset.zoo.options import ModelOptions
