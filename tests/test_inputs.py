@@ -23,8 +23,6 @@ from pointset.evaluation import Evaluation
 from pointset.evaluation.corruptions import corrupt, list_corruptions
 from pointset.evaluation.robustness import accuracy_by_size, corrupted_sets, robustness
 from pointset.explain.critical_points import critical_points
-from pointset.explain.occlusion import occlusion_influence
-from pointset.explain.rollout import rollout
 from pointset.explain.specialisation import specialisation
 from pointset.inputs import InputError, described, takes
 from pointset.streaming import stream_logits
@@ -75,13 +73,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "corrupt, a seed": (lambda: corrupt(BATCH, "shear", 1, 5), "generator must be of type Generator, got 5"),
     "corruptions": (lambda: list_corruptions("foo"), "family must be one of 'density', 'noise'.*got 'foo'"),
     "maps, a name": (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model must be a torch module"),
-    "find_map": (lambda: pointset.find_map([1], kind="reads"), "maps must be a list, each an attention map.*got list"),
-    "rollout": (lambda: rollout(CLOUD), "maps must be a list, each an attention map.*got float32"),
     "critical points": (lambda: critical_points(MODEL, BATCH), r"one cloud \[n, 3\].*got float32 \[2, 5, 3\]"),
-    "occlusion": (lambda: occlusion_influence(MODEL, CLOUD, "chair"), "label must be a whole number.*got 'chair'"),
     "specialisation": (lambda: specialisation(MODEL, BATCH), "sets must be sets, as load_dataset"),
     "export, a name": (lambda: pointset.export_model("rff-max", "x.pt2"), "model must be a torch module"),
-    "export, no path": (lambda: pointset.export_model(MODEL, 5), "path must be a path, got 5"),
     "stream": (lambda: pointset.stream_attention("isab4-pma", CLOUD), "model must be a torch module"),
     "a run": (lambda: pointset.load_run(None), "path must be a path, got None"),
     "an experiment": (lambda: pointset.read_experiment({}), "path must be a path, got dict"),

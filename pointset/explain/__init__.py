@@ -1,4 +1,1 @@
-"""Explanations of a model on a cloud, as data: attention maps, rollout, occlusion, critical points, specialisation.
-
-Imports: `data`, `nn`, `runs`, `zoo`. Imported by: `commands`, `export`, `tasks`, `viz`.
-"""
+"""Explanations of a model on a cloud, as data: attention maps, rollout, occlusion, critical points, specialisation."""

@@ -46,9 +46,9 @@ def save_maps(maps: Sequence[AttentionMap], path: str | Path) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise PointsetError(f"the file name of attention maps must end in .npz, got {path}")
-    about = [{"layer": found.layer, "kind": found.kind, "points_are": found.points_are} for found in maps]
-    arrays = {f"weights{place}": found.weights.numpy() for place, found in enumerate(maps)}
-    arrays |= {f"mask{place}": found.mask.numpy() for place, found in enumerate(maps) if found.mask is not None}
+    about = [{"layer": entry.layer, "kind": entry.kind, "points_are": entry.points_are} for entry in maps]
+    arrays = {f"weights{index}": entry.weights.numpy() for index, entry in enumerate(maps)}
+    arrays |= {f"mask{index}": entry.mask.numpy() for index, entry in enumerate(maps) if entry.mask is not None}
     header = np.array(json.dumps({"format": FORMAT, "maps": about, "arrays": list(arrays)}))
 
     def write(temporary: Path) -> None:
@@ -80,11 +80,11 @@ def load_maps(path: str | Path) -> list[AttentionMap]:
         about, arrays = _read(Path(path))
         return [
             AttentionMap(
-                **one,
-                weights=torch.from_numpy(arrays[f"weights{place}"]),
-                mask=torch.from_numpy(arrays[f"mask{place}"]) if f"mask{place}" in arrays else None,
+                **fields,
+                weights=torch.from_numpy(arrays[f"weights{index}"]),
+                mask=torch.from_numpy(arrays[f"mask{index}"]) if f"mask{index}" in arrays else None,
             )
-            for place, one in enumerate(about["maps"])
+            for index, fields in enumerate(about["maps"])
         ]
     except PointsetError:
         raise
@@ -138,26 +138,26 @@ def to_pandas(maps: Sequence[AttentionMap] | AttentionMap) -> DataFrame:
     except ImportError as error:
         raise PointsetError("a table of weights needs pandas: run `pip install pandas`") from error
     tables = []
-    for found in [maps] if isinstance(maps, AttentionMap) else maps:
-        clouds = [found] if found.weights.dim() == 3 else [found[row] for row in range(len(found))]
-        tables += [_table(cloud, None if cloud is found else row) for row, cloud in enumerate(clouds)]
+    for attention in [maps] if isinstance(maps, AttentionMap) else maps:
+        clouds = [attention] if attention.weights.dim() == 3 else [attention[row] for row in range(len(attention))]
+        tables += [_table(cloud, None if cloud is attention else row) for row, cloud in enumerate(clouds)]
     return pandas.concat(tables, ignore_index=True)
 
 
-def _table(found: AttentionMap, cloud: int | None) -> DataFrame:
+def _table(attention: AttentionMap, cloud: int | None) -> DataFrame:
     import pandas
 
-    head, query, key = (index.ravel() for index in np.indices(tuple(found.weights.shape)))
+    head, query, key = (index.ravel() for index in np.indices(tuple(attention.weights.shape)))
     columns = {} if cloud is None else {"cloud": cloud}
     return pandas.DataFrame(
         {
             **columns,
-            "layer": found.layer,
-            "kind": found.kind,
+            "layer": attention.layer,
+            "kind": attention.kind,
             "head": head,
             "query": query,
             "key": key,
-            "weight": found.weights.numpy().ravel(),
-            "relative": found.relative().numpy().ravel(),
+            "weight": attention.weights.numpy().ravel(),
+            "relative": attention.relative().numpy().ravel(),
         }
     )

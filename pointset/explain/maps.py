@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
-from pointset.inputs import InputError, as_mask, as_points, check_kind, described, takes
+from pointset.inputs import InputError, as_mask, as_points, check_kind, described
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, PMA
 from pointset.nn.encoders.dumlp import InteractionLayer
@@ -29,11 +29,8 @@ from pointset.nn.registry import attending
 
 Kind = Literal["reads", "writes", "pools", "self"]
 Side = Literal["keys", "queries", "both", "neither"]
+Attention = Multihead | DualMLP | AttentiveStatisticsPool
 _SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
-
-
-def _counted(heads: int, queries: int) -> str:
-    return f"{heads} head{'s' * (heads != 1)}, {queries} quer{'y' if queries == 1 else 'ies'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +69,10 @@ class AttentionMap:
         """A summary in one line."""
         *batch, heads, queries, keys = self.weights.shape
         clouds = "".join(f"{count} clouds, " for count in batch)
+        sizes = f"{heads} head{'s' * (heads != 1)}, {queries} quer{'y' if queries == 1 else 'ies'}, {keys} keys"
         sides = {"keys": "keys are points", "queries": "queries are points", "both": "both are points"}
         side = sides.get(self.points_are, "neither are points")
-        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{_counted(heads, queries)}, {keys} keys; {side}"
+        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{sizes}; {side}"
 
     def _repr_html_(self) -> str:
         """The summary for notebooks; for one cloud, also a table of measures of each head."""
@@ -153,8 +151,8 @@ class AttentionMap:
         keys = self.weights.shape[-1]
         if not 1 <= k <= keys:
             raise PointsetError(f"k must be 1 to {keys}, the keys of {self.layer}, got {k}")
-        found = self.weights.topk(k, dim=-1)
-        return found.indices, found.values
+        weights, indices = self.weights.topk(k, dim=-1)
+        return indices, weights
 
     def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
         """The map with its heads combined into one by mean or max. Rows of a mean sum to 1; rows of a maximum do not.
@@ -174,7 +172,6 @@ class AttentionMap:
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
 
 
-@takes(model=nn.Module)
 def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once in evaluation mode, and return one map per attention, in the order of the computation.
 
@@ -198,15 +195,16 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
         >>> [(map.layer, list(map.weights.shape)) for map in maps][:2]
         [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
     """
-    attending_modules = dict(attentions(model))
-    if not attending_modules:
-        parts = ", ".join(part.name for part in attending())
-        raise PointsetError(f"{_name(model)} has no attention maps: use a model with one of {parts}")
     points, mask = as_clouds(model, points, mask)
-    one = points.dim() == 2
-    points, mask = (points[None], None if mask is None else mask[None]) if one else (points, mask)
+    modules = dict(attentions(model))
+    if not modules:
+        name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
+        names = ", ".join(entry.name for entry in attending())
+        raise PointsetError(f"{name} has no attention maps: use a model with one of {names}")
+    is_single = points.dim() == 2
+    points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
     device = next(model.parameters()).device
-    with torch.no_grad(), in_evaluation_mode(model), _recording(attending_modules) as records:
+    with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records:
         model(points.to(device), None if mask is None else mask.to(device))
     kinds = attention_kinds(model)
     kept = None if mask is None else mask.cpu()
@@ -216,12 +214,11 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
         if side == "both":
             queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
             side = _SIDES.get((queries, keys), "neither")
-        found = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept)
-        maps.append(found[0] if one else found)
+        attention = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept)
+        maps.append(attention[0] if is_single else attention)
     return maps
 
 
-@takes(maps=Sequence[AttentionMap], layer=str | None, kind=str | None)
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Kind | None = None) -> AttentionMap:
     """Find the map of a layer, or the only map of a kind.
 
@@ -241,20 +238,15 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ki
         >>> pointset.find_map(maps, kind="pools").kind, pointset.find_map(maps, layer="encoder.1.reads").kind
         ('pools', 'reads')
     """
-    found = [one for one in maps if layer in (None, one.layer) and kind in (None, one.kind)]
-    there = ", ".join(f"{one.layer} ({one.kind})" for one in maps)
-    asked = " and ".join(
-        f"{name} {quoted(value)}" for name, value in (("layer", layer), ("kind", kind)) if value is not None
-    )
-    if not found:
-        raise PointsetError(f"no attention map has {asked}: choose from {there}")
-    if len(found) > 1:
-        raise PointsetError(f"{len(found)} attention maps have {asked or 'been found'}: give a layer, one of {there}")
-    return found[0]
-
-
-def _name(model: nn.Module) -> str:
-    return getattr(getattr(model, "spec", None), "name", type(model).__name__)
+    chosen = [entry for entry in maps if layer in (None, entry.layer) and kind in (None, entry.kind)]
+    if len(chosen) == 1:
+        return chosen[0]
+    known = ", ".join(f"{entry.layer} ({entry.kind})" for entry in maps)
+    wanted = {"layer": layer, "kind": kind}
+    words = " and ".join(f"{name} {quoted(value)}" for name, value in wanted.items() if value is not None)
+    if not chosen:
+        raise PointsetError(f"no attention map has {words}: choose from {known}")
+    raise PointsetError(f"{len(chosen)} attention maps have {words or 'been found'}: give a layer, one of {known}")
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
@@ -265,16 +257,16 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
     """
     check_kind("model", model, nn.Module)
     width = getattr(model, "inputs", getattr(points, "shape", [3])[-1])
-    found = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
-    if found.dim() not in (2, 3):
+    clouds = as_points(points, width, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
+    if clouds.dim() not in (2, 3):
         raise InputError(f"points must be [n, {width}] or [B, n, {width}], got {described(points)}")
-    shown = as_mask(mask, found)
-    real = found.reshape(-1, width) if shown is None else found[shown]
-    if not len(real) or (shown is not None and not bool(shown.any(dim=-1).all())):
+    keep = as_mask(mask, clouds)
+    real = clouds.reshape(-1, width) if keep is None else clouds[keep]
+    if not len(real) or (keep is not None and not bool(keep.any(dim=-1).all())):
         raise InputError("every cloud must have at least one real point, got an empty one")
     if not bool(real.isfinite().all()):
         raise InputError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
-    return found, shown
+    return clouds, keep
 
 
 def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
@@ -288,9 +280,7 @@ def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
 
 
 @contextmanager
-def _recording(
-    modules: dict[str, Multihead | DualMLP | AttentiveStatisticsPool],
-) -> Iterator[list[tuple[str, Tensor]]]:
+def _recording(modules: dict[str, Attention]) -> Iterator[list[tuple[str, Tensor]]]:
     """Record the weights of every attention inside this block, on the CPU, in float32 or float64."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in modules.items()}
@@ -305,10 +295,10 @@ def _recording(
             attention.record = before[name]
 
 
-def attentions(model: nn.Module) -> Iterator[tuple[str, Multihead | DualMLP | AttentiveStatisticsPool]]:
+def attentions(model: nn.Module) -> Iterator[tuple[str, Attention]]:
     """The modules of a model that compute attention, with the names of their maps."""
     for name, module in model.named_modules():
-        if isinstance(module, Multihead | DualMLP | AttentiveStatisticsPool):
+        if isinstance(module, Attention):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 

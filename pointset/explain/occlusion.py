@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import Count
 from pointset.errors import PointsetError
 from pointset.explain.maps import as_cloud_of
-from pointset.inputs import takes
 from pointset.nn.modes import in_evaluation_mode
 
 
@@ -35,7 +33,6 @@ class Occlusion:
     """Number of points removed at a time."""
 
 
-@takes(label=int | None, neighbours=int | None, batch_size=Count)
 def occlusion_influence(
     model: nn.Module,
     points: Tensor,
@@ -70,16 +67,16 @@ def occlusion_influence(
     """
     points = as_cloud_of(model, points, least=2)
     n = len(points)
-    taken = max(1, n // 16) if neighbours is None else neighbours
-    if not 1 <= taken < n:
-        raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {taken}")
+    removed = max(1, n // 16) if neighbours is None else neighbours
+    if not 1 <= removed < n:
+        raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {removed}")
     device = next(model.parameters()).device
     points = points.to(device)
     # Not by matrix products: far from the origin, their rounding errors are as large as the distances.
-    places = points[:, :3]
-    distances = torch.cdist(places, places, compute_mode="donot_use_mm_for_euclid_dist")
+    coordinates = points[:, :3]
+    distances = torch.cdist(coordinates, coordinates, compute_mode="donot_use_mm_for_euclid_dist")
     distances.fill_diagonal_(-1.0)  # so that a point itself precedes its duplicates
-    near = distances.topk(taken, largest=False).indices  # [n, taken]
+    near = distances.topk(removed, largest=False).indices  # [n, removed]
     masks = torch.ones(n, n, dtype=torch.bool, device=device).scatter(1, near, False)
     with torch.no_grad(), in_evaluation_mode(model):
         whole = model(points[None], torch.ones(1, n, dtype=torch.bool, device=device)).log_softmax(dim=1)[0]
@@ -91,10 +88,9 @@ def occlusion_influence(
             for part in masks.split(batch_size)
         ]
     influence = whole[label] - torch.cat(without)
-    return Occlusion(influence.cpu(), label, float(whole[label]), taken)
+    return Occlusion(influence.cpu(), label, float(whole[label]), removed)
 
 
-@takes(first=Tensor, second=Tensor)
 def agreement(first: Tensor, second: Tensor) -> float:
     """Spearman's rank correlation of two measures of the same points [n]: 1 for the same order, 0 for no correlation.
 

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.inputs import takes
 
 
-@takes(maps=Sequence[AttentionMap])
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
 
@@ -41,28 +39,28 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         >>> shares.shape, float(shares.sum().round(decimals=4))
         (torch.Size([1, 32]), 1.0)
     """
-    if any(found.weights.dim() != 3 for found in maps):
-        raise PointsetError("rollout needs the maps of one cloud, got a batch: give [found[0] for found in maps]")
-    pooling = [place for place, found in enumerate(maps) if found.kind == "pools"]
+    if any(entry.weights.dim() != 3 for entry in maps):
+        raise PointsetError("rollout needs the maps of one cloud, got a batch: give [entry[0] for entry in maps]")
+    pooling = [index for index, entry in enumerate(maps) if entry.kind == "pools"]
     if len(pooling) != 1:
         raise PointsetError(
             f"rollout needs one map of kind 'pools', got {len(pooling)}: for a max pool see critical_points"
         )
     _require_whole(maps, maps[pooling[0]].weights.shape[-1])
-    for found in maps:
-        if (found.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or found.weights.min() < 0:
+    for entry in maps:
+        if (entry.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or entry.weights.min() < 0:
             raise PointsetError(
-                f"rollout needs rows that sum to 1, but rows of {found.layer} do not sum to 1: use occlusion"
+                f"rollout needs rows that sum to 1, but rows of {entry.layer} do not sum to 1: use occlusion"
             )
-    averaged = [found.heads("mean").weights[0] for found in maps]
+    averaged = [entry.heads("mean").weights[0] for entry in maps]
     shares = averaged[pooling[0]]
-    for found, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):
-        if found.points_are == "neither":
+    for entry, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):
+        if entry.points_are == "neither":
             shares = 0.5 * shares + 0.5 * weights @ shares
-    for found, weights in reversed(list(zip(maps[: pooling[0]], averaged[: pooling[0]], strict=True))):
-        if found.kind == "writes":
+    for entry, weights in reversed(list(zip(maps[: pooling[0]], averaged[: pooling[0]], strict=True))):
+        if entry.kind == "writes":
             kept, shares = shares, shares @ weights  # [k, m]: shares of the inducing points
-        elif found.kind == "reads":
+        elif entry.kind == "reads":
             shares = 0.5 * kept + 0.5 * shares @ weights
         else:
             shares = 0.5 * shares + 0.5 * shares @ weights
@@ -71,9 +69,9 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
 
 def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
     """Raise a PointsetError unless every ISAB has its two maps in succession, and all maps are of one cloud."""
-    reads = {(place, found.layer.removesuffix("reads")) for place, found in enumerate(maps) if found.kind == "reads"}
+    reads = {(index, entry.layer.removesuffix("reads")) for index, entry in enumerate(maps) if entry.kind == "reads"}
     writes = {
-        (place - 1, found.layer.removesuffix("writes")) for place, found in enumerate(maps) if found.kind == "writes"
+        (index - 1, entry.layer.removesuffix("writes")) for index, entry in enumerate(maps) if entry.kind == "writes"
     }
     for _, block in sorted(reads ^ writes):
         raise PointsetError(
@@ -81,9 +79,9 @@ def _require_whole(maps: Sequence[AttentionMap], points: int) -> None:
             "for the encoder dumlp, which writes back without attention, use occlusion"
         )
     sides = {"keys": (-1,), "queries": (-2,), "both": (-2, -1), "neither": ()}
-    for found in maps:
-        sizes = {found.weights.shape[side] for side in sides[found.points_are]}
+    for entry in maps:
+        sizes = {entry.weights.shape[side] for side in sides[entry.points_are]}
         if sizes - {points}:
             raise PointsetError(
-                f"{found.layer} has {min(sizes)} points and the pooling {points}: give maps of one cloud"
+                f"{entry.layer} has {min(sizes)} points and the pooling {points}: give maps of one cloud"
             )

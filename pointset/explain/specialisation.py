@@ -10,13 +10,13 @@ import torch
 from tabulate import tabulate
 from torch import Tensor, nn
 
-from pointset.configuration import Count
+from pointset.configuration import Count, check
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import epoch_generator
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap, attention_maps, find_map
-from pointset.inputs import takes
+from pointset.inputs import check_kind
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
@@ -82,7 +82,6 @@ class Specialisation:
         return tabulate(lines, ["measure", *columns, "meaning"], tablefmt=style, disable_numparse=True)
 
 
-@takes(model=nn.Module, sets=PointSets, layer=str | None, per_class=Count, batch_size=Count)
 def specialisation(
     model: nn.Module,
     sets: PointSets,
@@ -124,6 +123,8 @@ def specialisation(
         >>> found.entropy.shape
         torch.Size([4, 4])
     """
+    check_kind("sets", sets, PointSets)
+    check("batch_size", batch_size, Count)
     rows = _first_of_each_class(sets, per_class)
     points, labels = sets.points[rows], sets.labels[rows]
     mask = None if sets.mask is None else sets.mask[rows]
@@ -132,20 +133,14 @@ def specialisation(
     turning = {"normals": True} if sets.options.has_normals else {}
     changed = augment(points, generator, mask, **turning) if turning or mask is not None else augment(points, generator)
     box, measured = _box(points, mask), []
-    for part in torch.arange(len(rows)).split(batch_size):
-        some = None if mask is None else mask[part]
-        found = _reads(model, points[part], some, layer)
-        layer = found.layer
-        again = _reads(model, changed[part], some, layer)
-        measured.append(
-            (
-                found.entropy(),
-                _similarity(found.weights, found.weights),
-                _similarity(found.weights, again.weights),
-                _regions(found.weights, points[part], box),
-            )
-        )
-    entropy, alike, augmented, regions = (torch.cat(parts) for parts in zip(*measured, strict=True))
+    for batch in torch.arange(len(rows)).split(batch_size):
+        keep = None if mask is None else mask[batch]
+        attention = _reads(model, points[batch], keep, layer)
+        layer, weights = attention.layer, attention.weights
+        moved = _reads(model, changed[batch], keep, layer).weights
+        pair = _similarity(weights, weights), _similarity(weights, moved)
+        measured.append((attention.entropy(), *pair, _regions(weights, points[batch], box)))
+    entropy, alike, augmented, regions = (torch.cat(batches) for batches in zip(*measured, strict=True))
     same, other = zip(*(_between(regions[labels == label]) for label in labels.unique()), strict=True)
     return Specialisation(
         str(layer),
@@ -185,7 +180,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
 
 def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
     rows = [torch.nonzero(sets.labels == label)[:count, 0] for label in sets.labels.unique()]
-    rows = [found for found in rows if len(found) > 1]
+    rows = [some for some in rows if len(some) > 1]
     if count < 2 or not rows:
         raise PointsetError(
             f"{sets.name} has no class with two shapes to compare: give more shapes, or per_class above 1"

@@ -8,6 +8,4 @@ aggregations, sort, median, quantile and the two set transformers cannot; the er
 onnxruntime and onnxscript.
 
 `describe_plainly` converts a model to plain data, for pages that run it in the browser.
-
-Imports: `data`, `explain`, `nn`, `runs`, `training`, `zoo`. Imported by: `commands`, `tasks`.
 """

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pointset.configuration import Positive
 from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
-from pointset.inputs import takes
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, PooledSeeds
 from pointset.nn.dropout import Dropout
@@ -76,7 +74,6 @@ class PlainModel:
         return {**self.tree, "weights": base64.b64encode(self.weights).decode()}
 
 
-@takes(model=nn.Module, description=dict | None, temperature=Positive)
 def describe_plainly(
     model: nn.Module, description: dict[str, Any] | None = None, *, temperature: float = 1.0
 ) -> PlainModel:

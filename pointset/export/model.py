@@ -17,12 +17,11 @@ import torch
 from torch import Tensor, nn
 
 import pointset
-from pointset.configuration import Count
 from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
 from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
-from pointset.inputs import takes
+from pointset.inputs import check_kind
 from pointset.runs.atomic import write_for_user
 from pointset.runs.threads import torch_threads
 from pointset.training.loading import describe_model
@@ -94,7 +93,6 @@ class Latency:
     """Milliseconds of the exported file."""
 
 
-@takes(model=nn.Module, path=str | Path, description=dict | None)
 def export_model(
     model: nn.Module, path: str | Path, *, mask: bool = False, description: dict[str, Any] | None = None
 ) -> Agreement:
@@ -123,6 +121,7 @@ def export_model(
         >>> agreement.holds
         True
     """
+    check_kind("model", model, nn.Module)
     path = Path(path)
     form = format_of(path)
     name = _name(model)
@@ -141,19 +140,20 @@ def export_model(
         raise PointsetError(
             f"{name} cannot be exported as {form.title}: torch does not support an operation ({_in_short(error)})"
         ) from error
-    found: list[Agreement] = []
+    agreements: list[Agreement] = []
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
-        found.append(_agreement(model, form.open(temporary, threads=1), mask))
-        if not found[0].holds:
+        agreement = _agreement(model, form.open(temporary, threads=1), mask)
+        if not agreement.holds:
             raise PointsetError(
-                f"{path} is not written: its logits differ from those of {name} by {found[0].difference:.1e}, "
-                f"more than the {found[0].bound:.1e} that rounding explains"
+                f"{path} is not written: its logits differ from those of {name} by {agreement.difference:.1e}, "
+                f"more than the {agreement.bound:.1e} that rounding explains"
             )
+        agreements.append(agreement)
 
     write_for_user(path, write)
-    return found[0]
+    return agreements[0]
 
 
 def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +180,6 @@ def describe(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[
     }
 
 
-@takes(model=nn.Module, path=str | Path, sizes=Sequence[int], repeats=Count, threads=Count)
 def compare_latency(
     model: nn.Module,
     path: str | Path,
@@ -224,7 +223,7 @@ def _latency(eager: Run, exported: Run, points: int, inputs: int, mask: bool, re
             start = time.perf_counter()
             run(cloud, real)
             times[run].append(1000.0 * (time.perf_counter() - start))
-    eager_ms, exported_ms = (round(statistics.median(found[1:]), 3) for found in times.values())
+    eager_ms, exported_ms = (round(statistics.median(measured[1:]), 3) for measured in times.values())
     return Latency(points, eager_ms, exported_ms)
 
 
@@ -267,8 +266,8 @@ def _some(sets: int, points: int) -> Tensor:
     return real
 
 
-def _largest(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).abs().max())
+def _largest(logits: Tensor, expected: Tensor) -> float:
+    return float((logits - expected).abs().max())
 
 
 def _most(first: float, second: float) -> float:

@@ -5,8 +5,7 @@ import torch
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.explain.critical_points import critical_points
-from pointset.explain.pooled import pooled_from
+from pointset.explain.critical_points import critical_points, pooled_from
 
 CLOUD = torch.randn(12, 3, generator=torch.Generator().manual_seed(0))
 

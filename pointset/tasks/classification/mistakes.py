@@ -14,7 +14,7 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import probabilities
-from pointset.explain.pooled import Pooled, pooled_from
+from pointset.explain.critical_points import Pooled, pooled_from
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
