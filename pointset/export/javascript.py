@@ -33,7 +33,6 @@ from pointset.nn.pooling.pma import AttentionPool
 from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import part_of
 from pointset.nn.scores import BilinearScore, DotScore
-from pointset.nn.weights import Weights
 from pointset.zoo.classifiers import SetClassifier
 
 LARGEST = float(np.finfo(np.float16).max)
@@ -164,14 +163,29 @@ class Describer:
     def parts(self, modules: Iterable[nn.Module], name: str = "") -> list[dict[str, Any]]:
         """The descriptions of modules that are called in turn, without those that do nothing in evaluation."""
         return [
-            self.part(module, f"{name}.{place}".lstrip("."))
-            for place, module in enumerate(modules)
+            self.part(module, f"{name}.{index}".lstrip("."))
+            for index, module in enumerate(modules)
             if not isinstance(module, Dropout | nn.Identity)
         ]
 
-    def named(self, module: nn.Module, *names: str) -> dict[str, Any]:
-        """The descriptions of attributes of a module, by their names."""
-        return {name: self.part(getattr(module, name), name) for name in names}
+    def entry(
+        self,
+        module: nn.Module,
+        arrays: Sequence[str] = (),
+        modules: Sequence[str] = (),
+        lists: Sequence[str] = (),
+        **values: Any,
+    ) -> dict[str, Any]:
+        """A description with attributes of the module by their names: tensors, modules, and lists of modules."""
+        tensors = {name: getattr(module, name) for name in arrays}
+        return {
+            # A subclass computes as the class that is registered.
+            "kind": next(kind.__name__ for kind in type(module).__mro__ if kind in describe_module.registry),
+            **{name: None if tensor is None else self.array(tensor) for name, tensor in tensors.items()},
+            **{name: self.part(getattr(module, name), name) for name in modules},
+            **{name: self.parts(getattr(module, name), name) for name in lists},
+            **values,
+        }
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""
@@ -203,8 +217,7 @@ def describe_module(module: nn.Module, describer: Describer) -> dict[str, Any]:
 
 @describe_module.register
 def _(module: nn.Linear, describer: Describer) -> dict[str, Any]:
-    bias = None if module.bias is None else describer.array(module.bias)
-    return {"kind": "Linear", "weight": describer.array(module.weight), "bias": bias}
+    return describer.entry(module, ["weight", "bias"])
 
 
 @describe_module.register(nn.ReLU)
@@ -212,17 +225,13 @@ def _(module: nn.Linear, describer: Describer) -> dict[str, Any]:
 @describe_module.register(nn.Flatten)
 @describe_module.register(NoNorm)
 def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
-    return {"kind": type(module).__name__}
+    return describer.entry(module)
 
 
-@describe_module.register
-def _(module: nn.Sequential, describer: Describer) -> dict[str, Any]:
-    return {"kind": "Sequential", "modules": describer.parts(module)}
-
-
-@describe_module.register
-def _(module: nn.Identity, describer: Describer) -> dict[str, Any]:
-    return {"kind": "Sequential", "modules": []}
+@describe_module.register(nn.Sequential)
+@describe_module.register(nn.Identity)
+def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
+    return {"kind": "Sequential", "modules": describer.parts(module.children())}
 
 
 @describe_module.register
@@ -233,115 +242,93 @@ def _(module: Masked, describer: Describer) -> dict[str, Any]:
 @describe_module.register(LayerNorm)
 @describe_module.register(nn.LayerNorm)
 def _(module: nn.LayerNorm, describer: Describer) -> dict[str, Any]:
-    return {"kind": "LayerNorm", **_scale(module, describer), "eps": module.eps}
+    return describer.entry(module, ["weight", "bias"], eps=module.eps)
 
 
 @describe_module.register
 def _(module: SetNorm, describer: Describer) -> dict[str, Any]:
-    return {"kind": "SetNorm", **_scale(module, describer), "eps": module.eps, "groups": module.groups}
+    return describer.entry(module, ["weight", "bias"], eps=module.eps, groups=module.groups)
 
 
 @describe_module.register
 def _(module: BatchNorm, describer: Describer) -> dict[str, Any]:
-    mean, variance = module.running_mean, module.running_var
-    assert isinstance(mean, Tensor)
-    assert isinstance(variance, Tensor)
-    trained = {"mean": describer.array(mean), "variance": describer.array(variance), "eps": module.eps}
-    return {"kind": "BatchNorm", **_scale(module, describer), **trained}
-
-
-def _scale(module: Any, describer: Describer) -> dict[str, Any]:
-    return {"weight": describer.array(module.weight), "bias": describer.array(module.bias)}
+    return describer.entry(module, ["weight", "bias", "running_mean", "running_var"], eps=module.eps)
 
 
 @describe_module.register
 def _(module: EquivariantLayer, describer: Describer) -> dict[str, Any]:
-    return {"kind": "EquivariantLayer", "statistic": module.statistic, **describer.named(module, "gamma", "norm")}
+    return describer.entry(module, modules=["gamma", "norm"], statistic=module.statistic)
 
 
 @describe_module.register
 def _(module: ConnectedLayers, describer: Describer) -> dict[str, Any]:
-    layers: Sequence[Any] = list(module.layers)
-    return {
-        "kind": "ConnectedLayers",
-        "layers": [describer.parts(layer, f"layers.{number}") for number, layer in enumerate(layers)],
-        "coordinates": describer.parts(module.coordinates, "coordinates"),
-        "join": describer.parts(module.join, "join"),
-    }
+    every: Sequence[Any] = list(module.layers)
+    layers = [describer.parts(layer, f"layers.{number}") for number, layer in enumerate(every)]
+    return describer.entry(module, lists=["coordinates", "join"], layers=layers)
 
 
 @describe_module.register
 def _(module: Multihead, describer: Describer) -> dict[str, Any]:
-    score, names = module.score, _weights(module.weights, describer)
+    score = module.score
     if type(score) not in (DotScore, BilinearScore):
         raise describer.unsupported(f"has an {type(score).__name__}")
-    trained = score.log_temperature
-    return {
-        "kind": "Multihead",
-        "heads": module.heads,
-        "names": names,
-        "factor": score.factor,
-        "temperatures": None if trained is None else describer.array(trained),
-        "bilinear": describer.array(score.weight) if isinstance(score, BilinearScore) else None,
-        **describer.named(module, "query", "key", "value", "output"),
-        "map": describer.attending[module],
-    }
-
-
-def _weights(weights: Weights, describer: Describer) -> list[str]:
-    if unknown := [str(name) for name in weights.names if name not in WEIGHTS]:
+    if unknown := [str(name) for name in module.weights.names if name not in WEIGHTS]:
         raise describer.unsupported(f"has {unknown[0]} weights")
-    return [str(name) for name in weights.names]
+    return describer.entry(
+        module,
+        modules=["query", "key", "value", "output"],
+        heads=module.heads,
+        names=[str(name) for name in module.weights.names],
+        factor=score.factor,
+        temperatures=None if score.log_temperature is None else describer.array(score.log_temperature),
+        bilinear=describer.array(score.weight) if isinstance(score, BilinearScore) else None,
+        map=describer.attending[module],
+    )
 
 
 @describe_module.register
 def _(module: MAB, describer: Describer) -> dict[str, Any]:
-    norms = ("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output")
-    return {"kind": "MAB", "form": module.form, **describer.named(module, "multihead", "feed_forward", *norms)}
+    norms = ["norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"]
+    return describer.entry(module, modules=["multihead", "feed_forward", *norms], form=module.form)
 
 
 @describe_module.register
 def _(module: SAB, describer: Describer) -> dict[str, Any]:
-    return {"kind": "SAB", **describer.named(module, "mab")}
+    return describer.entry(module, modules=["mab"])
 
 
 @describe_module.register
 def _(module: ISAB, describer: Describer) -> dict[str, Any]:
-    points = describer.array(module.inducing_points)
-    return {"kind": "ISAB", "inducing_points": points, **describer.named(module, "reads", "writes")}
+    return describer.entry(module, ["inducing_points"], ["reads", "writes"])
 
 
 @describe_module.register
 def _(module: PMA, describer: Describer) -> dict[str, Any]:
-    pooled = module.pooled_seeds
-    return {
-        "kind": "PMA",
-        "seeds": None if module.seeds is None else describer.array(module.seeds),
-        "pooled_seeds": None if pooled is None else describer.part(pooled, "pooled_seeds"),
-        **describer.named(module, "feed_forward", "mab"),
-    }
+    pooled = None if module.pooled_seeds is None else describer.part(module.pooled_seeds, "pooled_seeds")
+    return describer.entry(module, ["seeds"], ["feed_forward", "mab"], pooled_seeds=pooled)
 
 
 @describe_module.register
 def _(module: PooledSeeds, describer: Describer) -> dict[str, Any]:
-    return {"kind": "PooledSeeds", "statistics": list(module.statistics), **_scale(module.maps, describer)}
+    return describer.entry(module.maps, ["weight", "bias"], statistics=list(module.statistics)) | {
+        "kind": "PooledSeeds"
+    }
 
 
 @describe_module.register(NormedLayers)
 @describe_module.register(Stem)
 def _(module: NormedLayers, describer: Describer) -> dict[str, Any]:
-    lists = {"linear": describer.parts(module.linear, "linear"), "norm": describer.parts(module.norm, "norm")}
-    return {"kind": type(module).__name__, **lists}
+    return describer.entry(module, lists=["linear", "norm"])
 
 
 @describe_module.register
 def _(module: DualMLP, describer: Describer) -> dict[str, Any]:
-    return {"kind": "DualMLP", **describer.named(module, "logits", "values"), "map": describer.attending[module]}
+    return describer.entry(module, modules=["logits", "values"], map=describer.attending[module])
 
 
 @describe_module.register
 def _(module: InteractionLayer, describer: Describer) -> dict[str, Any]:
-    return {"kind": "InteractionLayer", **describer.named(module, "reads", "rows", "summary", "norm")}
+    return describer.entry(module, modules=["reads", "rows", "summary", "norm"])
 
 
 @describe_module.register
@@ -353,11 +340,12 @@ def _(module: StatisticPool, describer: Describer) -> dict[str, Any]:
 
 @describe_module.register
 def _(module: AttentionPool, describer: Describer) -> dict[str, Any]:
-    then = {name: one for name in ("sab", "feed_forward") if (one := getattr(module, name)) is not None}
-    last = [describer.part(one, name) for name, one in then.items()]
-    return {"kind": "AttentionPool", "pma": describer.part(module.pma, "pma"), "then": last}
+    names = [name for name in ("sab", "feed_forward") if getattr(module, name) is not None]
+    return describer.entry(
+        module, modules=["pma"], then=[describer.part(getattr(module, name), name) for name in names]
+    )
 
 
 @describe_module.register
 def _(module: JoinedPool, describer: Describer) -> dict[str, Any]:
-    return {"kind": "JoinedPool", "pools": describer.parts(module.pools, "pools")}
+    return describer.entry(module, lists=["pools"])
