@@ -191,12 +191,12 @@ class Experiment:
         Raises:
             PointsetError: neither the experiment nor its task has a field of that name.
         """
-        own = {one.name for one in dataclasses.fields(self)}
+        own = {option.name for option in dataclasses.fields(self)}
         options = {name: changes.pop(name) for name in list(changes) if name not in own}
         task = changes.pop("task", self.task)
         if "seeds" in changes:
             task = task.with_seeds(changes["seeds"])
-        known = [one.name for one in dataclasses.fields(task)]
+        known = [option.name for option in dataclasses.fields(task)]
         for name in options:
             if name not in known:
                 raise PointsetError(unknown_key(name, [*sorted(own), *known]))

@@ -159,8 +159,10 @@ class Comparison:
         """The numbers of shapes that were left out of the sets, for the caption; they are equal at all sizes."""
         file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"
         sets = read_description(file, "comparison").values() if file.exists() else []
-        lacking = [one for one in sets if isinstance(one, dict) and one.get("skipped")]
-        counts = [f"{one['skipped']} of {one['skipped'] + one['shapes']} {one['split']} shapes" for one in lacking]
+        lacking = [split for split in sets if isinstance(split, dict) and split.get("skipped")]
+        counts = [
+            f"{split['skipped']} of {split['skipped'] + split['shapes']} {split['split']} shapes" for split in lacking
+        ]
         return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:

@@ -148,7 +148,7 @@ def watched(
 
 def complete_seeds(runs: Sequence[Run], outcomes: Sequence[Finished | Failure]) -> tuple[int, ...]:
     """The seeds whose runs have all ended, in the order of the runs."""
-    over = {(one.model, one.points, one.seed) for one in outcomes}
+    over = {(outcome.model, outcome.points, outcome.seed) for outcome in outcomes}
     open_seeds = {run.seed for run in runs if (run.label, run.size, run.seed) not in over}
     return tuple(dict.fromkeys(run.seed for run in runs if run.seed not in open_seeds))
 
@@ -159,7 +159,7 @@ def table_so_far(
     """The table of some seeds, marked as preliminary; empty if none of their runs is finished."""
     part = experiment.changed(seeds=seeds)
     try:
-        table = gather(part, out, [one for one in outcomes if one.seed in seeds], measure=False)
+        table = gather(part, out, [outcome for outcome in outcomes if outcome.seed in seeds], measure=False)
     except PointsetError:  # a damaged file, which is reported at the end
         return ""
     name = "first table" if len(seeds) == 1 else "table so far"
@@ -210,10 +210,12 @@ class Watch:
         work = [size * trained for size, trained in zip(sizes, self._trained, strict=True)]
         total = sum(work)
         return Standing(
-            share=sum(one.share * size for one, size in zip(seen, work, strict=True)) / total,
+            share=sum(progress.share * size for progress, size in zip(seen, work, strict=True)) / total,
             before=sum(share * size for share, size in zip(self._before, work, strict=True)) / total,
-            doing=[f"{run.name}: {one.text}" for run, one in self._under_way(seen)],
-            longest=max((1.0 - one.share) * size for one, size in zip(seen, work, strict=True)) if whole else 0.0,
+            doing=[f"{run.name}: {progress.text}" for run, progress in self._under_way(seen)],
+            longest=max((1.0 - progress.share) * size for progress, size in zip(seen, work, strict=True))
+            if whole
+            else 0.0,
         )
 
     def _look(self, run: Run) -> Seen:
@@ -223,12 +225,12 @@ class Watch:
         file = run.folder / "history.jsonl"
         changed = file.stat().st_mtime_ns if file.exists() else 0
         before = self._seen.get(run.folder)
-        found = before[1] if before and before[0] == changed else _seen(run, changed > 0)
+        seen = before[1] if before and before[0] == changed else _seen(run, changed > 0)
         if run.finished:
-            found = found._replace(share=1.0)
+            seen = seen._replace(share=1.0)
             self._over.add(run.folder)
-        self._seen[run.folder] = changed, found
-        return found
+        self._seen[run.folder] = changed, seen
+        return seen
 
     def _under_way(self, seen: Sequence[Seen]) -> list[tuple[Run, Seen]]:
         begun = (pair for pair in zip(self._runs, seen, strict=True) if pair[0].folder.exists())
@@ -241,9 +243,7 @@ def _seconds_by_group(runs: Sequence[Run], seen: Sequence[Seen]) -> dict[Group, 
     for run, one in zip(runs, seen, strict=True):
         if one.share and one.seconds:
             groups.setdefault((run.label, run.size), []).append(one)
-    return {
-        group: sum(one.seconds for one in found) / sum(one.share for one in found) for group, found in groups.items()
-    }
+    return {group: sum(run.seconds for run in seen) / sum(run.share for run in seen) for group, seen in groups.items()}
 
 
 def _seen(run: Run, begun: bool) -> Seen:

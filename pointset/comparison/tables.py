@@ -104,16 +104,18 @@ def _metric_columns(
     for metric in metrics:
         if not metric.shown or (brief and not metric.brief):
             continue
-        found = [row.metrics[metric.name] for row in rows]
-        columns[metric.title] = [metric.write(one.mean, one.deviation if metric.spread else None) for one in found]
+        summaries = [row.metrics[metric.name] for row in rows]
+        columns[metric.title] = [
+            metric.write(summary.mean, summary.deviation if metric.spread else None) for summary in summaries
+        ]
         lead, unit = f"{metric.name} " * several, " %" * metric.share
         if metric.detailed and not brief:
-            columns[f"{lead}95 % interval"] = [write_interval(one.interval, metric) for one in found]
+            columns[f"{lead}95 % interval"] = [write_interval(summary.interval, metric) for summary in summaries]
         if metric == metrics[0]:
             columns["against the best"] = against
         if metric.detailed:
-            columns[f"{lead}published{unit}"] = [_published(one.published, metric) for one in found]
-            columns[f"{lead}verdict"] = [one.verdict(metric) for one in found]
+            columns[f"{lead}published{unit}"] = [_published(summary.published, metric) for summary in summaries]
+            columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
     return columns
 
 
@@ -123,9 +125,9 @@ def _published(published: Published | None, metric: Metric) -> str:
     return metric.write(published.mean, published.deviation if published.runs > 1 else None)
 
 
-def write_interval(found: Interval | None, metric: Metric) -> str:
+def write_interval(interval: Interval | None, metric: Metric) -> str:
     """An interval of a metric as text; empty for None."""
-    return "" if found is None else f"{metric.write(found.low)} to {metric.write(found.high)}"
+    return "" if interval is None else f"{metric.write(interval.low)} to {metric.write(interval.high)}"
 
 
 def in_markdown(text: str) -> str:

@@ -298,5 +298,5 @@ def measure(problem: SetProblem, model: nn.Module, batches: Sequence[SetBatch]) 
     with torch.no_grad(), in_evaluation_mode(model):
         there = [batch.to(device) for batch in batches]
         outputs = [model(batch.X, batch.mask).float().cpu() for batch in there]
-    found = problem.score(outputs, batches)
-    return {metric.name: float(found[metric.name]) for metric in problem.measured}
+    values = problem.score(outputs, batches)
+    return {metric.name: float(values[metric.name]) for metric in problem.measured}

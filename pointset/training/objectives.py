@@ -117,7 +117,8 @@ class Classification:
         else:
             others, shares = batch.others.to(output.device), batch.shares.to(output.device)
             own, theirs = (
-                F.cross_entropy(output, one, label_smoothing=smoothing, reduction="none") for one in (labels, others)
+                F.cross_entropy(output, target, label_smoothing=smoothing, reduction="none")
+                for target in (labels, others)
             )
             mean = torch.lerp(own, theirs, shares).mean()
             labels = torch.where(shares > 0.5, others, labels)

@@ -69,10 +69,10 @@ def share_of_work(recipe: Recipe, epochs: int) -> float:
 
 def _means(recipe: Recipe, epochs: int) -> list[float]:
     """The mean number of points in each of so many epochs; empty where the dataset decides."""
-    found = [_drawn_between(recipe, epoch, epochs) for epoch in range(epochs)]
+    bounds = [_drawn_between(recipe, epoch, epochs) for epoch in range(epochs)]
     return [
         (most - least) / math.log(most / least) if most > least else float(least)
-        for least, most in (between for between in found if between is not None)
+        for least, most in (between for between in bounds if between is not None)
     ]
 
 

@@ -1,4 +1,4 @@
-"""From runs and pairs, made by hand, to rows and verdicts."""
+"""From runs and pairs, made by hand, to rows, verdicts and tables."""
 
 import dataclasses
 import math
@@ -6,15 +6,20 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+import pointset
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Published, Row
 from pointset.comparison.results import make_rows
 from pointset.comparison.runs import Finished
 from pointset.comparison.statistics import Interval, Pair
-from pointset.comparison.tables import make_table
+from pointset.comparison.tables import in_markdown, in_table, make_table
 from pointset.evaluation.costs import Cost
+from pointset.runs.atomic import read_json
+from pointset.runs.workers import Workers
+from pointset.tasks import create_task, task_recipe
 from pointset.tasks.classification.task import Classification
 from pointset.tasks.max_regression import MaxRegression
+from pointset.zoo.options import ModelOptions
 
 METRICS = Classification().measured
 COST = Cost(multiply_adds=12_340_000, latency_ms=0.456, step_memory_mb=78.9)
@@ -277,3 +282,36 @@ def test_a_metric_without_predictions_distinguishes_nothing_with_one_seed():
     apart = dataclasses.replace(pair("a", "b", 0.2, 0.01), p=None, p_seeds=None, p_holm=None, over_seeds=None)
     rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [apart]})
     assert [row.against_best(METRICS[0]) for row in rows] == ["best", "one seed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("isab16-pma seeds=pooled", "isab16-pma seeds=pooled"),
+        ("night_stand", "night_stand"),
+        ("a|b", r"a\|b"),
+        ("<b>`x`</b>", r"\<b\>\`x\`\</b\>"),
+        ("_x_ *y* [z](u)", r"\_x\_ \*y\* \[z\](u)"),
+        ("two\nlines\x1b", r"two\\nlines\\x1b"),
+    ],
+)
+def test_markup_is_escaped(text: str, shown: str) -> None:
+    found = in_markdown(text)
+    assert "\n" not in found
+    assert found.replace("\\\\", "\\") == shown.replace("\\\\", "\\")
+    assert in_table(text, "github") == found
+    assert "\\|" not in in_table(text, "simple")
+
+
+def test_times_say_with_how_many_threads_they_were_taken(tmp_path, monkeypatch):
+    """The threads of the experiment, whatever torch uses before and after."""
+    monkeypatch.setattr("pointset.comparison.results.machine", lambda: {"cores": 2, "threads": 99})
+    experiment = Experiment(
+        task=create_task("max-regression"),
+        models=(Entry("rff-max"),),
+        seeds=(0,),
+        model=ModelOptions(dim=16),
+        recipe=task_recipe(steps=2),
+    )
+    pointset.run_experiment(experiment, tmp_path / "out", Workers(1), progress=False, report=False)
+    assert read_json(tmp_path / "out" / "costs.json")["machine"] == {"cores": 2, "threads": 1}

@@ -67,13 +67,13 @@ def learning_curves(
             right edge, independent of their training length.
         level: all columns are the metric, share one y axis, and get the baselines.
     """
-    found = {name: {label: results.curves(label, name) for label in results} for name in columns}
-    found = {name: curves for name, curves in found.items() if any(curves.values())}
-    if not found:
+    by_name = {name: {label: results.curves(label, name) for label in results} for name in columns}
+    by_name = {name: curves for name, curves in by_name.items() if any(curves.values())}
+    if not by_name:
         return None
-    figure, panels = make_panels(len(found), 2 if len(found) < 3 else 3, 2.6, sharey=level)
+    figure, panels = make_panels(len(by_name), 2 if len(by_name) < 3 else 3, 2.6, sharey=level)
     marked = False
-    for axes, (name, curves) in zip(panels, found.items(), strict=True):
+    for axes, (name, curves) in zip(panels, by_name.items(), strict=True):
         for label, by_seed in curves.items():
             _curve(axes, scale * np.array(by_seed), place, style(results, label)["color"], _are_many(results))
         marks = _published(results, name) if fitted else {}
@@ -121,7 +121,7 @@ def draw_chance(axes: Axes, results: Results) -> None:
 def _published(results: Results, name: str) -> dict[str, float]:
     """Published means by label, if the history's column is a metric."""
     summaries = {label: row.metrics.get(name) for label, row in results.rows.items()}
-    return {label: one.published.mean for label, one in summaries.items() if one and one.published}
+    return {label: summary.published.mean for label, summary in summaries.items() if summary and summary.published}
 
 
 def _fit(axes: Axes, curves: Sequence[Sequence[float]], marks: Sequence[float]) -> None:
@@ -140,9 +140,9 @@ def trained_sizes(by_size: Sequence[Results]) -> Figure:
     for label in labels:
         having = [results for results in by_size if label in results.rows]
         summaries = [results.rows[label].metrics[metric.name] for results in having]
-        reach = np.transpose([_reach(one, scale) for one in summaries])
-        places, heights = [results.points or 0 for results in having], [scale * one.mean for one in summaries]
-        axes.errorbar(places, heights, reach, lw=1.2, capsize=2, **style(by_size[0], label))
+        reach = np.transpose([_reach(summary, scale) for summary in summaries])
+        sizes, heights = [results.points or 0 for results in having], [scale * summary.mean for summary in summaries]
+        axes.errorbar(sizes, heights, reach, lw=1.2, capsize=2, **style(by_size[0], label))
     axes.set_xscale("log")
     axes.set_xticks([results.points or 0 for results in by_size], [f"{results.points:,}" for results in by_size])
     axes.minorticks_off()
@@ -176,9 +176,9 @@ def pareto(results: Results) -> Figure | None:
 
 
 def _dot(row: Row, metric: Metric, cost: float, style: Mapping[str, Any]) -> Dot:
-    scale, found = _scale(metric), row.metrics[metric.name]
-    down, up = _reach(found, scale)
-    mean = scale * found.mean
+    scale, summary = _scale(metric), row.metrics[metric.name]
+    down, up = _reach(summary, scale)
+    mean = scale * summary.mean
     return Dot(row.model, cost, mean, mean - down, mean + up, style)
 
 
@@ -186,8 +186,8 @@ def _scale(metric: Metric) -> float:
     return 100.0 if metric.share else 1.0
 
 
-def _reach(found: Summary, scale: float) -> tuple[float, float]:
+def _reach(summary: Summary, scale: float) -> tuple[float, float]:
     """Distances from the mean down to the low and up to the high end of the interval."""
-    if found.interval is None:
+    if summary.interval is None:
         return 0.0, 0.0
-    return scale * (found.mean - found.interval.low), scale * (found.interval.high - found.mean)
+    return scale * (summary.mean - summary.interval.low), scale * (summary.interval.high - summary.mean)

@@ -91,8 +91,8 @@ def _draw_section(section: Section) -> dict[str, bytes]:
 
 def describe(comparison: Comparison) -> dict[str, Any]:
     """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
-    experiment, found = comparison.experiment, origins(comparison)
-    commits = _each_once(commit_of(one) for one in found)
+    experiment, origins_of_runs = comparison.experiment, origins(comparison)
+    commits = _each_once(commit_of(origin) for origin in origins_of_runs)
     return {
         "verdicts": verdicts(comparison),
         "without": without_a_model(comparison),
@@ -102,9 +102,9 @@ def describe(comparison: Comparison) -> dict[str, Any]:
         "commit": commits,
         "metric": comparison.metrics[0].name,
         "seeds": ", ".join(map(str, experiment.seeds)),
-        "machine": f"{_each_once(machine_of(one) for one in found)}, "
+        "machine": f"{_each_once(machine_of(origin) for origin in origins_of_runs)}, "
         f"{experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
-        "versions": _each_once(_versions(one) for one in found),
+        "versions": _each_once(_versions(origin) for origin in origins_of_runs),
         "configuration": json.dumps(experiment.as_dict(), indent=2),
         "cite": f"pointset ({commits}), seeds {', '.join(map(str, experiment.seeds))}: {comparison.caption()}",
     }
@@ -119,7 +119,7 @@ def _each_once(words: Iterable[str]) -> str:
 
 
 def as_html(
-    comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any], drawn: Mapping[str, bytes]
+    comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any], drawn: Mapping[str, bytes]
 ) -> str:
     """The report as one HTML file; `drawn` has the contents of the figures' files, by name."""
     from jinja2 import Environment, StrictUndefined
@@ -139,7 +139,7 @@ def as_html(
         reached=reached,
         costs=costs,
         best=[place for place, row in enumerate(rows) if row.best],
-        sections=found,
+        sections=made,
         about=about,
         style=Markup(parts["report.css"]),
         script=Markup(parts["report.js"]),
@@ -150,15 +150,15 @@ def _as_rows(columns: Mapping[str, Sequence[str]]) -> Table:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def as_markdown(comparison: Comparison, found: Sequence[Section], about: Mapping[str, Any]) -> str:
+def as_markdown(comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any]) -> str:
     """The report as Markdown that links to figures/."""
     parts = [f"# {in_markdown(about['title'])}", *map(in_markdown, (comparison.caption() + ".", *about["verdicts"]))]
     metrics, rows = comparison.metrics, comparison.rows
     parts += [make_table(rows, metrics, "github", part="metrics", emphasized=True)]
     parts += [f"Without a model: {in_markdown(about['without'])}."] if about["without"] else []
     parts += [make_table(rows, metrics, "github", part="costs", emphasized=True)]
-    parts += [f"- failed: {in_markdown(f'{one.name}: {one.reason}')}" for one in comparison.failures]
-    for section in found:
+    parts += [f"- failed: {in_markdown(f'{failure.name}: {failure.reason}')}" for failure in comparison.failures]
+    for section in made:
         parts += _section_as_markdown(section)
     parts += [
         "## How to repeat and cite",

@@ -76,9 +76,9 @@ def _makers(comparison: Comparison, results: Results) -> dict[str, Callable[[], 
     metric = results.metric
 
     def pairs() -> Iterator[Section]:
-        if found := comparison.pairs.get(results.points):
-            text = pairs_text(found, metric, comparison.experiment.task.pooled)
-            yield Section("Which models are distinguishable", text, table=pair_table(found, metric))
+        if compared := comparison.pairs.get(results.points):
+            text = pairs_text(compared, metric, comparison.experiment.task.pooled)
+            yield Section("Which models are distinguishable", text, table=pair_table(compared, metric))
 
     def pareto() -> Iterator[Section]:
         if (drawn := charts.pareto(results)) is not None:
@@ -110,7 +110,7 @@ def _heading(metric: Metric) -> str:
 
 
 def _has_intervals(rows: Iterable[Row]) -> bool:
-    return any(one.interval for row in rows for one in row.metrics.values())
+    return any(summary.interval for row in rows for summary in row.metrics.values())
 
 
 def costs_text(rows: Sequence[Row]) -> str:
@@ -185,8 +185,8 @@ def without_a_model(comparison: Comparison) -> str:
     metric = comparison.metrics[0]
     sentences = []
     for size in dict.fromkeys(row.points for row in comparison.rows):
-        found = comparison.results(size).chance
-        words = [f"{name} {metric.write(value)}" + " %" * metric.share for name, value in found.items()]
+        values = comparison.results(size).chance
+        words = [f"{name} {metric.write(value)}" + " %" * metric.share for name, value in values.items()]
         sentences.append(", ".join(words))
     return "; ".join(dict.fromkeys(filter(None, sentences)))
 

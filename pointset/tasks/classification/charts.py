@@ -48,20 +48,20 @@ def accuracy_by_size(results: Results) -> Figure | None:
 
 def by_size(results: Results, label: str) -> dict[int, float]:
     """Accuracy by size of the test sets, mean over the seeds tested on smaller sets; empty if there are none."""
-    found = sizes_of(results.folders[label])
-    return {size: fmean(curve[size] for curve in found) for size in found[0]} if found else {}
+    curves = sizes_of(results.folders[label])
+    return {size: fmean(curve[size] for curve in curves) for size in curves[0]} if curves else {}
 
 
 def robustness(results: Results) -> Figure | None:
     """Error by severity, one panel for each corruption; severity 0 is the clean test set."""
-    errors = {label: found for label in results if (found := corruption_errors(results, label))}
+    errors = {label: by_name for label in results if (by_name := corruption_errors(results, label))}
     if not errors:
         return None
     names = list(next(iter(errors.values())))
     figure, panels = make_panels(len(names), 5, 1.3, sharey=True)
     for axes, name in zip(panels, names, strict=True):
-        for label, found in errors.items():
-            curve = [100 * error for error in found[name]]
+        for label, by_name in errors.items():
+            curve = [100 * error for error in by_name[name]]
             axes.plot(range(len(curve)), curve, color=style(results, label)["color"], lw=1.1)
         axes.set_title(name.replace("_", " "), fontsize=8, color=INK, pad=3)
         axes.set_xticks(range(6))
@@ -76,8 +76,8 @@ def corruption_errors(results: Results, label: str) -> dict[str, list[float]]:
     runs = list(robustness_of(results.folders[label]).values())
     if not runs:
         return {}
-    found = [[[one.clean_error, *errors.values()] for errors in one.errors.values()] for one in runs]
-    return dict(zip(runs[0].errors, np.mean(found, axis=0).tolist(), strict=True))
+    values = [[[run.clean_error, *errors.values()] for errors in run.errors.values()] for run in runs]
+    return dict(zip(runs[0].errors, np.mean(values, axis=0).tolist(), strict=True))
 
 
 def reliability(results: Results) -> Figure | None:
@@ -87,11 +87,11 @@ def reliability(results: Results) -> Figure | None:
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
         run, color = predictions_of(results.first(label)), style(results, label)["color"]
-        found = calibration.reliability(run.logits, run.labels, "mass")
+        curve = calibration.reliability(run.logits, run.labels, "mass")
         axes.plot([0, 1], [0, 1], color="#bbbbbb", lw=0.8)
-        axes.plot(found.confidence, found.accuracy, color=color, lw=0.8)
-        axes.scatter(found.confidence, found.accuracy, 4 + 120 * found.share, color=color, lw=0, clip_on=False)
-        title = f"{textwrap.fill(plain(label), 25)}\nECE {100 * found.error:.1f} %"
+        axes.plot(curve.confidence, curve.accuracy, color=color, lw=0.8)
+        axes.scatter(curve.confidence, curve.accuracy, 4 + 120 * curve.share, color=color, lw=0, clip_on=False)
+        title = f"{textwrap.fill(plain(label), 25)}\nECE {100 * curve.error:.1f} %"
         axes.set_title(title, fontsize=7.5, color=INK, pad=3)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         label_axes(axes, "", "")
@@ -105,5 +105,5 @@ def confusions(results: Results) -> list[Figure]:
     runs = {label: predictions_of(results.first(label)) for label in results.best(2)}
     classes = next(iter(runs.values())).classes
     counts = {label: run.confusion for label, run in runs.items()}
-    groups = [counts] if stand_together(classes) else [{label: found} for label, found in counts.items()]
+    groups = [counts] if stand_together(classes) else [{label: matrix} for label, matrix in counts.items()]
     return [draw_confusions(group, classes) for group in groups]

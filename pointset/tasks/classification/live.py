@@ -57,8 +57,8 @@ def _about(page: HtmlPage, labels: list[str], differ: bool) -> str:
 
 def _plain(results: Results, label: str) -> PlainModel:
     """The model of the first seed of a row as data, with the name of the row."""
-    found = describe_plainly(*load_run(results.first(label)))
-    return replace(found, tree={**found.tree, "name": label})
+    plain = describe_plainly(*load_run(results.first(label)))
+    return replace(plain, tree={**plain.tree, "name": label})
 
 
 def _shapes(results: Results, labels: list[str], test_sets: Callable[[], PointSets]) -> tuple[dict[str, Any], bool]:

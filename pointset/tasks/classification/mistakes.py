@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +45,10 @@ def mistakes(results: Results, test_sets: Callable[[], PointSets]) -> Iterator[S
         return  # another version of the data
     if tiles := _worst(runs, sets):
         yield Section("The most frequent confusions", WORST_TEXT, name="worst-confusions", tiles=tiles)
-    for place, (label, run) in enumerate(runs.items()):
-        if (found := _gallery(results, label, run, sets)) is not None:
-            title = f"Mistakes of {label}"
-            yield Section(title, found.text, name=f"mistakes-{place + 1}", tiles=found.tiles)
+    for number, (label, run) in enumerate(runs.items(), start=1):
+        if (gallery := _gallery(results, label, run, sets)) is not None:
+            text, tiles = gallery
+            yield Section(f"Mistakes of {label}", text, name=f"mistakes-{number}", tiles=tiles)
 
 
 def _worst(runs: Mapping[str, Evaluation], sets: PointSets) -> list[Tile]:
@@ -79,13 +78,8 @@ def _where(run: Evaluation, true: int, taken: int) -> list[int]:
     return np.flatnonzero((run.labels == true) & (run.predictions == taken)).tolist()
 
 
-@dataclass(frozen=True)
-class _Gallery:
-    text: str
-    tiles: list[Tile]
-
-
-def _gallery(results: Results, label: str, run: Evaluation, sets: PointSets) -> _Gallery | None:
+def _gallery(results: Results, label: str, run: Evaluation, sets: PointSets) -> tuple[str, list[Tile]] | None:
+    """Text and tiles of the most confident mistakes; None if there are none, or the model cannot be loaded."""
     chosen = _most_confident(run)
     folder = results.first(label)
     if not chosen or not RunFolder(folder).finished:
@@ -109,7 +103,7 @@ def _gallery(results: Results, label: str, run: Evaluation, sets: PointSets) -> 
         words = f"{100 * shares[shape, taken]:.0f} % {class_name(sets, taken)}, {100 * shares[shape, true]:.0f} % "
         words += f"{class_name(sets, true)}; shape {sets.names[shape]}"
         tiles.append(Tile(picture, f"{class_name(sets, true)} predicted as {class_name(sets, taken)}", words))
-    return _Gallery(_text(scale), tiles)
+    return _text(scale), tiles
 
 
 def _most_confident(run: Evaluation) -> list[int]:
@@ -124,11 +118,11 @@ def _most_confident(run: Evaluation) -> list[int]:
 
 def _scale(influence: Mapping[int, Pooled | None]) -> Scale | None:
     """One scale for all tiles of a model, so that they can be compared; None if there is nothing to colour."""
-    found = [pooled for pooled in influence.values() if pooled is not None]
-    if not found:
+    known = [pooled for pooled in influence.values() if pooled is not None]
+    if not known:
         return None
-    values = [pooled.values.numpy().astype(np.float64) for pooled in found]
-    return attention_scale(values) if found[0].kind == "attention" else count_scale(values)
+    values = [pooled.values.numpy().astype(np.float64) for pooled in known]
+    return attention_scale(values) if known[0].kind == "attention" else count_scale(values)
 
 
 def _text(scale: Scale | None) -> str:

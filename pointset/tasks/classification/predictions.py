@@ -83,8 +83,8 @@ def class_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, Any]]:
 def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
     """Test a model on corrupted and on smaller sets, and save the results."""
     sizes = sorted({*(size for size in SIZES if size < points), points})
-    found = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
-    content = {"by_size": accuracy_by_size(model, test, sizes), **found.as_dict()}
+    tested = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
+    content = {"by_size": accuracy_by_size(model, test, sizes), **tested.as_dict()}
     digests.write_json(folder / ROBUSTNESS, content)
 
 
@@ -96,10 +96,10 @@ def robustness_rows(folder: Path, place: Mapping[str, Any]) -> list[dict[str, An
     """
     if not (folder / ROBUSTNESS).exists():
         return []
-    found = _read_robustness(folder / ROBUSTNESS)
-    errors = [("clean", 0, found["clean_error"])]
-    errors += [(name, int(level), error) for name, by in found["errors"].items() for level, error in by.items()]
-    errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in found["by_size"].items()]
+    saved = _read_robustness(folder / ROBUSTNESS)
+    errors = [("clean", 0, saved["clean_error"])]
+    errors += [(name, int(level), error) for name, by in saved["errors"].items() for level, error in by.items()]
+    errors += [("points", int(size), 1.0 - accuracy) for size, accuracy in saved["by_size"].items()]
     return [{**place, "test": test, "level": level, "error": error} for test, level, error in errors]
 
 
@@ -112,8 +112,8 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
 def sizes_of(folders: Mapping[int, Path]) -> list[dict[int, float]]:
     """Accuracies by size of the test sets, for each seed that was tested on smaller sets."""
     files = [folder / ROBUSTNESS for folder in folders.values()]
-    found = [_read_robustness(file)["by_size"] for file in files if file.exists()]
-    return [{int(size): accuracy for size, accuracy in one.items()} for one in found]
+    curves = [_read_robustness(file)["by_size"] for file in files if file.exists()]
+    return [{int(size): accuracy for size, accuracy in curve.items()} for curve in curves]
 
 
 def _read_robustness(file: Path) -> dict[str, Any]:
@@ -122,9 +122,9 @@ def _read_robustness(file: Path) -> dict[str, Any]:
 
 
 def _parse_robustness(content: bytes) -> dict[str, Any]:
-    found = json.loads(content)
-    read = Robustness.from_dict(found)
+    saved = json.loads(content)
+    read = Robustness.from_dict(saved)
     errors = [error for by_level in read.errors.values() for error in by_level.values()]
-    if not all(isinstance(value, int | float) for value in (read.clean_error, *errors, *found["by_size"].values())):
+    if not all(isinstance(value, int | float) for value in (read.clean_error, *errors, *saved["by_size"].values())):
         raise ValueError("it contains values that are not numbers")
-    return found
+    return saved

@@ -92,10 +92,10 @@ CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs ar
 
 def robustness_table(results: Results) -> Table:
     """Clean and mean error, and the mean corruption error relative to the first model tested on corruptions."""
-    found = {label: by_seed for label in results if (by_seed := robustness_of(results.folders[label]))}
-    baseline = next(iter(found.values()))
+    tested = {label: by_seed for label in results if (by_seed := robustness_of(results.folders[label]))}
+    baseline = next(iter(tested.values()))
     table = []
-    for label, by_seed in found.items():
+    for label, by_seed in tested.items():
         runs = list(by_seed.values())
         relative = [
             own.mean_corruption_error(baseline[seed])
@@ -150,7 +150,7 @@ def class_table(results: Results) -> Table:
         {
             "class": name,
             "shapes": int(count),
-            **{f"{label} %": _percent(fmean(one.per_class[name] for one in found)) for label, found in runs.items()},
+            **{f"{label} %": _percent(fmean(run.per_class[name] for run in seeds)) for label, seeds in runs.items()},
         }
         for name, count in zip(first.classes, counts, strict=True)
         if count

@@ -178,7 +178,7 @@ class Classification(Task):
         """Build missing pools before the workers start, and return the descriptions of both splits."""
         train, test = load_sets(self.data, self.sets_of(size), progress=progress)
         require_sizes(train, recipe)
-        return {f"{one.split}_sets": one.describe() for one in (train, test)}
+        return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
         """A zoo model for the classes of the data."""
@@ -223,8 +223,8 @@ class Classification(Task):
 
     def is_tested(self, run: Run) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
-        asked = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
-        return not asked or (run.folder / ROBUSTNESS).exists()
+        requested = run.seed in self.robustness_seeds and run.size in (self.robustness_points or self.points)
+        return not requested or (run.folder / ROBUSTNESS).exists()
 
     def test_further(self, run: Run, model: nn.Module) -> None:
         """Test on corrupted and on smaller sets."""
@@ -279,4 +279,4 @@ class Classification(Task):
     def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """The rows of classes.csv, and of robustness.csv if robustness was tested."""
         rows = {"classes.csv": class_rows(folder, place), "robustness.csv": robustness_rows(folder, place)}
-        return {name: found for name, found in rows.items() if found}
+        return {name: table for name, table in rows.items() if table}
