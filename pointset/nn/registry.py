@@ -27,7 +27,7 @@ from torch import nn
 from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
 
-Kind = Literal["encoder", "pooling", "model", "weights"]
+Kind = Literal["encoder", "pooling", "model", "baseline", "weights"]
 Statistic = Literal["max", "mean"]
 Head = Literal["hidden", "linear"]
 T = TypeVar("T", bound=Callable[..., Any])

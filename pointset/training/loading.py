@@ -12,7 +12,6 @@ from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.inputs import takes
 from pointset.training.checkpoints import RunFolder, load_weights
-from pointset.zoo.carried import source_digests
 from pointset.zoo.models import Spec, build_model, know_data, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
 from pointset.zoo.pretrained import list_pretrained, pretrained_folder
@@ -23,14 +22,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
     spec = getattr(model, "spec", None)
     if not isinstance(spec, Spec):
         return {"class": type(model).__qualname__}
-    return {
-        "name": spec.name,
-        "classes": spec.classes,
-        "inputs": spec.inputs,
-        "seed": spec.seed,
-        "options": spec.options.as_dict(),
-        **({"parts": parts} if (parts := source_digests(spec.name, spec.options)) else {}),
-    }
+    return spec.as_dict()
 
 
 def find_run(path: str | Path) -> Path:
@@ -76,7 +68,9 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     _check_description(description, file)
     model, data = description["model"], description["data"]
     try:
-        if missing := missing_parts(model["name"]) or missing_weights(model["options"]):
+        if missing := ("" if model.get("members") else missing_parts(model["name"])) or missing_weights(
+            model["options"]
+        ):
             raise PointsetError(
                 f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not "
                 "registered: first run the code with pointset.register_pooling, register_encoder or "

@@ -17,11 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pointset.baselines.models import Baseline
 from pointset.configuration import check_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.runs.progress import progress_bar
+from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import Checkpoint, Row, RunFolder, Weights, load_weights
 from pointset.training.devices import find_device, seeded_dropout
 from pointset.training.distributed import OneProcess, join_processes
@@ -86,15 +88,44 @@ def fit(
     recipe = recipe or Recipe()
     check_seed(seed)
     train.require_inputs(model)
+    if baseline := baseline_of(model):
+        return _fit_baseline(model, baseline, train, recipe, seed, run, progress)
     warn_of_slow_products(recipe.precision, recipe.device)
     objective = Classification(train, recipe, seed)
     description = partial(describe, model, train, recipe, seed)
     fitted = fit_objective(
         model, objective, recipe, description, seed=seed, run=run, progress=progress, on_epoch=on_epoch
     )
+    know_training_data(model, train)
+    return fitted
+
+
+def know_training_data(model: nn.Module, train: PointSets) -> None:
+    """Set the classes and the normalisation of a zoo model from its training sets."""
     centred = train.source_pool.is_centred(train.rows.numpy())
     know_data(model, {"classes": train.classes, "normalize": train.options.normalize, "centred": centred})
-    return fitted
+
+
+def _fit_baseline(
+    model: nn.Module,
+    baseline: Baseline,
+    train: PointSets,
+    recipe: Recipe,
+    seed: int,
+    run: str | Path | None,
+    progress: bool,
+) -> Fitted:
+    """Fit a baseline, or load it from its finished run."""
+    know_training_data(model, train)
+    if run is None:
+        return fit_baseline(model, baseline, train, seed, None, progress)
+    folder = RunFolder(Path(run))
+    with folder.locked():
+        folder.claim(describe(model, train, recipe, seed))
+        if not folder.finished:
+            return fit_baseline(model, baseline, train, seed, folder, progress)
+        load_weights(model, folder.weights(), f"the run in {run}")
+        return Fitted(model.eval(), folder.history(), 1)
 
 
 def fit_objective(

@@ -169,6 +169,11 @@ class SetClassifier(Classifier):
         """
         return stream_logits(self, chunks)
 
+    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
+        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
+        points, mask = checked(points, mask, self.inputs, self)
+        return self.pool(self.encode(points, mask), mask).flatten(1)
+
     def encode(self, points: Float[Tensor, "*rows inputs"], mask: Layout | None = None) -> Float[Tensor, "*rows d"]:
         """Return the encoded rows [B, n, d], in the order of the points."""
         for module in self.encoder:
@@ -191,6 +196,12 @@ class PackedClassifier(Classifier):
     def packed(self, points: PointsLike, batch: Any, sets: int | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of sets of several sizes without padding them; see `SetClassifier.packed`."""
         return self.model(*checked_packed(points, batch, sets, self.inputs, self))
+
+    def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
+        """Return one row for each set, of a model that has them; see `SetClassifier.embed_sets`."""
+        if not hasattr(self.model, "rows") or not hasattr(self.model, "blocks"):
+            raise InputError(f"{self.spec.name} has no rows that are an embedding: use a model of the zoo")  # type: ignore[union-attr]
+        return self.model.rows(*checked(points, mask, self.inputs, self))
 
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from pointset.baselines.mixture import Mixture
 from pointset.configuration import Count, check_seed
 from pointset.data.loading import normalization_elsewhere
 from pointset.errors import PointsetError
@@ -24,6 +25,7 @@ from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.weights import Weights
 from pointset.streaming.chains import check_streams
+from pointset.zoo.carried import source_digests
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.listing import CLASSES
@@ -31,6 +33,9 @@ from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_run, pretrained_weights
 from pointset.zoo.trying import check_encoder, check_pooling
+
+MIXTURE = "mixture"
+"""Name of the specs that have members."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,22 @@ class Spec:
     inputs: int
     seed: int
     options: ModelOptions
+    members: "tuple[Spec, ...]" = ()
+    """Of a mixture: the classifiers whose probabilities it multiplies."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data, for run.json."""
+        members = {"members": [member.as_dict() for member in self.members]} if self.members else {}
+        parts = source_digests(self.name, self.options) if not self.members else {}
+        return {
+            "name": self.name,
+            "classes": self.classes,
+            "inputs": self.inputs,
+            "seed": self.seed,
+            "options": self.options.as_dict(),
+            **({"parts": parts} if parts else {}),
+            **members,
+        }
 
 
 @dataclass(frozen=True)
@@ -128,11 +149,14 @@ def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
 def spec_of(described: Mapping[str, Any]) -> Spec:
     """The spec that run.json describes under "model"; a KeyError, a TypeError or a ValueError if it does not."""
     options = ModelOptions.from_dict(described["options"])
-    return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options)
+    members = tuple(map(spec_of, described.get("members", ())))
+    return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
 
 
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
+    if spec.members:
+        return mix([build_model(member) for member in spec.members])
     choices = parse_name(spec.name)
     if spec.classes < 1:
         raise PointsetError(f"classes must be at least 1, got {spec.classes}")
@@ -140,6 +164,15 @@ def build_model(spec: Spec) -> nn.Module:
         model = _whole(choices[0], spec) if len(choices) == 1 else _with_head(choices, spec)
     model.spec = spec  # type: ignore[assignment]
     return model
+
+
+def mix(members: list[nn.Module]) -> nn.Module:
+    """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
+    specs = tuple(member.spec for member in members)  # type: ignore[union-attr]
+    first = specs[0]
+    mixture = PackedClassifier(Mixture(members), first.inputs)
+    mixture.spec = Spec(MIXTURE, first.classes, first.inputs, first.seed, ModelOptions(), specs)  # type: ignore[assignment]
+    return mixture
 
 
 def build_body(name: str, inputs: int, options: ModelOptions, seed: int) -> Body:
@@ -170,8 +203,15 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _whole(choice: Choice, spec: Spec) -> nn.Module:
-    (model,) = choice.make(_known(spec.options, inputs=spec.inputs, classes=spec.classes))
+    known = _known(spec.options, inputs=spec.inputs, classes=spec.classes, pretrained=create_pretrained)
+    (model,) = choice.make(known)
     return PackedClassifier(model, spec.inputs)
+
+
+def create_pretrained(name: str) -> nn.Module:
+    """A trained model that comes with the package, by its whole name."""
+    model, _, trained_on = name.partition(".")
+    return create_model(model, pretrained=trained_on)
 
 
 def _with_head(choices: tuple[Choice, ...], spec: Spec) -> nn.Module:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pointset.baselines.models
 import pointset.nn.context
 import pointset.nn.encoders
 import pointset.nn.pooling  # noqa: F401 - importing them registers the parts
@@ -65,7 +66,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
             sets (with the reason).
     """
     load_files()
-    if whole := registry.find("model", name):
+    if whole := registry.find("model", name) or registry.find("baseline", name):
         return (whole,)
     choices = tuple(choice for kind, part in _split(name) if (choice := registry.find(kind, part)))
     if len(choices) < 2:
@@ -78,7 +79,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
 def missing_parts(name: str) -> str:
     """Which parts of a model's name are not registered, in words; empty if all are."""
     load_files()
-    if registry.find("model", name):
+    if registry.find("model", name) or registry.find("baseline", name):
         return ""
     members = ((kind, one) for kind, part in _split(name) for one in part.split("+"))
     return " and ".join(f"the {kind} {quoted(one)}" for kind, one in members if not registry.find(kind, one))

@@ -1,0 +1,176 @@
+"""Classifiers of rows: fitted by scikit-learn, evaluated by torch, saved as tensors."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch import Tensor, nn
+
+ABSENT = -30.0
+"""Logit of a class without a training shape, relative to the largest one."""
+PENALTY, WIDTH = 30.0, 0.3
+"""C of the support vector machine, and its kernel's gamma times the number of blocks of the rows. Chosen by
+cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
+SHARPNESS = 8.0
+"""Factor from decisions of the support vector machine to logits of a pair."""
+
+
+class Head(nn.Module):
+    """logits = scores(standardised rows) / temperature.
+
+    Rows consist of blocks (features, the embeddings of one network, ...), each standardised and divided by the square
+    root of its width, so that wide blocks do not outweigh narrow ones.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    labels: Tensor
+    temperature: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classes = classes
+        for name in ("mean", "scale"):
+            self.register_buffer(name, torch.zeros(0))
+        self.register_buffer("labels", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("temperature", torch.ones(()))
+
+    def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
+        """Return the logits; classes that no training shape had get a very small one."""
+        scores = self.scores((rows - self.mean) * self.scale) / self.temperature
+        logits = scores.new_full((len(rows), self.classes), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT
+        return logits.index_copy(1, self.labels, scores)
+
+    @abstractmethod
+    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
+        """Scores of the classes in `labels`, for standardised rows."""
+
+    @abstractmethod
+    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
+        """Fit to standardised rows; the labels are numbers from 0 of the classes that are present."""
+
+    def fit(self, rows: Float[Tensor, "N width"], labels: Int[Tensor, " N"], blocks: list[int]) -> None:
+        """Fit to training rows.
+
+        Args:
+            rows: one row for each training shape.
+            labels: its class.
+            blocks: widths of the blocks of a row.
+        """
+        deviation = rows.std(dim=0, correction=0)
+        widths = torch.repeat_interleave(torch.tensor(blocks), torch.tensor(blocks)).to(rows)
+        self.mean = rows.mean(dim=0)
+        self.scale = torch.where(deviation > 1e-6, 1 / (deviation.clamp(min=1e-6) * widths.sqrt()), 0.0)
+        self.labels, numbers = labels.unique(return_inverse=True)
+        self.learn(((rows - self.mean) * self.scale).numpy(), numbers.numpy(), len(blocks))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        for name, buffer in self.named_buffers(recurse=False):  # their sizes depend on the training shapes
+            if prefix + name in state_dict:
+                setattr(self, name, buffer.new_empty(state_dict[prefix + name].shape))
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class SupportVectors(Head):
+    """A support vector machine with a Gaussian kernel, one class against one: fitted by `sklearn.svm.SVC`."""
+
+    vectors: Tensor
+    coefficients: Tensor
+    intercepts: Tensor
+    owners: Tensor
+    gamma: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
+        for name in ("vectors", "coefficients", "intercepts"):
+            self.register_buffer(name, torch.zeros(0))
+        self.register_buffer("owners", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("gamma", torch.ones(()))
+
+    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
+        """See `Head.learn`."""
+        from sklearn.svm import SVC
+
+        fitted = SVC(C=PENALTY, gamma=WIDTH / blocks).fit(rows, labels)
+        sign = -1 if len(fitted.classes_) == 2 else 1  # scikit-learn turns the sign of two classes
+        self.vectors = torch.from_numpy(fitted.support_vectors_.astype(np.float32))
+        self.coefficients = torch.from_numpy((sign * fitted.dual_coef_).astype(np.float32))
+        self.intercepts = torch.from_numpy((sign * fitted.intercept_).astype(np.float32))
+        self.owners = torch.from_numpy(np.repeat(np.arange(len(fitted.n_support_)), fitted.n_support_))
+        self.gamma = torch.tensor(WIDTH / blocks)
+
+    def decisions(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B pairs"]:
+        """Decisions of the pairs of classes (0, 1), (0, 2), ...: positive for the first class of a pair."""
+        kernel = torch.exp(-self.gamma * torch.cdist(rows, self.vectors).square())
+        count = len(self.labels)
+        # sums[b, i, r]: what the support vectors of class i add to its pair with the r-th other class
+        owned = nn.functional.one_hot(self.owners, count).to(kernel.dtype)
+        sums = torch.einsum("bs,si,rs->bir", kernel, owned, self.coefficients)
+        first, second = torch.triu_indices(count, count, offset=1, device=rows.device)
+        return sums[:, first, second - 1] + sums[:, second, first] + self.intercepts
+
+    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
+        """Log probabilities of winning all pairs, if those are independent and logistic in their decisions.
+
+        They order the classes at least as well as the votes of `decision_function`, and have smaller log loss.
+        """
+        decisions, count = SHARPNESS * self.decisions(rows), len(self.labels)
+        first, second = (
+            nn.functional.one_hot(pair, count).to(decisions.dtype)
+            for pair in torch.triu_indices(count, count, offset=1, device=rows.device)
+        )
+        return nn.functional.logsigmoid(decisions) @ first + nn.functional.logsigmoid(-decisions) @ second
+
+
+class LogisticRegression(Head):
+    """A linear classifier with log loss: `sklearn.linear_model.LogisticRegression`."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
+        for name in ("weight", "bias"):
+            self.register_buffer(name, torch.zeros(0))
+
+    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
+        """See `Head.learn`."""
+        from sklearn.linear_model import LogisticRegression as Fitted
+
+        fitted = Fitted(C=100.0, max_iter=200, tol=1e-3).fit(rows, labels)
+        weight, bias = fitted.coef_, fitted.intercept_
+        if len(weight) == 1:  # two classes have one score
+            weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+        self.weight, self.bias = (torch.from_numpy(values.astype(np.float32)) for values in (weight, bias))
+
+    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
+        """The logits of the linear model."""
+        return rows @ self.weight.T + self.bias
+
+
+class NearestNeighbour(Head):
+    """The class of the nearest training row; a class's score is minus the distance to its nearest row."""
+
+    rows: Tensor
+    numbers: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
+        self.register_buffer("rows", torch.zeros(0))
+        self.register_buffer("numbers", torch.zeros(0, dtype=torch.int64))
+
+    def learn(self, rows: Float[ndarray, "N width"], labels: Int[ndarray, " N"], blocks: int) -> None:
+        """See `Head.learn`."""
+        self.rows, self.numbers = torch.from_numpy(rows), torch.from_numpy(labels)
+
+    def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
+        """Minus the distances to the classes."""
+        distances = torch.cdist(rows, self.rows)
+        nearest = distances.new_full((len(rows), len(self.labels)), torch.inf)
+        return -nearest.scatter_reduce(1, self.numbers.expand_as(distances), distances, "amin")
+
+
+HEADS = {"svm": SupportVectors, "logistic": LogisticRegression, "knn": NearestNeighbour}

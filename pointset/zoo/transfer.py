@@ -1,0 +1,60 @@
+"""Start a training from trained weights: other classes, and another axis up."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from pointset.baselines.models import UP_TO_Z
+from pointset.data.axes import Axis
+from pointset.errors import PointsetError
+from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.models import build_model
+
+
+def start_from(
+    trained: nn.Module, classes: Sequence[str], up: Axis = "z", *, trained_up: Axis = "z", seed: int = 0
+) -> nn.Module:
+    """A new model with the weights of a trained one.
+
+    Weights of the last layer are kept for classes that both have, by name; those of other classes are new. If another
+    axis points up in the new data, the first weights are turned, so that the model sees the same shapes.
+
+    Args:
+        trained: a model of the zoo.
+        classes: names of the new classes.
+        up: the axis that points up in the new data.
+        trained_up: and in the data of the trained model.
+        seed: seed of the new weights.
+
+    Raises:
+        PointsetError: the model is not an encoder with a pooling.
+    """
+    if not isinstance(trained, SetClassifier):
+        raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
+    model = build_model(replace(trained.spec, classes=len(classes), seed=seed))  # type: ignore[type-var, arg-type]
+    weights, own = trained.state_dict(), model.state_dict()
+    last = [name for name in own if own[name].shape != weights[name].shape]
+    known = trained.classes or []
+    shared = [name for name in classes if name in known]
+    for name, tensor in weights.items():
+        if name not in last and not (name.startswith(f"head.{len(trained.head) - 1}.") and known != list(classes)):
+            own[name] = tensor.clone()
+            continue
+        rows = [list(classes).index(one) for one in shared], [known.index(one) for one in shared]
+        own[name][rows[0]] = tensor[rows[1]]
+    model.load_state_dict(own)
+    turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[up]))
+    return model
+
+
+def turn_inputs(model: nn.Module, turn: Tensor) -> None:
+    """Change a model, in place, into one that gives for X what it gave for X @ turn.T: exact, but for rounding.
+
+    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights.
+    """
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, nn.Linear) and module.in_features == 3:
+                module.weight.copy_(module.weight @ turn.to(module.weight))
