@@ -1,5 +1,7 @@
 """`pointset train` and `pointset evaluate`: train and test one model."""
 
+import dataclasses
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,19 +10,25 @@ from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
 from pointset.commands.printing import print_json, print_rows
 from pointset.data.axes import UsualUp
-from pointset.errors import PointsetError
+from pointset.data.options import DataOptions
+from pointset.errors import PointsetError, quoted
+from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from torch import nn
 
     from pointset.evaluation import Evaluation
+    from pointset.training.history import Fitted
 
 
 def train(
-    model: str,
+    model: str | None = None,
     *,
     data: str = "shapes10",
+    start: str | None = None,
+    freeze: Literal["none", "encoder"] = "none",
+    budget: str = "2m",
     seed: int = 0,
     run: Path | None = None,
     log: Literal["tensorboard"] | None = None,
@@ -29,8 +37,13 @@ def train(
     recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
     as_json: Json = False,
 ) -> None:
-    """Train one model. The same command continues an interrupted run; with more --epochs it extends a finished one.
+    """Train one model, or without MODEL the best classifier for the data within --budget.
 
+    Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
+    and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
+    The result is a run like any other, for `evaluate`, `classify`, `attend` and `load_run`.
+
+    The same command continues an interrupted run; with more --epochs it extends a finished one.
     The defaults are those of `pointset compare` without a file, so the same model gives the same run as in its table:
     on shapes10, training sets have 0.375 of the points (see --points-share); on other data, all of them.
     For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
@@ -38,8 +51,12 @@ def train(
     Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
 
     Args:
-        model: A name from `pointset zoo`, such as isab16-pma.
+        model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
         data: Name of a card, or a folder.
+        start: A trained model from `pointset zoo --pretrained`, or the folder of a run: training begins from its
+            weights. Points and normalisation are those of its training, if no flag gives others.
+        freeze: With --start: "encoder" trains only the pooling and the head.
+        budget: Without MODEL: core-time for the choice and the training, such as 90s, 2m or 1h.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         log: "tensorboard" also writes the history for TensorBoard into the run's folder (view it with
@@ -50,9 +67,16 @@ def train(
     from pointset.training.distributed import is_main
     from pointset.training.events import EventLog
     from pointset.training.loop import fit
-    from pointset.training.sizes import sizes_in_words
     from pointset.zoo.models import create_model
 
+    if model is None and start is None:
+        _require_defaults(model_options, recipe)
+        _train_best(data, data_options, _seconds(budget), seed, run or Path("runs") / "best", as_json)
+        return
+    if start is not None:
+        _train_from(model, start, freeze, data, seed, run, data_options, recipe, as_json)
+        return
+    assert model is not None
     _check_options(model, model_options)
     data_options, model_options, recipe = quick.plain(data, data_options, model_options, recipe)
     run = run or Path("runs") / model
@@ -65,6 +89,99 @@ def train(
         return
     if events is not None:
         events.close(fitted.history)
+    _print_fitted(model, fitted, recipe, run, as_json)
+
+
+def _require_defaults(model_options: ModelOptions, recipe: Recipe) -> None:
+    """Refuse options of models and recipes, which the automatic choice sets itself."""
+    for options, usual in ((model_options, quick.MODEL), (recipe, quick.RECIPE)):
+        for name, value in vars(options).items():
+            if value != vars(usual)[name]:
+                raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, as isab16-pma")
+
+
+def _seconds(budget: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", budget)
+    if not match or float(match[1]) == 0:
+        raise PointsetError(f"budget must be a time such as 90s, 2m or 1h, got {quoted(budget)}")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def _with_size(sets: DataOptions, points: int, normalize: str) -> DataOptions:
+    """The options with these points and this normalisation, where no flag gave others."""
+    changes: dict[str, Any] = {}
+    if sets.points == quick.DATA.points:
+        changes["points"] = points
+    if sets.normalize == quick.DATA.normalize:
+        changes["normalize"] = normalize
+    return dataclasses.replace(DataOptions.from_dict(sets.as_dict()), **changes)
+
+
+def _train_best(data: str, data_options: DataOptions, budget: float, seed: int, run: Path, as_json: bool) -> None:
+    from pointset.data.dataset import load_split
+    from pointset.training.automatic import fit_automatic
+
+    sets = load_split(data, "train", _with_size(data_options, 1024, "center-standardize"))
+    best = fit_automatic(sets, budget=budget, seed=seed, run=run)
+    rows = [dataclasses.asdict(candidate) for candidate in best.candidates]
+    if as_json:
+        print_json({"run": str(run), "model": best.name, "candidates": rows})
+        return
+    print(f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on training shapes that were held out:")
+    print_rows(
+        [
+            {
+                "candidate": row["name"] + " *" * row["chosen"],
+                "accuracy %": f"{100 * row['accuracy']:.1f}",
+                "95 % interval": f"{100 * row['low']:.1f} to {100 * row['high']:.1f}",
+                "held out": row["tested"],
+                "core-seconds": f"{row['seconds']:.0f}",
+            }
+            for row in rows
+        ]
+    )
+    print(f"* chosen, and fitted to all {len(sets):,} shapes: saved in {run}. Next:")
+    print(f"  pointset evaluate --model {run}\n  pointset classify path/to/new --model {run}")
+    if (run / "network").exists():
+        print(f"  pointset attend FILE --model {run / 'network'}")
+
+
+def _train_from(
+    model: str | None,
+    start: str,
+    freeze: Literal["none", "encoder"],
+    data: str,
+    seed: int,
+    run: Path | None,
+    data_options: DataOptions,
+    recipe: Recipe,
+    as_json: bool,
+) -> None:
+    from pointset.data.dataset import load_split
+    from pointset.data.loading import normalization_elsewhere
+    from pointset.training.automatic import transfer_recipe
+    from pointset.training.loading import load_run
+    from pointset.training.loop import fit
+    from pointset.zoo.transfer import start_from
+
+    trained, description = load_run(start)
+    about = description["data"]
+    if model not in (None, description["model"]["name"]):
+        raise PointsetError(f"{start} is a {description['model']['name']}, not a {model}: leave out the name")
+    normalize = normalization_elsewhere(about)
+    sets = load_split(data, "train", _with_size(data_options, about["points"], normalize))
+    network = start_from(
+        trained, sets.classes, sets.up, trained_up=about["up"], seed=seed, start=str(start), freeze=freeze
+    )
+    chosen = transfer_recipe(sets) if recipe == quick.RECIPE else Recipe.from_dict(recipe.as_dict())
+    run = run or Path("runs") / Path(start).name
+    fitted = fit(network, sets, chosen, seed=seed, run=run)
+    _print_fitted(description["model"]["name"], fitted, chosen, run, as_json)
+
+
+def _print_fitted(model: str, fitted: "Fitted", recipe: Recipe, run: Path, as_json: bool) -> None:
+    from pointset.training.sizes import sizes_in_words
+
     last = fitted.history[fitted.best_epoch - 1]
     if as_json:
         print_json({"run": str(run), "seconds": fitted.seconds, **last})

@@ -52,6 +52,14 @@ FEWEST_STEPS, LEAST_STEPS, EPOCHS = 60, 300, 20
 """Fewer steps are not worth their time; steps for a small folder; epochs for a large one."""
 
 
+def transfer_recipe(train: PointSets, steps: int | None = None) -> Recipe:
+    """The recipe for trained weights on other shapes: 20 epochs, and at least 300 steps."""
+    steps = max(LEAST_STEPS, EPOCHS * len(train) // RECIPE.batch_size) if steps is None else steps
+    assert RECIPE.points is not None
+    fewest, most = (min(size, train.size) for size in RECIPE.points)
+    return dataclasses.replace(RECIPE, steps=steps, points=(fewest, most))
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A way to classify the shapes, and how it did on shapes that it was not fitted to."""
@@ -154,7 +162,7 @@ class _Choice:
             trained = fit(
                 self._network(),
                 self.train,
-                self._recipe(steps),
+                transfer_recipe(self.train, steps),
                 seed=self.seed,
                 run=self._inside("network"),
                 progress=self.progress,
@@ -182,15 +190,10 @@ class _Choice:
         """A network to train, from trained weights where points are coordinates alone."""
         classes, inputs = len(self.train.classes), self.train.inputs
         if inputs == 3:
-            return start_from(create_pretrained(START), self.train.classes, self.train.up, seed=self.seed)
+            return start_from(create_pretrained(START), self.train.classes, self.train.up, seed=self.seed, start=START)
         options: dict[str, Any] = {"dim": 64, "head_dim": 256, "head_norm": "batch", "dropout": 0.3}
         name = START.partition(".")[0]
         return create_model(name, classes=classes, inputs=inputs, seed=self.seed, pooled_dropout=0.0, **options)
-
-    def _recipe(self, steps: int) -> Recipe:
-        assert RECIPE.points is not None
-        sizes = tuple(min(size, self.train.size) for size in RECIPE.points)
-        return dataclasses.replace(RECIPE, steps=steps, points=sizes)  # type: ignore[arg-type]
 
     def _inside(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder.path / name
@@ -202,13 +205,12 @@ class _Choice:
             plan = digests.read_json(file, f"delete {self.folder.path} and run the same training again")  # type: ignore[union-attr]
             return plan["steps"], plan["folds"]  # type: ignore[index, call-overload]
         began = time.process_time()
-        fit(self._network(), self.train, self._recipe(1), seed=self.seed, progress=False)
+        fit(self._network(), self.train, transfer_recipe(self.train, 1), seed=self.seed, progress=False)
         first = time.process_time()
-        fit(self._network(), self.train, self._recipe(9), seed=self.seed, progress=False)
+        fit(self._network(), self.train, transfer_recipe(self.train, 9), seed=self.seed, progress=False)
         step = max((time.process_time() - 2 * first + began) / 8, 1e-4)
         left = self.budget - (time.process_time() - self.began)
-        wanted = max(LEAST_STEPS, EPOCHS * len(self.train) // RECIPE.batch_size)
-        steps = max(0, min(wanted, int(left / (2 * step))))
+        steps = max(0, min(transfer_recipe(self.train).steps or 0, int(left / (2 * step))))
         folds = 1 if steps < FEWEST_STEPS else max(1, min(FOLDS, int(left / (steps * step)) - 1))
         if file is not None:
             digests.write_json(file, {"steps": steps, "folds": folds})
@@ -224,7 +226,12 @@ class _Choice:
             others = self.train.subset(np.flatnonzero(self.folds != fold))
             run = self._inside(f"held-out-{fold}")
             network = fit(
-                self._network(), others, self._recipe(steps), seed=self.seed, run=run, progress=self.progress
+                self._network(),
+                others,
+                transfer_recipe(self.train, steps),
+                seed=self.seed,
+                run=run,
+                progress=self.progress,
             ).model
             logits[inside] = torch.from_numpy(evaluate(network, self.train.subset(inside)).logits)
         return logits
@@ -280,7 +287,7 @@ class _Choice:
     def _save(
         self, model: nn.Module, history: list[dict[str, Any]], steps: int, candidates: Sequence[Candidate]
     ) -> Fitted:
-        recipe = self._recipe(max(steps, 1))
+        recipe = transfer_recipe(self.train, max(steps, 1))
         if self.folder is not None:
             if self.folder.finished:
                 load_weights(model, self.folder.weights(), f"the run in {self.folder.path}")

@@ -1,6 +1,4 @@
-"""Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit. No epochs, no random numbers
-but those of the folds.
-"""
+"""Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit."""
 
 import time
 from typing import Any

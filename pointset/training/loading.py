@@ -68,9 +68,8 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     _check_description(description, file)
     model, data = description["model"], description["data"]
     try:
-        if missing := ("" if model.get("members") else missing_parts(model["name"])) or missing_weights(
-            model["options"]
-        ):
+        unknown = "" if model.get("members") else missing_parts(model["name"])
+        if missing := unknown or missing_weights(model["options"]):
             raise PointsetError(
                 f"{path} holds a {model['name']}, and {missing} {'are' if ' and ' in missing else 'is'} not "
                 "registered: first run the code with pointset.register_pooling, register_encoder or "

@@ -49,6 +49,10 @@ class Spec:
     options: ModelOptions
     members: "tuple[Spec, ...]" = ()
     """Of a mixture: the classifiers whose probabilities it multiplies."""
+    start: str = ""
+    """The trained model whose weights a training began from."""
+    freeze: str = "none"
+    """What that training did not change."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data, for run.json."""
@@ -62,6 +66,7 @@ class Spec:
             "options": self.options.as_dict(),
             **({"parts": parts} if parts else {}),
             **members,
+            **({"start": self.start, "freeze": self.freeze} if self.start else {}),
         }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,14 @@ from pointset.zoo.models import build_model
 
 
 def start_from(
-    trained: nn.Module, classes: Sequence[str], up: Axis = "z", *, trained_up: Axis = "z", seed: int = 0
+    trained: nn.Module,
+    classes: Sequence[str],
+    up: Axis = "z",
+    *,
+    trained_up: Axis = "z",
+    seed: int = 0,
+    start: str = "",
+    freeze: Literal["none", "encoder"] = "none",
 ) -> nn.Module:
     """A new model with the weights of a trained one.
 
@@ -27,13 +35,16 @@ def start_from(
         up: the axis that points up in the new data.
         trained_up: and in the data of the trained model.
         seed: seed of the new weights.
+        start: where the weights come from; saved with the new model's runs.
+        freeze: "encoder" trains only the pooling and the head.
 
     Raises:
         PointsetError: the model is not an encoder with a pooling.
     """
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
-    model = build_model(replace(trained.spec, classes=len(classes), seed=seed))  # type: ignore[type-var, arg-type]
+    changes = {"classes": len(classes), "seed": seed, "start": start, "freeze": freeze}
+    model = build_model(replace(trained.spec, **changes))  # type: ignore[type-var, arg-type]
     weights, own = trained.state_dict(), model.state_dict()
     last = [name for name in own if own[name].shape != weights[name].shape]
     known = trained.classes or []
@@ -46,6 +57,8 @@ def start_from(
         own[name][rows[0]] = tensor[rows[1]]
     model.load_state_dict(own)
     turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[up]))
+    if freeze == "encoder":
+        model.encoder.requires_grad_(False)  # type: ignore[union-attr]
     return model
 
 
