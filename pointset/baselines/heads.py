@@ -1,6 +1,7 @@
 """Classifiers of rows: fitted by scikit-learn, evaluated by torch, saved as tensors."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
 
 
-class Head(nn.Module):
+class Head(nn.Module, ABC):
     """logits = scores(standardised rows) / temperature.
 
     Rows consist of blocks (features, the embeddings of one network, ...), each standardised and divided by the square
@@ -173,4 +174,8 @@ class NearestNeighbour(Head):
         return -nearest.scatter_reduce(1, self.numbers.expand_as(distances), distances, "amin")
 
 
-HEADS = {"svm": SupportVectors, "logistic": LogisticRegression, "knn": NearestNeighbour}
+HEADS: dict[str, Callable[[int], Head]] = {
+    "svm": SupportVectors,
+    "logistic": LogisticRegression,
+    "knn": NearestNeighbour,
+}

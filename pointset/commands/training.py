@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def train(
     model: str | None = None,
     *,
-    data: str = "shapes10",
+    data: str | None = None,
     start: str | None = None,
     freeze: Literal["none", "encoder"] = "none",
     budget: str = "2m",
@@ -52,7 +52,7 @@ def train(
 
     Args:
         model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
-        data: Name of a card, or a folder.
+        data: Name of a card, or a folder; default with MODEL: shapes10.
         start: A trained model from `pointset zoo --pretrained`, or the folder of a run: training begins from its
             weights. Points and normalisation are those of its training, if no flag gives others.
         freeze: With --start: "encoder" trains only the pooling and the head.
@@ -69,6 +69,9 @@ def train(
     from pointset.training.loop import fit
     from pointset.zoo.models import create_model
 
+    if data is None and model is None:
+        raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
+    data = data or "shapes10"
     if model is None and start is None:
         _require_defaults(model_options, recipe)
         _train_best(data, data_options, _seconds(budget), seed, run or Path("runs") / "best", as_json)

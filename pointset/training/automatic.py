@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
@@ -203,7 +202,7 @@ class _Choice:
         file = self._inside("plan.json")
         if file is not None and file.exists():
             plan = digests.read_json(file, f"delete {self.folder.path} and run the same training again")  # type: ignore[union-attr]
-            return plan["steps"], plan["folds"]  # type: ignore[index, call-overload]
+            return plan["steps"], plan["folds"]
         began = time.process_time()
         fit(self._network(), self.train, transfer_recipe(self.train, 1), seed=self.seed, progress=False)
         first = time.process_time()
@@ -220,20 +219,13 @@ class _Choice:
         """Logits [N, classes] of the network for the shapes of its held-out folds, NaN for the others."""
         logits = torch.full((len(self.train), len(self.train.classes)), torch.nan)
         for fold in range(folds):
-            inside = np.flatnonzero(self.folds == fold)
-            if not len(inside):
+            inside = torch.from_numpy(self.folds == fold)
+            if not inside.any():
                 continue
-            others = self.train.subset(np.flatnonzero(self.folds != fold))
-            run = self._inside(f"held-out-{fold}")
-            network = fit(
-                self._network(),
-                others,
-                transfer_recipe(self.train, steps),
-                seed=self.seed,
-                run=run,
-                progress=self.progress,
-            ).model
-            logits[inside] = torch.from_numpy(evaluate(network, self.train.subset(inside)).logits)
+            others = self.train.subset((~inside).nonzero().flatten())
+            recipe, run = transfer_recipe(self.train, steps), self._inside(f"held-out-{fold}")
+            network = fit(self._network(), others, recipe, seed=self.seed, run=run, progress=self.progress).model
+            logits[inside] = torch.from_numpy(evaluate(network, self.train.subset(inside.nonzero().flatten())).logits)
         return logits
 
     def _choose(self, logits: dict[str, Tensor]) -> tuple[str, tuple[Tensor, float] | None]:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.baselines.models import Baseline
 from pointset.inputs import InputError, as_mask, as_points, described
 from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
@@ -199,8 +200,10 @@ class PackedClassifier(Classifier):
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
         """Return one row for each set, of a model that has them; see `SetClassifier.embed_sets`."""
-        if not hasattr(self.model, "rows") or not hasattr(self.model, "blocks"):
-            raise InputError(f"{self.spec.name} has no rows that are an embedding: use a model of the zoo")  # type: ignore[union-attr]
+        if not isinstance(self.model, Baseline):
+            raise InputError(
+                f"a {type(self.model).__name__} has no embedding: use a model with an encoder and a pooling"
+            )
         return self.model.rows(*checked(points, mask, self.inputs, self))
 
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:

@@ -173,10 +173,9 @@ def build_model(spec: Spec) -> nn.Module:
 
 def mix(members: list[nn.Module]) -> nn.Module:
     """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
-    specs = tuple(member.spec for member in members)  # type: ignore[union-attr]
-    first = specs[0]
-    mixture = PackedClassifier(Mixture(members), first.inputs)
-    mixture.spec = Spec(MIXTURE, first.classes, first.inputs, first.seed, ModelOptions(), specs)  # type: ignore[assignment]
+    specs: tuple[Any, ...] = tuple(member.spec for member in members)
+    mixture = PackedClassifier(Mixture(members), specs[0].inputs)
+    mixture.spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="", freeze="none")
     return mixture
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -43,22 +43,21 @@ def start_from(
     """
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
-    changes = {"classes": len(classes), "seed": seed, "start": start, "freeze": freeze}
-    model = build_model(replace(trained.spec, **changes))  # type: ignore[type-var, arg-type]
-    weights, own = trained.state_dict(), model.state_dict()
-    last = [name for name in own if own[name].shape != weights[name].shape]
-    known = trained.classes or []
-    shared = [name for name in classes if name in known]
-    for name, tensor in weights.items():
-        if name not in last and not (name.startswith(f"head.{len(trained.head) - 1}.") and known != list(classes)):
-            own[name] = tensor.clone()
-            continue
-        rows = [list(classes).index(one) for one in shared], [known.index(one) for one in shared]
-        own[name][rows[0]] = tensor[rows[1]]
-    model.load_state_dict(own)
+    spec: Any = trained.spec
+    model = build_model(replace(spec, classes=len(classes), seed=seed, start=start, freeze=freeze))
+    weights = dict(trained.state_dict())
+    layer = f"head.{len(list(trained.head.children())) - 1}."
+    known, wanted = trained.classes or [], list(classes)
+    shared = [name for name in wanted if name in known]
+    for name, new in model.state_dict().items():
+        if name.startswith(layer) and known != wanted:
+            kept = new.clone()
+            kept[[wanted.index(one) for one in shared]] = weights[name][[known.index(one) for one in shared]].to(new)
+            weights[name] = kept
+    model.load_state_dict(weights)
     turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[up]))
     if freeze == "encoder":
-        model.encoder.requires_grad_(False)  # type: ignore[union-attr]
+        model.encoder.requires_grad_(False)
     return model
 
 
