@@ -97,9 +97,9 @@ class SupportVectors(Head):
 
         fitted = SVC(C=PENALTY, gamma=WIDTH / blocks).fit(rows, labels)
         sign = -1 if len(fitted.classes_) == 2 else 1  # scikit-learn turns the sign of two classes
-        self.vectors = torch.from_numpy(fitted.support_vectors_.astype(np.float32))
-        self.coefficients = torch.from_numpy((sign * fitted.dual_coef_).astype(np.float32))
-        self.intercepts = torch.from_numpy((sign * fitted.intercept_).astype(np.float32))
+        self.vectors = _tensor(fitted.support_vectors_)
+        self.coefficients = _tensor(sign * fitted.dual_coef_)
+        self.intercepts = _tensor(sign * fitted.intercept_)
         self.owners = torch.from_numpy(np.repeat(np.arange(len(fitted.n_support_)), fitted.n_support_))
         self.gamma = torch.tensor(WIDTH / blocks)
 
@@ -145,7 +145,7 @@ class LogisticRegression(Head):
         weight, bias = fitted.coef_, fitted.intercept_
         if len(weight) == 1:  # two classes have one score
             weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-        self.weight, self.bias = (torch.from_numpy(values.astype(np.float32)) for values in (weight, bias))
+        self.weight, self.bias = _tensor(weight), _tensor(bias)
 
     def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
         """The logits of the linear model."""
@@ -172,6 +172,11 @@ class NearestNeighbour(Head):
         distances = torch.cdist(rows, self.rows)
         nearest = distances.new_full((len(rows), len(self.labels)), torch.inf)
         return -nearest.scatter_reduce(1, self.numbers.expand_as(distances), distances, "amin")
+
+
+def _tensor(values: ndarray) -> Tensor:
+    """A float32 tensor in the order in which it will be loaded, so that a product gives the same bits."""
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
 HEADS: dict[str, Callable[[int], Head]] = {

@@ -90,7 +90,7 @@ def test_help_is_success(arguments, capsys):
     ("arguments", "words"),
     [
         (["compere"], 'Did you mean "compare"?'),
-        (["train"], "--model"),
+        (["train"], "--data"),
         (["train", "isab16-pam"], "did you mean isab16-pma"),
         (["train", "rff-max", "--dim", "wide"], "--dim"),
         (["train", "rff-max", "--dim", "10"], "got dim=10 and heads=4"),

@@ -1,0 +1,107 @@
+"""Baselines: features, heads against scikit-learn, runs."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.svm import SVC
+
+import pointset
+from pointset.baselines.folds import assign_folds, sibling_key
+from pointset.baselines.heads import PENALTY, WIDTH, SupportVectors
+from pointset.baselines.models import BASELINES
+from pointset.baselines.shape_features import ShapeFeatures
+from pointset.zoo.transfer import start_from, turn_inputs
+
+
+def make_sets(shapes=8, points=32, classes=("ball", "flat", "rod"), seed=0):
+    generator = np.random.default_rng(seed)
+    scales = {"ball": (1, 1, 1), "flat": (1, 1, 0.05), "rod": (0.1, 0.1, 1)}
+    X = [generator.normal(size=(points, 3)) * scales[name] for name in classes for _ in range(shapes)]
+    return pointset.from_arrays(np.stack(X), [name for name in classes for _ in range(shapes)], list(classes))
+
+
+def test_features_keep_position_and_scale_out():
+    X = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
+    features = ShapeFeatures()
+    assert features(X).shape == (3, ShapeFeatures.width)
+    assert (features(7 * X + 5) - features(X)).abs().max() < 0.1  # a point at the edge of a cell may change it
+
+
+@pytest.mark.parametrize("cloud", [torch.zeros(1, 1, 3), torch.ones(1, 5, 3), torch.eye(3)[None]])
+def test_features_of_degenerate_clouds_are_finite(cloud):
+    assert ShapeFeatures()(cloud).isfinite().all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_support_vectors_decide_as_scikit_learn(classes):
+    generator = np.random.default_rng(0)
+    rows, labels = generator.normal(size=(60, 5)), np.arange(60) % classes
+    head = SupportVectors(classes)
+    head.fit(torch.tensor(rows, dtype=torch.float32), torch.tensor(labels), [2, 3])
+    scaled = ((torch.tensor(rows, dtype=torch.float32) - head.mean) * head.scale).numpy()
+    fitted = SVC(C=PENALTY, gamma=WIDTH / 2, decision_function_shape="ovo").fit(scaled, labels)
+    expected = fitted.decision_function(scaled).reshape(60, -1) * (-1 if classes == 2 else 1)
+    assert np.abs(head.decisions(torch.from_numpy(scaled)).numpy() - expected).max() < 1e-4
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_is_fitted_saved_and_loaded(name, tmp_path):
+    train, test = make_sets(seed=0), make_sets(seed=1)
+    model = pointset.create_model(name, classes=3)
+    fitted = pointset.fit(model, train, run=tmp_path / name, progress=False)
+    evaluation = pointset.evaluate(fitted.model, test)
+    assert evaluation.accuracy > 0.8
+    loaded, run = pointset.load_run(tmp_path / name)
+    assert run["model"]["name"] == name
+    assert np.array_equal(pointset.evaluate(loaded, test).logits, evaluation.logits)
+    again = pointset.fit(pointset.create_model(name, classes=3), train, run=tmp_path / name, progress=False)
+    assert again.history == fitted.history
+
+
+def test_padding_does_not_change_a_baseline():
+    model = pointset.create_model("features-svm", classes=3)
+    pointset.fit(model, make_sets(), progress=False)
+    X = torch.randn(2, 20, 3, generator=torch.Generator().manual_seed(0))
+    mask = torch.arange(20).expand(2, 20) < torch.tensor([[20], [13]])
+    expected = torch.cat([model(X[:1]), model(X[1:, :13])])
+    assert (model(X.masked_fill(~mask[..., None], 9.0), mask) - expected).abs().max() < 1e-5
+
+
+def test_a_class_without_a_training_shape_is_never_predicted():
+    sets = make_sets()
+    model = pointset.create_model("features-svm", classes=3)
+    pointset.fit(model, sets.subset((sets.labels != 1).nonzero().flatten()), progress=False)
+    assert set(pointset.evaluate(model, sets).predictions) == {0, 2}
+
+
+def test_siblings_share_a_fold_and_single_shapes_are_never_held_out():
+    names = [f"a/bolt_{i:02d}_{side}.off" for i in range(10) for side in "xy"] + ["b/nut_1.off"]
+    folds = assign_folds(names, [0] * 20 + [1], 5, seed=0)
+    assert (folds[:20:2] == folds[1:20:2]).all()
+    assert sorted(set(folds[:20])) == [0, 1, 2, 3, 4]
+    assert folds[20] == -1
+    assert sibling_key("a/chair_0012.off") == "chair_0012"
+
+
+@pytest.mark.parametrize("name", ["isab16-max", "rff-max", "dumlp16-max+dumlp16", "isab16-pma", "none-dumlp32"])
+def test_turned_weights_see_turned_clouds(name):
+    model = pointset.create_model(name, classes=4, dim=16).eval()
+    X = torch.randn(2, 30, 3, generator=torch.Generator().manual_seed(0))
+    turn = torch.tensor([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+    expected = model(X @ turn.T)
+    turn_inputs(model, turn)
+    assert (model(X) - expected).abs().max() < 1e-4
+
+
+def test_shared_classes_keep_their_last_weights():
+    trained = pointset.create_model("rff-max", pretrained="modelnet40-1024")
+    model = start_from(trained, ["nut", "chair"], start="rff-max.modelnet40-1024")
+    chair = trained.classes.index("chair")
+    assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
+    assert model.encoder[0].state_dict().keys() == trained.encoder[0].state_dict().keys()
+    assert model.spec.as_dict()["start"] == "rff-max.modelnet40-1024"
+
+
+def test_only_an_encoder_with_a_pooling_can_be_a_start():
+    with pytest.raises(pointset.PointsetError, match="an encoder and a pooling"):
+        start_from(pointset.create_model("pointnet", classes=2), ["a", "b"])

@@ -1,0 +1,92 @@
+"""The automatic choice of a classifier, and `pointset train` without a model's name."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pointset
+from pointset import cli
+from pointset.training.automatic import fit_automatic
+
+
+def write_clouds(folder, shapes=8, points=64):
+    generator = np.random.default_rng(0)
+    for split in ("train", "test"):
+        for name, scale in {"ball": (1, 1, 1), "flat": (1, 1, 0.05)}.items():
+            (folder / split / name).mkdir(parents=True)
+            for number in range(shapes):
+                np.save(folder / split / name / f"{name}_{number}.npy", generator.normal(size=(points, 3)) * scale)
+    return folder
+
+
+def run(*arguments):
+    try:
+        cli.main([str(argument) for argument in arguments])
+    except SystemExit as left:
+        return left.code
+    return 0
+
+
+def test_rows_alone_if_the_budget_is_too_small_for_a_network(tmp_path):
+    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+    best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
+    assert {candidate.name for candidate in best.candidates} == {"features-svm", "embedding-svm", "mixture"}
+    assert sum(candidate.chosen for candidate in best.candidates) == 1
+    assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
+
+
+@pytest.mark.slow
+def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path, capsys):
+    data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
+    command = ("train", "--data", data, "--points", "32", "--budget", "12s", "--run", folder)
+    assert run(*command) == 0
+    printed = capsys.readouterr().out
+    assert "features-svm" in printed
+    assert "chosen" in printed
+    model, description = pointset.load_run(folder)
+    assert model.classes == ["ball", "flat"]
+    assert run("evaluate", "--model", folder, "--json") == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated["accuracy"] > 0.8
+    assert run("classify", data / "test", "--model", folder, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["shapes"] == 16
+    (folder / "model.safetensors").unlink()  # as after a kill just before the end
+    weights = model.state_dict()
+    assert run(*command) == 0
+    again, _ = pointset.load_run(folder)
+    assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
+    assert json.loads((folder / "candidates.json").read_text())
+    assert description["data"]["normalize"] == "center-standardize"
+
+
+@pytest.mark.slow
+def test_start_begins_from_trained_weights(tmp_path, capsys):
+    data, folder = write_clouds(tmp_path / "data"), tmp_path / "run"
+    start = ("--start", "rff-max.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
+    assert run("train", "--data", data, *start, "--freeze", "encoder", "--run", folder) == 0
+    model, description = pointset.load_run(folder)
+    assert description["model"]["start"] == "rff-max.modelnet40-1024"
+    trained, _ = pointset.load_run("rff-max.modelnet40-1024")
+    for mine, theirs in zip(model.encoder.parameters(), trained.encoder.parameters(), strict=True):
+        assert mine.equal(theirs)
+    assert run("train", "isab16-max", "--data", data, *start) == 2
+    assert "leave out the name" in capsys.readouterr().err
+
+
+def test_what_cannot_be_chosen_from_is_refused(tmp_path):
+    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+    alone = train.subset((train.labels == 0).nonzero().flatten())
+    with pytest.raises(pointset.PointsetError, match="one class"):
+        fit_automatic(alone, progress=False)
+
+
+@pytest.mark.parametrize("budget", ["soon", "0s", "-1m"])
+def test_a_budget_is_a_time(budget, tmp_path, capsys):
+    assert run("train", "--data", tmp_path, "--budget", budget) == 2
+    assert "budget" in capsys.readouterr().err
+
+
+def test_options_of_a_model_need_its_name(tmp_path, capsys):
+    assert run("train", "--data", tmp_path, "--dim", "32") == 2
+    assert "dim needs the name of a model" in capsys.readouterr().err
