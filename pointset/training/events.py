@@ -1,4 +1,4 @@
-"""What the history of a run has, for TensorBoard."""
+"""The history of a run for TensorBoard."""
 
 import time
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ FILES = "events.out.tfevents.*"
 class EventLog:
     """Writes rows of a history into event files in the run's folder: `fit(..., run=run, on_epoch=EventLog(run))`.
 
-    Where a run goes on, the files are written anew from its history: every epoch is in them once, whatever killed the
-    run, and also those that were trained without a log. A TensorBoard that is open sees that too.
+    If a run is resumed, the files are rewritten from its history, so that they contain every epoch once, including
+    epochs that were trained without a log. An open TensorBoard updates too.
     """
 
     def __init__(self, run: str | Path) -> None:
-        """Look for the package.
+        """Import the package.
 
         Raises:
             PointsetError: it is not installed.
@@ -35,14 +35,14 @@ class EventLog:
         self._writer: Any = None
 
     def __call__(self, row: dict[str, Any]) -> None:
-        """Write the row of an epoch, which is not in the run's history yet."""
+        """Write the row of an epoch, which the run's history does not contain yet."""
         if self._writer is None:
             before = RunFolder(self._folder).history() if row["epoch"] > 1 else []
             self._begin(before)
         self._write(row, time.time())
 
     def close(self, history: Sequence[dict[str, Any]]) -> None:
-        """End the log of a run; of one that was finished before, write it."""
+        """End the log of a run; write it if the run was finished before."""
         if self._writer is None:
             self._begin(history)
         self._writer.close()
@@ -50,8 +50,8 @@ class EventLog:
     def _begin(self, history: Sequence[dict[str, Any]]) -> None:
         for file in self._folder.glob(FILES):
             file.unlink()
-        self._writer = self._make(str(self._folder), purge_step=1)  # what a TensorBoard has read of the others
-        when = time.time() - sum(row["seconds"] for row in history)  # as if nothing had come between the epochs
+        self._writer = self._make(str(self._folder), purge_step=1)  # discards what a TensorBoard has read of the others
+        when = time.time() - sum(row["seconds"] for row in history)  # as if there had been no pause between the epochs
         for row in history:
             when += row["seconds"]
             self._write(row, when)

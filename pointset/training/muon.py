@@ -3,9 +3,9 @@
 K. Jordan et al., 2024, "Muon: an optimizer for hidden layers in neural networks"; the size of a step as in "Muon is
 Scalable for LLM Training", arXiv 2502.16982, section 2.2.
 
-`torch.optim.Muon` has the same rule for one matrix after the other, in bfloat16 always, which a CPU without
-instructions for it computes slower than all of the model's own products. Here matrices of one shape go together, in
-the precision of those products, and what is not a hidden matrix is moved by AdamW, as the authors do.
+`torch.optim.Muon` has the same rule, but handles one matrix after the other and always in bfloat16, which is slow on a
+CPU without instructions for it. Here matrices of one shape are stacked, in the precision of the model's products, and
+all other parameters are updated by AdamW, as in the papers.
 """
 
 from collections import defaultdict
@@ -18,11 +18,11 @@ from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the quintic whose repetition brings all singular values near 1: the published ones, steepest at zero."""
+"""Published coefficients of the quintic whose iteration brings all singular values near 1."""
 REPETITIONS = 5
 SMALLEST = 1e-7
 MATCHED = 0.2
-"""Root mean square of the entries of AdamW's steps, as the second paper found it: one learning rate serves both."""
+"""Root mean square of the entries of AdamW's steps (second paper), so that one learning rate serves both."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
@@ -37,7 +37,7 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move all parameters that have a gradient."""
+        """Update all parameters that have a gradient."""
         for group in self.param_groups:
             alike: dict[Any, list[Tensor]] = defaultdict(list)
             for parameter in group["params"]:

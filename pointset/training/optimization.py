@@ -14,7 +14,7 @@ from pointset.training.checkpoints import Weights, load_weights
 from pointset.training.muon import Muon
 from pointset.training.recipe import Recipe
 
-# These are trained as data, not as linear maps: there is no reason to pull them to zero.
+# These are not linear maps, so there is no reason to pull them to zero.
 UNDECAYED = ("inducing_points", "seeds", "ind", "seed")  # the last two are torch-geometric's names
 FEWEST_HIDDEN = 8
 """Smallest side of a matrix that Muon moves: it is meant for those between hidden layers."""
@@ -66,7 +66,7 @@ def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
 
 
 def _with_hidden(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The groups with the hidden matrices apart: all but the last, and those that read a point's few numbers."""
+    """The groups, with hidden matrices in one of their own: not the last one, and none that reads a point's numbers."""
     matrices, rest = groups
     *inner, last = matrices["params"]
     hidden = [matrix for matrix in inner if matrix.dim() == 2 and min(matrix.shape) >= FEWEST_HIDDEN]
@@ -78,8 +78,8 @@ def _with_hidden(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class MovingAverage:
     """An exponential moving average of a model's weights and buffers; it begins with those after one step.
 
-    The numbers are those of `torch.optim.swa_utils.AveragedModel`, which finds and sorts all tensors at every step: for
-    a small model that takes five times as long. Counters, such as the batches that a norm has seen, are not averaged.
+    The numbers are those of `torch.optim.swa_utils.AveragedModel`, which collects all tensors at every step and takes
+    five times as long for a small model. Counters, such as the number of batches of a norm, are copied.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:

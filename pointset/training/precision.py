@@ -1,4 +1,4 @@
-"""Which type the matrix products of a training are computed in: found by measuring, since no processor's name tells."""
+"""The fastest type for the matrix products of a training, measured: the name of a processor does not tell."""
 
 import functools
 import time
@@ -11,27 +11,26 @@ from pointset.runs.threads import torch_threads
 from pointset.training.devices import find_device
 
 ROWS, WIDTH = 1_600, 256
-"""Shape of the product that is timed: the rows of a batch times a layer."""
+"""Shape of the timed product: the rows of a batch times a layer."""
 PRODUCTS, ROUNDS = 3, 7
 WORTH = 1.1
-"""How many times faster bfloat16 must be before it is chosen: below, its rounding buys next to nothing."""
+"""Ratio of the speeds above which bfloat16 is chosen: below, its rounding gains next to nothing."""
 
 
 @functools.cache
 def bfloat16_speed(device: str = "auto") -> float:
-    """How many times faster products are in bfloat16 than in float32 on a device, measured once in a process.
+    """The ratio of the speeds of products in bfloat16 and in float32 on a device, measured once per process.
 
-    About a tenth of a second: the ratio of the shortest of several rounds of both, in turn. With AMX it is about 5, and
-    0.3 on a processor without instructions for it. On a CPU it is one thread's, and the processor's time: by a clock,
-    and with threads that wait for one another, a busy machine would decide.
+    It takes about a tenth of a second. The ratio is about 5 with AMX, and 0.3 on a processor without instructions for
+    bfloat16. On a CPU, the processor time of one thread is measured, which other work on the machine hardly affects.
     """
-    place = find_device(device)
-    slow, fast = (_Product(place, dtype) for dtype in (torch.float32, torch.bfloat16))
-    threads = torch_threads(1) if place.type == "cpu" else nullcontext()
+    on = find_device(device)
+    slow, fast = (_Product(on, dtype) for dtype in (torch.float32, torch.bfloat16))
+    threads = torch_threads(1) if on.type == "cpu" else nullcontext()
     with threads:
-        slow.seconds(), fast.seconds()  # the first one pays for memory and for the choice of a kernel
+        slow.seconds(), fast.seconds()  # the first includes memory allocation and the choice of a kernel
         rounds = [(slow.seconds(), fast.seconds()) for _ in range(ROUNDS)]
-    return min(one for one, _ in rounds) / min(other for _, other in rounds)
+    return min(seconds for seconds, _ in rounds) / min(seconds for _, seconds in rounds)
 
 
 def warn_of_slow_products(precision: str, device: str) -> None:

@@ -1,4 +1,4 @@
-"""How many points the sets of each training batch have, where the recipe says between which bounds."""
+"""The number of points of the sets of each training batch, drawn between the bounds of the recipe."""
 
 import math
 
@@ -13,10 +13,15 @@ _STREAM = 0x51
 
 
 def bounds(recipe: Recipe, epoch: int, epochs: int, size: int) -> SizeRange | None:
-    """The fewest and the most points in an epoch, from 0, of so many; None where the dataset decides.
+    """The fewest and the most points of sets in an epoch; None if the dataset decides.
 
-    They go from `points` to `last_points` in equal factors: a half-way epoch has the geometric mean of the two. A share
-    is that of `size`, the points of an evaluated set.
+    They change from `points` to `last_points` by a constant factor per epoch.
+
+    Args:
+        recipe: the recipe.
+        epoch: number of the epoch, from 0.
+        epochs: number of all epochs.
+        size: points of an evaluated set, of which `points_share` is a share.
     """
     if recipe.points is not None or recipe.points_share is None:
         return _drawn_between(recipe, epoch, epochs)
@@ -34,10 +39,9 @@ def _drawn_between(recipe: Recipe, epoch: int, epochs: int) -> SizeRange | None:
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
-    """Points of the sets of one batch: log-uniform between two bounds, both included, from (seed, epoch, batch) alone.
+    """Points of the sets of a batch: log-uniform between two bounds, both included, from (seed, epoch, batch) alone.
 
-    Every doubling of the size is as likely as any other: a training on 64 to 1,024 points sees 64 to 128 as often as
-    512 to 1,024, and takes a third less time than with uniform draws.
+    Sizes of 64 to 128 are as frequent as those of 512 to 1,024; uniform draws would take half as long again.
     """
     smallest, largest = between
     share = np.random.default_rng((seed, epoch, _STREAM, batch)).random()
@@ -45,7 +49,7 @@ def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
 
 
 def require_sizes(train: PointSets, recipe: Recipe) -> None:
-    """Raise a PointsetError where the recipe asks for more points than any shape has."""
+    """Raise a PointsetError if the recipe has more points than any shape."""
     for name, between, flag in (
         ("points", recipe.points, "train-points"),
         ("last_points", recipe.last_points, "last-points"),
@@ -55,20 +59,20 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
 
 
 def usual_size(recipe: Recipe) -> SizeRange | None:
-    """The mean number of points over a training, about, as both bounds: a step of this size takes what they all do."""
+    """The approximate mean number of points over a training, as both bounds: for timing an average step."""
     means = _means(recipe, epochs=9)
     mean = round(sum(means) / max(1, len(means)))
     return (mean, mean) if means else None
 
 
 def share_of_work(recipe: Recipe, epochs: int) -> float:
-    """How much of the training the first so many epochs are, in [0, 1]: those with larger sets take longer."""
+    """The share of the work of a training that its first epochs are, in [0, 1]: larger sets take longer."""
     means = _means(recipe, recipe.epochs) or [1.0] * recipe.epochs
     return sum(means[:epochs]) / sum(means)
 
 
 def _means(recipe: Recipe, epochs: int) -> list[float]:
-    """The mean number of points in each of so many epochs; empty where the dataset decides."""
+    """The mean number of points in each epoch; empty if the dataset decides."""
     bounds = [_drawn_between(recipe, epoch, epochs) for epoch in range(epochs)]
     return [
         (most - least) / math.log(most / least) if most > least else float(least)
@@ -77,7 +81,7 @@ def _means(recipe: Recipe, epochs: int) -> list[float]:
 
 
 def sizes_in_words(recipe: Recipe) -> str:
-    """How many points training sets have, where these are not as many as those of evaluated sets."""
+    """The number of points of training sets as text; empty if it is that of evaluated sets."""
     if recipe.points is None:
         part = recipe.points_share or 1
         return "" if part == 1 else f"{part:.3g} of the points"

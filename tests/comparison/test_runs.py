@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from pointset.comparison.comparing import run_experiment
-from pointset.comparison.execution import run_all
+from pointset.comparison.comparing import run_all, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Failure, Finished, make_runs

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from fatal import FatalRun
 
-from pointset.comparison.comparing import run_experiment
-from pointset.comparison.execution import run_all
+from pointset.comparison.comparing import run_all, run_experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Failure, Finished, make_runs
 from pointset.runs.workers import Workers

@@ -10,9 +10,9 @@ import pytest
 from fatal import FatalRun
 from joblib import Parallel, delayed, parallel_config
 
-import pointset.comparison.execution
+import pointset.comparison.comparing
 import pointset.comparison.runs
-from pointset.comparison.execution import run_all, run_apart, run_one
+from pointset.comparison.comparing import run_all, run_apart, run_one
 from pointset.comparison.runs import Failure, Finished, make_runs
 from pointset.runs.workers import Workers
 
@@ -49,7 +49,7 @@ def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_pa
         if len(left) > 2:
             for run in left[1:3]:
                 run.folder.mkdir(parents=True)
-            raise pointset.comparison.execution.BrokenProcessPool
+            raise pointset.comparison.comparing.BrokenProcessPool
         for run in left[1:]:
             yield run, "finished"
 
@@ -57,8 +57,8 @@ def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_pa
         apart.append(run.folder.name)
         return "apart"
 
-    monkeypatch.setattr(pointset.comparison.execution, "_run_in_pool", spread)
-    monkeypatch.setattr(pointset.comparison.execution, "run_apart", run_apart)
+    monkeypatch.setattr(pointset.comparison.comparing, "_run_in_pool", spread)
+    monkeypatch.setattr(pointset.comparison.comparing, "run_apart", run_apart)
     names = [run.folder.name for run in runs]
     assert list(run_all(runs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
     assert asked == [names, names[3:]]
@@ -69,11 +69,11 @@ def test_a_worker_pool_that_breaks_before_the_first_job_is_not_restarted_forever
     runs = make_runs(classifiers(), tmp_path)
 
     def broken(left, workers):
-        raise pointset.comparison.execution.BrokenProcessPool
+        raise pointset.comparison.comparing.BrokenProcessPool
         yield
 
-    monkeypatch.setattr(pointset.comparison.execution, "_run_in_pool", broken)
-    monkeypatch.setattr(pointset.comparison.execution, "run_apart", lambda run: run.label)
+    monkeypatch.setattr(pointset.comparison.comparing, "_run_in_pool", broken)
+    monkeypatch.setattr(pointset.comparison.comparing, "run_apart", lambda run: run.label)
     assert list(run_all(runs, Workers(2))) == ["rff-max", "isab4-pma"]
 
 
@@ -115,7 +115,7 @@ def test_a_separate_process_gets_the_threads_of_its_run(classifiers, tmp_path, m
         asked.update(env)
         return SimpleNamespace(returncode=0, stderr=b"")
 
-    monkeypatch.setattr(pointset.comparison.execution.subprocess, "run", ended)
+    monkeypatch.setattr(pointset.comparison.comparing.subprocess, "run", ended)
     (run,) = make_runs(replace(classifiers("rff-max"), threads=3), tmp_path)
     failure = run_apart(run)
     assert (asked["OMP_NUM_THREADS"], asked["OPENBLAS_NUM_THREADS"]) == ("3", "3")

@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import load_file
 
 import pointset
-from pointset.comparison.execution import run_one
+from pointset.comparison.comparing import run_one
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.status import estimate
 from pointset.data.options import DataOptions

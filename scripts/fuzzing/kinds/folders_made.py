@@ -67,7 +67,7 @@ def _experiment(folder: Path, robust: bool) -> Any:
 
 def go_on_comparing(out: Path, folder: Path, robust: bool) -> dict[str, Any]:
     """A comparison begun or gone on with, in this process; its tables and statistics."""
-    from pointset.comparison.execution import run_one
+    from pointset.comparison.comparing import run_one
     from pointset.comparison.results import gather
     from pointset.comparison.runs import Failure, claim_folder, make_runs
     from pointset.comparison.tables import save
