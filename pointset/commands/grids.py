@@ -123,5 +123,5 @@ def _in_words(left: "Estimate") -> dict[str, Any]:
     """One line of an estimate."""
     row = {"model": left.model, "points": left.points, "runs left": left.runs}
     step = f"{1000 * left.step_seconds:.1f}" if left.step_seconds else ""
-    row |= {"ms a step": step, "time": in_hours(left.seconds) if step else "included in the other size"}
+    row |= {"ms a step": step, "time": in_hours(left.seconds) if left.seconds else "included in the other size"}
     return {name: value for name, value in row.items() if value is not None}

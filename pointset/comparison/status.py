@@ -76,7 +76,7 @@ class Estimate:
     runs: int
     """Number of unfinished runs."""
     step_seconds: float
-    """Mean time of a training step, including data loading; 0 if the runs reuse the training of another size."""
+    """Mean time of a training step, including data loading; 0 for baselines, and for runs that reuse a training."""
     seconds: float
     """Total time of the runs in sequence, without the epochs that are done."""
 
@@ -108,6 +108,9 @@ def _estimate(runs: Sequence[Run]) -> Estimate:
     first = runs[0]
     if first.task.reuses(first):
         return Estimate(first.label, first.size, len(runs), 0.0, 0.0)
+    if first.model in first.task.baselines:
+        seconds = first.task.train(first, first.recipe, None).seconds
+        return Estimate(first.label, first.size, len(runs), 0.0, len(runs) * seconds)
     step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
     steps = first.recipe.steps or first.recipe.epochs * per_epoch
     left = sum(max(0, steps - run.epochs * per_epoch) for run in runs)

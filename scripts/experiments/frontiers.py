@@ -35,20 +35,21 @@ class Figure:
 
     title: str
     axis: str
-    cost: Callable[[SavedRow], float]
+    cost: Callable[[SavedRow], float | None]
     results: tuple[str, ...] | None = None
     """Whose rows it shows; all when None."""
 
     def dots(self, found: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
         """The rows of these sizes, one dot each."""
         shown = [row for row in all_rows(found) if self.results is None or row.experiment in self.results]
-        rows = [row for row in shown if row.points in sizes]
+        costs = [(row, self.cost(row)) for row in shown if row.points in sizes]
+        rows = [row for row, cost in costs if cost is not None]
         labels = Counter(map(short_label, rows))
         styles = pair_styles([row.parts for row in all_rows(found)])
         return [
             Dot(
                 short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
-                self.cost(row),
+                self.cost(row) or 0.0,
                 100 * row.mean,
                 100 * bar(row)[0],
                 100 * bar(row)[1],
@@ -68,9 +69,16 @@ def bar(row: SavedRow) -> tuple[float, float]:
     return (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
 
 
+def millions(row: SavedRow) -> float | None:
+    """Multiply-adds of a row in millions; None for a baseline."""
+    return None if row.multiply_adds is None else row.multiply_adds / 1e6
+
+
 FIGURES = {
     "figures/multiply-adds.png": Figure(
-        "Accuracy against multiply-adds", "M multiply-adds of a set", lambda row: row.multiply_adds / 1e6
+        "Accuracy against multiply-adds",
+        "M multiply-adds of a set",
+        millions,
     ),
     "figures/training-seconds.png": Figure(
         "Accuracy against training time", "training seconds on one core", lambda row: row.seconds, TIMED

@@ -161,7 +161,7 @@ def _models(
 
 def _with_cost(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of results.json, as about.json has them."""
-    return {"label": row["model"], "points": row["points"], **row["cost"]}
+    return {"label": row["model"], "points": row["points"], **(row["cost"] or {})}
 
 
 def _comparison(
@@ -174,7 +174,8 @@ def _comparison(
         scores.setdefault(run.points, {}).setdefault(run.model, {})[run.seed] = predicted == evidence.labels
     costs: dict[Size, dict[str, Cost]] = {}
     for row in rows:
-        costs.setdefault(row["points"], {})[row["label"]] = Cost(**{name: row[name] for name in COST})
+        if row.get(COST[0]) is not None:  # baselines have none
+            costs.setdefault(row["points"], {})[row["label"]] = Cost(**{name: row[name] for name in COST})
     pairs = {size: compare_pairs(by_label, experiment.task.pooled) for size, by_label in scores.items()}
     seeds = tuple(sorted({run.seed for run in runs}))
     return Comparison(experiment.changed(seeds=seeds), runs, pairs, costs, [], folder)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from joining import PREDICTIONS, Evidence, join, protocol_of
+from joining import COST, PREDICTIONS, Evidence, join, protocol_of
 
 from pointset.comparison.statistics import LEVEL
 from pointset.comparison.tables import commit_of, machine_of
@@ -48,9 +48,10 @@ class SavedRow:
     """Where the 95 % interval begins; the mean of a single seed."""
     high: float
     parameters: int
-    multiply_adds: int
-    latency_ms: float
-    step_memory_mb: float
+    multiply_adds: int | None
+    """None for a baseline, as are latency and memory."""
+    latency_ms: float | None
+    step_memory_mb: float | None
     seconds: float
     level: tuple[str, ...]
     """Labels of the rows of this size that cannot be told apart from it; with a single seed, whose runs cannot."""
@@ -222,7 +223,7 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
         "low": interval["low"],
         "high": interval["high"],
         "parameters": row["parameters"],
-        **row["cost"],
+        **(row["cost"] or dict.fromkeys(COST)),
         "seconds": round(row["seconds"], 1),
         "level": level,
     }

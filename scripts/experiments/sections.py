@@ -116,6 +116,8 @@ def _cell(row: SavedRow | None, best: SavedRow) -> str:
 def _cost(row: SavedRow | None) -> str:
     if row is None:
         return ""
+    if row.multiply_adds is None or row.latency_ms is None:
+        return f"- / {row.seconds:,.0f} / -"
     return f"{short(row.multiply_adds / 1e6)} / {row.seconds:,.0f} / {row.latency_ms:.1f}"
 
 

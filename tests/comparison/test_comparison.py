@@ -14,6 +14,7 @@ import pointset
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import Finished
+from pointset.comparison.status import estimate
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.runs.claims import claim
@@ -216,3 +217,18 @@ def test_the_caption_says_which_shapes_are_left_out(tmp_path):
 def test_a_run_that_is_not_there_is_named_with_those_that_are(done):
     with pytest.raises(PointsetError, match="seed 7 is not a finished run: choose from isab4-pma, 24 points, seed 0"):
         done[1].model("rff-max", 7)
+
+
+def test_a_baseline_runs_beside_networks(clouds_folder, tmp_path):
+    """It has seconds and parameters, and no multiply-adds; the report compares the networks with it."""
+    out, options = tmp_path / "out", {**PROTOCOL, "report": True}
+    found = pointset.compare(["rff-max", "features-svm"], clouds_folder, seeds=[0, 1], out=out, workers=1, **options)
+    assert not found.failures
+    network, baseline = (line.split() for line in found.table().splitlines()[2:])
+    assert (network.count("-"), baseline.count("-")) == (0, 3)
+    assert found.rows[1].seconds > 0
+    assert "network is distinguishably better than features-svm." in (out / "report.md").read_text()
+    waiting = found.experiment.changed(seeds=(7,), models=(Entry("features-svm"),))
+    (left,) = estimate(waiting, out)
+    assert (left.step_seconds, left.runs) == (0.0, 1)
+    assert left.seconds > 0

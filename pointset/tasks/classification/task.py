@@ -6,7 +6,7 @@ import difflib
 import math
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from torch import nn
 
+from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import Table, as_tuple
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.results import Results
@@ -74,6 +75,7 @@ class Classification(Task):
     pooled: ClassVar[bool] = True
     unit: ClassVar[str] = "epochs"
     sets_are: ClassVar[str] = "shapes"
+    baselines: ClassVar[Collection[str]] = BASELINES
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
