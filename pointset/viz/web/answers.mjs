@@ -23,7 +23,7 @@ export function showAnswer(classes, list = element("answer")) {
 const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
 const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
 
-/** Draw `lines`, [{points: [[share left, probability], ...], style}], at least one point each; `label` describes them. */
+/** Draw `lines`, [{points: [[share left, probability], ...], style}], with at least one point each. */
 function drawChart(box, lines, label) {
   const axes = [["end", 0], ["middle", 0.5], ["start", 1]].flatMap(([anchor, share]) => [
     made("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: down(share), y2: down(share), class: "grid" }),
@@ -49,13 +49,14 @@ export class Side {
     this.list = made("ol", { class: "answer", "aria-label": "the most probable classes" });
     [this.trail, this.curves] = [made("div", { class: "chart" }), made("div", { class: "chart" })];
     this.about = made("p", { class: "about" });
-    this.box = made("section", { class: "side" }, this.select, this.change, this.list, this.trail, this.about, this.curves);
+    const content = [this.select, this.change, this.list, this.trail, this.about, this.curves];
+    this.box = made("section", { class: "side" }, ...content);
     box.append(this.box);
   }
 
   get chosen() { return this.select.value; }
 
-  /** Reset for another shape or model; `logits` of the unchanged shape, or null if the first call of `show` has them. */
+  /** Reset for another shape or model; `logits` of the unchanged shape are null if the first `show` has them. */
   begin(logits) {
     this.line = [];
     this.label = logits && logits.indexOf(Math.max(...logits));

@@ -36,9 +36,8 @@ export function arranged(groups, width, aspect) {
       headings.push({ head, top });
       top += HEAD;
     }
-    for (const [place, index] of indices.entries()) {
-      const line = Math.floor(place / columns);
-      const [left, above] = [(place % columns) * (size + GAP), top + line * (tall + LABEL + GAP)];
+    for (const [i, index] of indices.entries()) {
+      const left = (i % columns) * (size + GAP), above = top + Math.floor(i / columns) * (tall + LABEL + GAP);
       panels.push({ index, left, top: above + LABEL, width: size, height: tall });
     }
     top += Math.ceil(indices.length / columns) * (tall + LABEL + GAP) + GAP;
@@ -78,7 +77,8 @@ export class Labels {
   #button(layer, { index, left, top, width, height }, label, grouped) {
     const spread = layer.spread[index].toFixed(2);
     const [head, row] = [layer.head(index), layer.row(index)];
-    const name = layer.rows.length === 1 ? `head ${head}` : grouped ? `${row}` : `${width > 140 ? "head " : ""}${head} · ${row}`;
+    const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
+    const name = layer.rows.length === 1 ? `head ${head}` : grouped ? `${row}` : both;
     const style = { left: `${left}px`, top: `${top - label}px`, width: `${width}px`, height: `${height + label}px` };
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
@@ -89,7 +89,8 @@ export class Labels {
 
   #heading(layer, { head, top }) {
     const difference = layer.differences[head];
-    const differ = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
-    return made("div", { class: "head", style: { top: `${top}px` } }, `head ${head}`, made("span", { class: "spread" }, differ));
+    const note = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
+    const style = { top: `${top}px` };
+    return made("div", { class: "head", style }, `head ${head}`, made("span", { class: "spread" }, note));
   }
 }

@@ -1,4 +1,4 @@
-/* A turntable camera, equal to pointset.viz.Camera in Python, the points under the pointer, and gestures that turn it. */
+/* A turntable camera, equal to pointset.viz.Camera in Python; points under the pointer; gestures that turn it. */
 
 const MOST_ZOOM = 12, LEAST_ZOOM = 0.5;
 

@@ -8,7 +8,6 @@ const COLORS = {
   dark: { paper: [0.078, 0.075, 0.094], empty: [0.42, 0.42, 0.44] },
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** The name of the colour scheme, and its colours of background and hollow dots; prints are always light. */
 export function scheme(printing = false) {
@@ -16,20 +15,20 @@ export function scheme(printing = false) {
   return { name, ...COLORS[name] };
 }
 
-export function onScheme(changed) { dark.addEventListener("change", changed); }
-export function mayMove() { return !still.matches; }
+export function mayMove() { return !matchMedia("(prefers-reduced-motion: reduce)").matches; }
 
 /** Slice the canvas into its lines of panels, each with copies of the elements `over` it. */
-export function onPaper(canvas, over, panels) {
+function onPaper(canvas, over, panels) {
   const ratio = canvas.width / canvas.clientWidth;
-  const topOf = (one) => parseFloat(one.style.top);
+  const topOf = (label) => parseFloat(label.style.top);
   const tops = [...new Set(panels.map((panel) => panel.top))].sort((a, b) => a - b);
-  const starts = tops.map((top, line) => line ? Math.min(top, ...over.map(topOf).filter((one) => one > tops[line - 1])) : 0);
+  const above = (line) => over.map(topOf).filter((y) => y > tops[line - 1]);
+  const starts = tops.map((top, line) => (line ? Math.min(top, ...above(line)) : 0));
   const lines = starts.map((start, line) => {
     const end = starts[line + 1] ?? canvas.clientHeight;
-    const copies = over.filter((one) => topOf(one) >= start && topOf(one) < end).map((one) => {
-      const copy = one.cloneNode(true);
-      copy.style.top = `${topOf(one) - start}px`;
+    const copies = over.filter((label) => topOf(label) >= start && topOf(label) < end).map((label) => {
+      const copy = label.cloneNode(true);
+      copy.style.top = `${topOf(label) - start}px`;
       return copy;
     });
     return made("div", { class: "line" }, slice(canvas, start, end - start, ratio), ...copies);
@@ -54,7 +53,8 @@ const MOST_PIXELS = 12e6, LONGEST = 8192, SLOW = 60;
 export class CloudCanvas {
   /** `turned()` is called when the user has turned the camera, which other canvases may share. */
   constructor(canvas, camera, palettes, turned) {
-    Object.assign(this, { canvas, camera, palettes, turned, waiting: false, slow: false, printing: false, unseen: false });
+    Object.assign(this, { canvas, camera, palettes, turned });
+    this.waiting = this.slow = this.printing = this.unseen = false;
     this.renderer = new Renderer(canvas, () => this.redraw());
     this.hand = listenToHand(canvas, {
       turn: (right, down) => this.drag(right, down),
@@ -67,7 +67,7 @@ export class CloudCanvas {
       this.unseen = !entries.at(-1).isIntersecting;
       this.redraw();
     }, { rootMargin: "100px" }).observe(canvas);
-    onScheme(() => this.paint());
+    dark.addEventListener("change", () => this.paint());
     for (const [name, printing] of [["beforeprint", true], ["afterprint", false]])
       window.addEventListener(name, () => this.print(printing));
     this.paint();

@@ -41,7 +41,9 @@ class Live {
   open(number) {
     const shape = this.shapes.at(number, element("up").value);
     this.points = samplePoints(shape, MOST_POINTS, SEED);
-    for (const [id, text] of [["shape-name", shape.name], ["upward", shape.note], ["fault", ""]]) say(element(id), text);
+    say(element("shape-name"), shape.name);
+    say(element("upward"), shape.note);
+    say(element("fault"), "");
     this.begin();
   }
 
@@ -177,7 +179,8 @@ class Live {
   #draw() {
     if (!this.#canDraw()) return;
     const { question, posed, seen } = this, total = posed.length / 3;
-    const positions = this.#positions(Array.from({ length: total }, (_, i) => i)), reach = reachOf(positions, this.camera);
+    const positions = this.#positions(Array.from({ length: total }, (_, i) => i));
+    const reach = reachOf(positions, this.camera);
     const codes = new Uint16Array(this.answers.length * total);
     this.answers.forEach(({ importance: values }, number) => {
       const shown = this.influence?.[number] ?? values;
@@ -204,7 +207,8 @@ class Live {
 
   #drawMaps(positions, reach) {
     const { side, maps } = this.answers.at(this.mapped ?? 0) ?? this.answers[0], { camera, palettes } = this;
-    const layers = maps.filter((map) => map.points_are !== "neither").map((map) => new LiveLayer(map, this.seen.length));
+    const shown = maps.filter((map) => map.points_are !== "neither");
+    const layers = shown.map((map) => new LiveLayer(map, this.seen.length));
     element("stage").hidden = element("controls").hidden = !layers.length;
     if (!layers.length) return;
     const names = `${side.chosen} ${layers.map((layer) => `${layer.name} ${layer.count}`)}`;

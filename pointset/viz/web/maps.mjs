@@ -3,9 +3,7 @@
 /** Decode base 64 to an ArrayBuffer. */
 export function bytes(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
-  const letters = atob(text), found = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) found[i] = letters.charCodeAt(i);
-  return found.buffer;
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
 }
 
 /**
@@ -14,14 +12,11 @@ export function bytes(text) {
  */
 export class Layer {
   constructor(content, points, bits) {
-    Object.assign(this, content);
-    this.points = points;
-    this.most = 2 ** bits - 1;
-    this.Codes = bits === 16 ? Uint16Array : Uint8Array;
-    this.scale = { low: content.low, high: content.high, reach: content.reach };
+    const { low, high, reach } = content;
+    Object.assign(this, content, { points, most: 2 ** bits - 1, scale: { low, high, reach } });
   }
 
-  get codes() { return (this.decoded ??= new this.Codes(bytes(this.values))); }
+  get codes() { return (this.decoded ??= new (this.most > 255 ? Uint16Array : Uint8Array)(bytes(this.values))); }
   get count() { return this.heads.length * this.rows.length; }
   head(index) { return this.heads[Math.floor(index / this.rows.length)]; }
   row(index) { return this.rows[index % this.rows.length]; }
@@ -57,14 +52,14 @@ const BITS = 16, LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
 /** Colours go from 1 / 16 of uniform attention to 16 times. The scale is fixed, so that answers can be compared. */
 const REACH = 4;
 const TICKS = [[0, "1/16"], [0.25, "1/4"], [0.5, "1"], [0.75, "4"], [1, "16"]];
-const MEANINGS = {
-  reads: "what each inducing point reads",
-  writes: "which points read each inducing point back",
-  pools: "what each seed pools",
-  self: "what the ringed points read",
-  selects: "from which points the maximum takes its features",
+/** For each kind of map: its meaning, the name of a row, and what it says of the shape's colours. */
+const KINDS = {
+  reads: ["what each inducing point reads", "inducing point", "what it reads"],
+  writes: ["which points read each inducing point back", "inducing point"],
+  pools: ["what each seed pools", "seed", "what it pools"],
+  self: ["what the ringed points read", "point"],
+  selects: ["from which points the maximum takes its features", "maximum", "where its maximum comes from"],
 };
-const NAMES = { reads: "inducing point", writes: "inducing point", pools: "seed", self: "point", selects: "maximum" };
 
 /** One attention {layer, kind, points_are, heads, queries, keys, weights} for a cloud with `points` points. */
 export class LiveLayer extends Layer {
@@ -72,10 +67,11 @@ export class LiveLayer extends Layer {
     const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
     const chosen = Array.from({ length: map.kind === "self" ? Math.min(MOST_CHOSEN, rows) : rows }, (_, i) => i);
     const some = chosen.length < rows ? `, the first ${chosen.length} of ${rows}, which lie in random order` : "";
-    const colour = `colour: ${map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value"}`;
+    const colour = map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value";
+    const [meaning, row_name] = KINDS[map.kind];
     super({
-      name: map.layer, kind: map.kind, row_name: NAMES[map.kind], keys: map.keys,
-      meaning: `${MEANINGS[map.kind]}${some}; ${colour}; ring: exactly 0`,
+      name: map.layer, kind: map.kind, row_name, keys: map.keys,
+      meaning: `${meaning}${some}; colour: ${colour}; ring: exactly 0`,
       heads: Array.from({ length: map.heads }, (_, i) => i), rows: chosen,
       marks: chosen.map((row) => (map.kind === "self" ? row : -1)),
       differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS, precision: "",
@@ -87,16 +83,13 @@ export class LiveLayer extends Layer {
   value(index, point) {
     const { queries, keys, weights } = this.map, rows = this.rows.length;
     const head = Math.floor(index / rows), row = this.rows[index % rows];
-    return keys * (this.own ? weights[(head * queries + point) * keys + row] : weights[(head * queries + row) * keys + point]);
+    const [query, key] = this.own ? [point, row] : [row, point];
+    return keys * weights[(head * queries + query) * keys + key];
   }
 
   get codes() {
-    if (!this.decoded) {
-      this.decoded = new Uint16Array(this.count * this.points);
-      for (let index = 0, to = 0; index < this.count; index++)
-        for (let point = 0; point < this.points; point++) this.decoded[to++] = codeOf(this.value(index, point));
-    }
-    return this.decoded;
+    const code = (_, i) => codeOf(this.value(Math.floor(i / this.points), i % this.points));
+    return (this.decoded ??= Uint16Array.from({ length: this.count * this.points }, code));
   }
 
   /** The normalised entropy of each map over the points: 1 is uniform. */
@@ -123,23 +116,18 @@ export function codeOf(value) {
 
 /** The range of codes on the colour bar. */
 export const SCALE = { low: LOW, high: HIGH, reach: REACH };
-const SHOWN = { pools: "what it pools", selects: "where its maximum comes from", reads: "what it reads" };
-
 /** The map that colours the shape: the last that pools, else selects, else reads points; undefined if there is none. */
 function ownView(maps) {
   const last = (kind) => maps.filter((map) => map.points_are === "keys" && map.kind === kind).at(-1);
-  return Object.keys(SHOWN).map(last).find(Boolean);
+  return ["pools", "selects", "reads"].map(last).find(Boolean);
 }
 
 /** A description of the colours of the shape. */
-export function colourOf(maps) { return SHOWN[ownView(maps)?.kind] ?? "all points alike"; }
+export function colourOf(maps) { return KINDS[ownView(maps)?.kind]?.[2] ?? "all points alike"; }
 
 /** The attention of each point in `ownView`, mean over heads and queries, scaled to mean 1 over the points. */
 export function importance(maps, points) {
-  const map = ownView(maps), found = new Float64Array(points).fill(map ? 0 : 1);
-  if (map) {
-    const rows = map.heads * map.queries;
-    map.weights.forEach((weight, i) => { found[i % points] += (weight * points) / rows; });
-  }
-  return found;
+  const map = ownView(maps), values = new Float64Array(points).fill(map ? 0 : 1);
+  map?.weights.forEach((weight, i) => { values[i % points] += (weight * points) / (map.heads * map.queries); });
+  return values;
 }

@@ -3,10 +3,10 @@ import { arranged, chosenMaps, Labels } from "./arrangement.mjs";
 import { panelAt, placesIn, pointAt, turnByKey } from "./camera.mjs";
 import { CloudCanvas, mayMove, scheme } from "./canvas.mjs";
 import { Controls, showPalette, showTicks } from "./controls.mjs";
-import { element } from "./elements.mjs";
+import { element, say } from "./elements.mjs";
 
 /** Calls `changed(index)` when a map is enlarged, and `changed(null)` when it is closed. */
-export class Enlarged {
+class Enlarged {
   constructor(changed) {
     Object.assign(this, { changed, index: null, among: [] });
     element("close").onclick = () => this.close();
@@ -41,8 +41,8 @@ export class Enlarged {
 
   #write() {
     const [name, note] = this.describe(this.index);
-    element("enlarged-name").textContent = name;
-    element("enlarged-note").textContent = note;
+    say(element("enlarged-name"), name);
+    say(element("enlarged-note"), note);
     this.changed(this.index);
   }
 
@@ -51,7 +51,7 @@ export class Enlarged {
     const view = element("view");
     for (const [name, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", "enlarged-name"]])
       if (open) view.setAttribute(name, value); else view.removeAttribute(name);
-    for (const one of document.querySelectorAll("body > :not(#stage, #tip, #help, script)")) one.inert = open;
+    for (const other of document.querySelectorAll("body > :not(#stage, #tip, #help, script)")) other.inert = open;
     for (const name of ["previous", "next"]) element(name).hidden = this.among.length < 2;
     (open ? element("enlarged-foot") : element("legend")).append(element("bar"));
   }
@@ -112,9 +112,8 @@ export class MapsView extends CloudCanvas {
   enlarge(index) {
     const layer = this.layer;
     this.tipAway();
-    this.enlarged.show(index, this.arrangement.panels.map((panel) => panel.index), (one) => [
-      layer.nameOf(one), `${layer.name}, spread ${layer.spread[one].toFixed(2)}`,
-    ]);
+    const describe = (map) => [layer.nameOf(map), `${layer.name}, spread ${layer.spread[map].toFixed(2)}`];
+    this.enlarged.show(index, this.arrangement.panels.map((panel) => panel.index), describe);
   }
 
   #enlargedChanged(index) {
@@ -138,14 +137,12 @@ export class MapsView extends CloudCanvas {
 
   /** Compute the layout for the current width, unless it is 0, as in a frame that is not shown yet. */
   place(width = element("frame").clientWidth) {
-    const height = element("frame").clientHeight;
+    const height = element("frame").clientHeight, { reach, enlarged: { open, index } } = this;
     if (width < 1) return;
-    if (this.enlarged.open) {
-      const index = this.enlarged.index;
+    if (open) {
       this.large = { index, mark: this.layer.mark(index), left: 0, top: 0, width, height };
       this.size(width, height);
     } else {
-      const reach = this.reach;
       const aspect = Math.max(0.7, Math.min(1.4, reach[1] / reach[0]));
       this.arrangement = arranged(chosenMaps(this.layer, this.controls.choice), width, aspect);
       for (const panel of this.arrangement.panels) panel.mark = this.layer.mark(panel.index);
@@ -174,7 +171,7 @@ export class MapsView extends CloudCanvas {
     const tip = element("tip");
     tip.hidden = point < 0;
     if (point >= 0) {
-      tip.textContent = this.layer.describe(panel.index, point);
+      say(tip, this.layer.describe(panel.index, point));
       const left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 4));
       Object.assign(tip.style, { left: `${left}px`, top: `${Math.max(event.clientY - 52, 2)}px` });
     }
@@ -200,7 +197,7 @@ export class MapsView extends CloudCanvas {
   /** Return to the first view, with an animation unless the user prefers reduced motion. */
   goHome() {
     const { camera } = this;
-    const from = { azimuth: camera.azimuth, elevation: camera.elevation, zoom: camera.zoom }, begun = performance.now();
+    const { azimuth, elevation, zoom } = camera, from = { azimuth, elevation, zoom }, begun = performance.now();
     const step = () => {
       const share = mayMove() ? Math.min((performance.now() - begun) / 250, 1) : 1;
       const eased = 1 - (1 - share) ** 3;
@@ -226,7 +223,8 @@ export class MapsView extends CloudCanvas {
     else if (element("help").open) return;
     else if (event.key === "Escape") { this.tipAway(); this.enlarged.close(); }
     else if (this.enlarged.open && "np".includes(event.key)) this.enlarged.step(event.key === "n" ? 1 : -1);
-    else if (!typing && !event.defaultPrevented && (event.shiftKey || !event.key.startsWith("Arrow")) && turnByKey(event, this.camera)) this.moved();
+    else if (!typing && !event.defaultPrevented && (event.shiftKey || !event.key.startsWith("Arrow")))
+      if (turnByKey(event, this.camera)) this.moved();
   }
 
   moved() {

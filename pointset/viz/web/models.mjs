@@ -30,7 +30,7 @@ export class Model {
   decide(rows, maps = null) { return this.head.forward(this.pool.forward(rows, maps), maps).data; }
 }
 
-/** A description with its modules and arrays in place; other objects, such as those that name maps, stay as they are. */
+/** A description with its modules and arrays in place; other objects, such as names of maps, stay as they are. */
 function built(description, arrays) {
   if (Array.isArray(description)) return description.map((item) => built(item, arrays));
   if (description === null || typeof description !== "object") return description;

@@ -44,8 +44,10 @@ class LayerNorm extends Module {
     let mean = 0, variance = 0;
     X.each((x) => { mean += x / count; });
     X.each((x) => { variance += (x - mean) ** 2 / count; });
-    const scale = 1 / Math.sqrt(variance + this.eps);
-    X.each((x, i, j) => { Y.data[Y.start + i * Y.stride + j] = (x - mean) * scale * this.weight[first + j] + this.bias[first + j]; });
+    const scale = 1 / Math.sqrt(variance + this.eps), { weight, bias } = this;
+    X.each((x, i, j) => {
+      Y.data[Y.start + i * Y.stride + j] = (x - mean) * scale * weight[first + j] + bias[first + j];
+    });
   }
 }
 

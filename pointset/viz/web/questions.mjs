@@ -11,8 +11,8 @@ const NORMALIZATIONS = {
     return { centre, size: most };
   },
   standardize: (points) => {
-    const one = mean(points, 0, 1);
-    return { centre: [one, one, one], size: deviation(points, [one, one, one]) };
+    const centre = Array(3).fill(mean(points, 0, 1));
+    return { centre, size: deviation(points, centre) };
   },
   "center-standardize": (points) => ({ centre: middle(points), size: deviation(points, middle(points)) }),
 };
@@ -23,9 +23,7 @@ export function normalizePoints(points, how) {
   return Float32Array.from(points, (number, i) => (number - centre[i % 3]) / scale);
 }
 
-function middle(points) {
-  return [0, 1, 2].map((axis) => mean(points, axis, 3));
-}
+const middle = (points) => [0, 1, 2].map((axis) => mean(points, axis, 3));
 
 function deviation(points, centre) {
   let squares = 0;
@@ -43,12 +41,10 @@ function mean(points, first, step) {
 export class Question {
   /** `points`: Float64Array [3 n]. */
   constructor(points, seed = 0) {
-    this.base = points;
-    this.count = points.length / 3;
-    this.gone = new Uint8Array(this.count);
     const random = randomFrom(seed);
-    this.rank = new Int32Array(this.count);
-    shuffled(this.count, random).forEach((point, place) => { this.rank[point] = place; });
+    Object.assign(this, { base: points, count: points.length / 3 });
+    [this.gone, this.rank] = [new Uint8Array(this.count), new Int32Array(this.count)];
+    shuffled(this.count, random).forEach((point, rank) => { this.rank[point] = rank; });
     this.noise = Float64Array.from({ length: 3 * this.count }, () => normal(random));
     this.strewn = Float64Array.from({ length: 3 * this.count }, random);
     this.frame = frameOf(points);
@@ -63,32 +59,27 @@ export class Question {
 
   isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
 
-  /** Indices of the remaining points, except those for which `without` is set. */
-  left(without = null) {
-    const kept = [];
-    for (let i = 0; i < this.count; i++) if (!this.isGone(i) && !without?.[i]) kept.push(i);
-    return kept;
-  }
+  /** Indices of the remaining points. */
+  left() { return Array.from({ length: this.count }, (_, i) => i).filter((i) => !this.isGone(i)); }
 
   /** All base points, turned and jittered, followed by the background points: Float64Array. */
   posed() {
     const { turn, tilt, jitter, background } = this.how, { middle, radius, low, high } = this.frame;
     const turned = turning(turn, tilt), extra = Math.round(background * this.count);
-    const found = new Float64Array(3 * (this.count + extra));
+    const points = new Float64Array(3 * (this.count + extra));
     for (let i = 0; i < this.count; i++) {
       const local = [0, 1, 2].map((k) => this.base[3 * i + k] - middle[k] + jitter * radius * this.noise[3 * i + k]);
-      turned.forEach((row, k) => { found[3 * i + k] = middle[k] + row[0] * local[0] + row[1] * local[1] + row[2] * local[2]; });
+      turned.forEach(([x, y, z], k) => { points[3 * i + k] = middle[k] + x * local[0] + y * local[1] + z * local[2]; });
     }
-    for (let i = 3 * this.count; i < found.length; i++)
-      found[i] = low[i % 3] + (high[i % 3] - low[i % 3]) * this.strewn[i - 3 * this.count];
-    return found;
+    for (let i = 3 * this.count; i < points.length; i++)
+      points[i] = low[i % 3] + (high[i % 3] - low[i % 3]) * this.strewn[i - 3 * this.count];
+    return points;
   }
 
   /** Indices of the points that the model gets: the remaining points and the background. */
-  seen(posed, without = null) {
-    const kept = this.left(without);
-    for (let i = this.count; i < posed.length / 3; i++) kept.push(i);
-    return kept;
+  seen(posed) {
+    const background = Array.from({ length: posed.length / 3 - this.count }, (_, i) => this.count + i);
+    return [...this.left(), ...background];
   }
 }
 
@@ -120,8 +111,7 @@ export function patchesOf(points, chosen, count) {
   for (let number = 0, at = 0; number < Math.min(count, chosen.length); number++) {
     let farthest = 0;
     for (let i = 0; i < chosen.length; i++) {
-      const [a, b] = [3 * chosen[i], 3 * chosen[at]];
-      const away = (points[a] - points[b]) ** 2 + (points[a + 1] - points[b + 1]) ** 2 + (points[a + 2] - points[b + 2]) ** 2;
+      const away = Math.hypot(...[0, 1, 2].map((k) => points[3 * chosen[i] + k] - points[3 * chosen[at] + k]));
       if (away < near[i]) { near[i] = away; patch[i] = number; }
       if (near[i] > near[farthest]) farthest = i;
     }
@@ -147,14 +137,14 @@ export function* occlusion(model, posed, seen, { scale, label, patches }) {
 
 /** The probability of a class while points are removed in an order: [[share left, probability], ...]. A generator. */
 export function* removal(model, posed, seen, order, { scale, label, steps, temperature }) {
-  const found = [];
+  const curve = [];
   for (let step = 0; step < steps; step++) {
     const gone = Math.round((step / steps) * seen.length), out = new Set(order.slice(0, gone));
     const rest = seen.filter((_, i) => !out.has(i));
-    found.push([rest.length / seen.length, probabilities(ask(model, posed, rest, scale), temperature)[label]]);
+    curve.push([rest.length / seen.length, probabilities(ask(model, posed, rest, scale), temperature)[label]]);
     yield step;
   }
-  return found;
+  return curve;
 }
 
 /** The indices that sort values in descending order. */
@@ -162,9 +152,7 @@ export function descending(values) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
 }
 
-function normal(random) {
-  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-}
+const normal = (random) => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 
 /** The bounding box, its centre, and the distance of the farthest point from the centre. */
 function frameOf(points) {
@@ -173,7 +161,7 @@ function frameOf(points) {
     low[i % 3] = Math.min(low[i % 3], points[i]);
     high[i % 3] = Math.max(high[i % 3], points[i]);
   }
-  const middle = low.map((one, k) => (one + high[k]) / 2);
+  const middle = low.map((least, k) => (least + high[k]) / 2);
   let radius = 0;
   for (let i = 0; i < points.length; i += 3)
     radius = Math.max(radius, Math.hypot(points[i] - middle[0], points[i + 1] - middle[1], points[i + 2] - middle[2]));

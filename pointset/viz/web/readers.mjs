@@ -41,8 +41,10 @@ function parsePly(bytes, name) {
     for (let entry = 0; entry < count; entry++) {
       source.begin(`${kind} ${entry} of ${count}`);
       const values = {};
-      for (const { name: property, type, length } of properties)
-        values[property] = length ? Array.from({ length: source.length(length) }, () => source.number(type)) : source.number(type);
+      for (const { name: property, type, length } of properties) {
+        const list = () => Array.from({ length: source.length(length) }, () => source.number(type));
+        values[property] = length ? list() : source.number(type);
+      }
       if (kind === "vertex") vertices.push(...coordinates(values, source));
       else if (kind === "face") polygons.push(corners(values, source, vertices.length / 3));
       source.end();
@@ -86,8 +88,8 @@ function plyHeader(bytes, name) {
   if (!format) throw new ReadError(`${name}: expected a format, one of ${FORMATS.join(", ")}`);
   const strips = elements.find((element) => element.name === "tristrips" && element.count);
   if (strips) throw new ReadError(`${name}: expected a mesh of faces, found strips of triangles: save it with faces`);
-  const start = end.index + end[0].length;
-  return { format, elements: elements.filter((element) => element.properties.length), start, line: head.slice(0, start).split(/\r\n?|\n/).length };
+  const start = end.index + end[0].length, line = head.slice(0, start).split(/\r\n?|\n/).length;
+  return { format, elements: elements.filter((element) => element.properties.length), start, line };
 }
 
 function property(lines, words) {
@@ -105,10 +107,15 @@ function textValues(bytes, name, start, first) {
     if (!words.length) throw lines.error("more numbers on this line");
     return Number(words.shift());  // properties other than coordinates may be nan
   };
+  const length = () => {
+    const count = number();
+    if (!(Number.isInteger(count) && count >= 0)) throw lines.error("the length of a list");
+    return count;
+  };
   return {
     begin: (which) => { words = [...lines.take(which)]; },
     number,
-    length: () => { const count = number(); if (!(Number.isInteger(count) && count >= 0)) throw lines.error("the length of a list"); return count; },
+    length,
     end: () => { if (words.length) throw lines.error("fewer numbers on this line"); },
     finish: () => { if (lines.next()) throw lines.error("the end of the file"); },
     error: (expected) => lines.error(expected),
@@ -130,7 +137,9 @@ function binaryValues(bytes, name, start, format) {
     if (!(count >= 0 && count <= bytes.length)) throw error("the length of a list");
     return count;
   };
-  const finish = () => { if (at !== bytes.length) throw error(`the end of the file, found ${bytes.length - at} bytes more`); };
+  const finish = () => {
+    if (at !== bytes.length) throw error(`the end of the file, found ${bytes.length - at} bytes more`);
+  };
   return { begin() {}, number, length, end() {}, finish, error };
 }
 
@@ -141,15 +150,18 @@ const KEYWORDS = "solid facet outer vertex endloop endfacet endsolid".split(" ")
 function parseStl(bytes, name) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), text = textOf(bytes);
   const count = bytes.length < HEADER ? 0 : view.getUint32(HEADER - 4, true), size = HEADER + RECORD * count;
-  if (bytes.length !== size && /^\s*solid\s[^]*facet/i.test(text)) return textStl(new Lines(text, name, { comment: null }), name);
+  if (bytes.length !== size && /^\s*solid\s[^]*facet/i.test(text))
+    return textStl(new Lines(text, name, { comment: null }), name);
   if (bytes.length < HEADER)
     throw new ReadError(`${name}, line 1: expected STL, which begins with solid or with ${HEADER} bytes of header`);
+  const error = (byte, words) => new ReadError(`${name}, byte ${byte}: ${words}`);
+  const record = (i) => HEADER + RECORD * Math.floor(i / 9);
   if (bytes.length < size)
-    throw new ReadError(`${name}, byte ${HEADER - 4}: a binary STL of ${count} triangles has ${size} bytes, found ${bytes.length}`);
-  const vertices = Float64Array.from({ length: 9 * count }, (_, i) => view.getFloat32(HEADER + RECORD * Math.floor(i / 9) + 12 + 4 * (i % 9), true));
-  const odd = vertices.findIndex((number) => !Number.isFinite(number));
-  if (odd >= 0)
-    throw new ReadError(`${name}, byte ${HEADER + RECORD * Math.floor(odd / 9)}: expected a triangle with finite coordinates`);
+    throw error(HEADER - 4, `a binary STL of ${count} triangles has ${size} bytes, found ${bytes.length}`);
+  const number = (_, i) => view.getFloat32(record(i) + 12 + 4 * (i % 9), true);
+  const vertices = Float64Array.from({ length: 9 * count }, number);
+  const odd = vertices.findIndex((x) => !Number.isFinite(x));
+  if (odd >= 0) throw error(record(odd), "expected a triangle with finite coordinates");
   return meshOf(vertices, vertices.subarray(0, 3 * count).map((_, i) => i), name);
 }
 
@@ -167,7 +179,7 @@ function textStl(lines, name) {
   return meshOf(vertices, Array.from({ length: vertices.length / 3 }, (_, i) => i), name);
 }
 
-/** The shapes of the live page: those included in it, [{name, points, size}] by pointset.viz.live, and files of the user. */
+/** The shapes of the live page: those included in it, [{name, points, size}], and files of the user. */
 export class Shapes {
   constructor(included) { Object.assign(this, { included, files: [] }); }
 

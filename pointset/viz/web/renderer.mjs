@@ -57,7 +57,7 @@ void main() {
   shown = vec4(ring > 0.0 && r > 0.6 ? vec3(0.04, 0.55, 0.95) : inside, alpha);
 }`;
 
-const UNIFORMS = ["axes", "radius", "distance", "zoom", "diameter", "low", "high", "reach", "selected", "paper", "empty"];
+const UNIFORMS = "axes radius distance zoom diameter low high reach selected paper empty".split(" ");
 
 export class Renderer {
   /** Throws if the browser has no WebGL 2; `onRestored` is called after a lost context has been restored. */
@@ -100,11 +100,9 @@ export class Renderer {
    * `look`: {reach, scale: {low, high, reach}, paper, empty, selected, every}; only every `every`-th point is drawn.
    */
   draw(panels, camera, look) {
-    const { gl, uniforms, canvas } = this;
-    const { points, codes } = this.kept;
+    const { gl, uniforms, canvas, kept: { points, codes } } = this, turned = camera.axes();
     const n = points.length / 3, every = look.every || 1, bytes = codes.BYTES_PER_ELEMENT;
     const ratio = canvas.width / canvas.clientWidth;
-    const turned = camera.axes();
     gl.uniformMatrix3fv(uniforms.axes, false, [0, 1, 2].flatMap((i) => turned.map((row) => row[i])));
     for (const [name, value] of Object.entries({ ...look.scale, distance: camera.distance, zoom: camera.zoom }))
       gl.uniform1f(uniforms[name], value);
@@ -123,7 +121,8 @@ export class Renderer {
       gl.scissor(...box);
       const radius = 2 * radiusIn(width, height, look.reach);
       gl.uniform2f(uniforms.radius, radius / width, radius / height);
-      gl.uniform1f(uniforms.diameter, Math.max(3, Math.min((0.7 * width) / Math.sqrt(n), 0.35 * radius / Math.sqrt(n) + 4, 12)) * ratio);
+      const diameter = Math.max(3, Math.min(0.7 * width / Math.sqrt(n), 0.35 * radius / Math.sqrt(n) + 4, 12));
+      gl.uniform1f(uniforms.diameter, diameter * ratio);
       gl.uniform1i(uniforms.selected, every > 1 ? -1 : look.selected < 0 ? panel.mark : look.selected);
       gl.vertexAttribPointer(1, 1, kind, true, every * bytes, panel.index * n * bytes);
       gl.drawArrays(gl.POINTS, 0, Math.ceil(n / every));
@@ -134,8 +133,7 @@ export class Renderer {
   finish() { this.gl.readPixels(0, 0, 1, 1, this.gl.RGBA, this.gl.UNSIGNED_BYTE, new Uint8Array(4)); }
 
   #setUp() {
-    const gl = this.gl;
-    const program = gl.createProgram();
+    const { gl } = this, program = gl.createProgram();
     for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
       const made = gl.createShader(kind);
       gl.shaderSource(made, source);

@@ -1,15 +1,12 @@
 /* The shape, once for each model, with a brush. Removed points are drawn as rings. */
-import { placesIn } from "./camera.mjs";
+import { panelAt, placesIn } from "./camera.mjs";
 import { CloudCanvas } from "./canvas.mjs";
 
 const GAP = 10, STEP = 12;
 const STEPS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
 
 export class ShapeView extends CloudCanvas {
-  /**
-   * `cursor`: an element over the canvas that shows the position of the keyboard's brush. `on`: {turned(),
-   * brush(points), rest()}; `brush` is called with the indices of the points under the brush.
-   */
+  /** `cursor`: an element that shows the brush of the keyboard; `on`: {turned(), brush(indices of points), rest()}. */
   constructor(canvas, camera, palettes, cursor, on) {
     super(canvas, camera, palettes, on.turned);
     Object.assign(this, { on, cursor, at: null, mode: "turn", radius: 24, count: 1, panels: [] });
@@ -33,11 +30,11 @@ export class ShapeView extends CloudCanvas {
   }
 
   place() {
-    const { clientWidth: width, clientHeight: height } = this.canvas, own = (width - GAP * (this.count - 1)) / this.count;
-    this.panels = Array.from({ length: this.count }, (_, index) => (
-      { index, mark: -1, left: index * (own + GAP), top: 0, width: own, height }
-    ));
-    this.size(width, height);
+    const { count, canvas: { clientWidth, clientHeight: height } } = this;
+    const width = (clientWidth - GAP * (count - 1)) / count;
+    const panel = (_, index) => ({ index, mark: -1, left: index * (width + GAP), top: 0, width, height });
+    this.panels = Array.from({ length: count }, panel);
+    this.size(clientWidth, height);
     this.redraw();
   }
 
@@ -75,12 +72,12 @@ export class ShapeView extends CloudCanvas {
 
   /** Report the points under the brush at a position of the canvas. */
   #brush(x, y) {
-    const panel = this.panels.find((one) => x >= one.left && x < one.left + one.width) ?? this.panels[0];
-    const places = placesIn(panel, { positions: this.positions, camera: this.camera, reach: this.look.reach }), under = [];
-    for (let i = 0; 3 * i < this.positions.length; i++) {
-      const [right, down] = places(i);
-      if (Math.hypot(right - x, down - y) < this.radius) under.push(i);
-    }
+    const { positions, camera, look: { reach } } = this, panel = panelAt(this.panels, x, y) ?? this.panels[0];
+    const placeOf = placesIn(panel, { positions, camera, reach });
+    const under = Array.from({ length: positions.length / 3 }, (_, i) => i).filter((i) => {
+      const [right, down] = placeOf(i);
+      return Math.hypot(right - x, down - y) < this.radius;
+    });
     if (under.length) this.on.brush(under);
   }
 }

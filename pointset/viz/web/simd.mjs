@@ -24,7 +24,9 @@ const section = (code, ...content) => [code, ...unsigned(content.flat().length),
 const text = (word) => [word.length, ...new TextEncoder().encode(word)];
 
 /** Repeat `body` as often as the value of a local, which counts down to 0. */
-const repeat = (local, ...body) => [0x03, NOTHING, ...body.flat(), ...get(local), ...constant(1), I32_SUB, ...tee(local), 0x0d, 0, END];
+const repeat = (local, ...body) => [
+  0x03, NOTHING, ...body.flat(), ...get(local), ...constant(1), I32_SUB, ...tee(local), 0x0d, 0, END,
+];
 const advance = (local, bytes) => [...get(local), ...constant(bytes), I32_ADD, ...set(local)];
 
 /**
@@ -33,9 +35,9 @@ const advance = (local, bytes) => [...get(local), ...constant(bytes), I32_ADD, .
  * until it is complete.
  */
 function assembled() {
-  const [a, b, c, rows, columns, k, fromA, fromB, column, step, left, right, one] = Array(13).keys();
-  const tile = Array.from({ length: (ROWS * COLUMNS) / 4 }, (_, i) => one + 1 + i);
-  const addTo = (sum, part) => [...get(sum), ...get(one), ...get(part), ...TIMES, ...ADD, ...set(sum)];
+  const [a, b, c, rows, columns, k, fromA, fromB, column, step, left, right, factor] = Array(13).keys();
+  const tile = Array.from({ length: (ROWS * COLUMNS) / 4 }, (_, i) => factor + 1 + i);
+  const addTo = (sum, half) => [...get(sum), ...get(factor), ...get(half), ...TIMES, ...ADD, ...set(sum)];
   const body = repeat(rows,
     [...get(b), ...set(fromB), ...get(columns), ...set(column)],
     repeat(column,
@@ -44,7 +46,8 @@ function assembled() {
       repeat(step,
         [...get(fromB), ...load(0), ...set(left), ...get(fromB), ...load(VECTOR), ...set(right)],
         Array.from({ length: ROWS }, (_, row) => [
-          ...get(fromA), ...spread(NUMBER * row), ...set(one), ...addTo(tile[2 * row], left), ...addTo(tile[2 * row + 1], right),
+          ...get(fromA), ...spread(NUMBER * row), ...set(factor),
+          ...addTo(tile[2 * row], left), ...addTo(tile[2 * row + 1], right),
         ]).flat(),
         advance(fromA, NUMBER * ROWS),
         advance(fromB, NUMBER * COLUMNS)),

@@ -5,8 +5,8 @@ import { hasSimd, simdProduct } from "./simd.mjs";
 const WORTH = 2 ** 15;
 
 /**
- * A matrix [rows, columns] in a Float64Array, or in a view of a larger one: row i begins at `start + i * stride`. (Numbers of a
- * Float32Array would be converted in each product.)
+ * A matrix [rows, columns] in a Float64Array, or in a view of a larger one: row i begins at `start + i * stride`.
+ * (Numbers of a Float32Array would be converted in each product.)
  */
 export class Matrix {
   constructor(rows, columns, data = new Float64Array(rows * columns), start = 0, stride = columns) {

@@ -50,10 +50,9 @@ export class Lines {
 
   /** The error for a line, which has something other than expected; by default the current line. */
   error(expected, at = this.at) {
-    if (at < this.lines.length)
-      return new ReadError(`${this.name}, line ${this.first + at}: expected ${expected}, found ${excerpt(this.lines[at])}`);
-    const last = Math.max(0, this.lines.findLastIndex((line) => line.trim()));
-    return new ReadError(`${this.name}, line ${this.first + last}: expected ${expected} after this line, found the end of the file`);
+    const isOver = at >= this.lines.length, last = Math.max(0, this.lines.findLastIndex((line) => line.trim()));
+    const found = isOver ? " after this line, found the end of the file" : `, found ${excerpt(this.lines[at])}`;
+    return new ReadError(`${this.name}, line ${this.first + (isOver ? last : at)}: expected ${expected}${found}`);
   }
 }
 
@@ -132,7 +131,8 @@ export function parseObj(text, name) {
       vertices.push(...lines.numbers(words.slice(1, 4)));
     } else if (words[0] === "f") {
       const above = vertices.length / 3, corners = words.slice(1).map((corner) => lines.whole(corner.split("/")[0]));
-      if (corners.some((corner) => !corner || corner < -above)) throw lines.error(`vertex indices from 1 on, or from -${above} to -1`);
+      if (corners.some((corner) => !corner || corner < -above))
+        throw lines.error(`vertex indices from 1 on, or from -${above} to -1`);
       faces.push({ corners: corners.map((corner) => (corner > 0 ? corner - 1 : above + corner)), at: lines.at });
     }
   }
