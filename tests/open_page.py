@@ -4,6 +4,7 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ class Seen:
     tab: Any
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    def open(self, path: Path) -> None:
+        """Open a file, and record what it reports and requests."""
+        self.tab.on("console", lambda message: self.complaints.append(message.text))
+        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("request", lambda request: self.requests.append(request.url))
+        self.tab.goto(path.as_uri())
 
     def panels(self) -> list[NDArray[np.int16]]:
         """The pixels [height, width, 3] of every map."""
@@ -59,7 +67,7 @@ class Seen:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait by polling: playwright's own method evaluates text in the page, which its policy forbids."""
-    for _ in range(500):
+    for _ in range(1500):
         if holds():
             return
         time.sleep(0.02)

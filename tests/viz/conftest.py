@@ -79,14 +79,9 @@ def opened(
         maps = [attention("reads"), attention("writes"), attention("reads", "encoder.1", seed=5)]
         classes = [("box", 0.91), ("<b>ball", 0.05), *[(f"other {i}", 0.01) for i in range(4)]]
         page = make_page(maps, cloud, title="A box", prediction="predicted: box", classes=classes, layer=layer)
-        path = page.save(tmp_path / "page.html")
-        tab = browser.new_page(viewport={"width": 900, "height": 1100}, **view)
-        tabs.append(tab)
-        seen = Seen(tab)
-        tab.on("console", lambda message: seen.complaints.append(message.text))
-        tab.on("pageerror", lambda error: seen.complaints.append(str(error)))
-        tab.on("request", lambda request: seen.requests.append(request.url))
-        tab.goto(path.as_uri())
+        seen = Seen(browser.new_page(viewport={"width": 900, "height": 1100}, **view))
+        tabs.append(seen.tab)
+        seen.open(page.save(tmp_path / "page.html"))
         return seen
 
     yield open_page

@@ -88,18 +88,9 @@ def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened: Callable
     assert fine.complaints == []
 
 
-def test_inside_a_notebooks_frame(browser: Any, attention: Callable, cloud: NDArray[np.float64]) -> None:
-    tab = browser.new_page()
-    complaints: list[str] = []
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.set_content(inline(make_page(attention(), cloud, title="In a frame").html))
-    tab.frame_locator("iframe").locator("#labels .map").nth(5).wait_for()
-    assert complaints == []
-    tab.close()
-
-
-def test_a_frame_that_is_laid_out_late(browser: Any, attention: Callable, cloud: NDArray[np.float64]) -> None:
+def test_inside_a_notebooks_frame_that_is_laid_out_late(
+    browser: Any, attention: Callable, cloud: NDArray[np.float64]
+) -> None:
     tab = browser.new_page()
     complaints: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))

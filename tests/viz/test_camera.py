@@ -38,12 +38,8 @@ def test_a_cloud_with_y_up_looks_like_its_twin_with_z_up() -> None:
     y_up = cloud[:, [0, 2, 1]] * (1, 1, -1)
     for seen, twin in zip(Camera(up="y").project(y_up), Camera(up="z").project(cloud), strict=True):
         np.testing.assert_allclose(seen, twin)
-
-
-def test_one_point_is_a_cloud_too() -> None:
     places, nearness = Camera().project(np.array([[3.0, 4.0, 5.0]]))
-    assert places.tolist() == [[0.0, 0.0]]
-    assert nearness.tolist() == [1.0]
+    assert (places.tolist(), nearness.tolist()) == ([[0.0, 0.0]], [1.0]), "one point is a cloud too"
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,9 @@ def test_ramps_run_evenly_in_lightness_and_never_into_the_paper(name: str) -> No
     steps = np.diff(ramp(name) @ LUMA)
     assert (steps <= 1e-3).all() or (steps >= -1e-3).all()
     assert (ramp(name) @ LUMA).max() < 0.9
+    luma = ramp(name, "dark") @ LUMA
+    assert 0.15 < luma[0] < 0.35
+    assert luma[-1] > 0.7
 
 
 def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ() -> None:

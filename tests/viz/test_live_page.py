@@ -3,13 +3,14 @@
 import base64
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from open_page import Seen
 
 import pointset
 from pointset.errors import PointsetError
@@ -36,19 +37,8 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass
-class Asked:
-    """An open live page, with its console messages and requests."""
-
-    tab: Any
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def wait(self, condition: str) -> None:
-        for _ in range(600):
-            if self.tab.evaluate(f"() => Boolean({condition})"):
-                return
-            self.tab.wait_for_timeout(50)
-        raise AssertionError(f"never came: {condition}")
+class Asked(Seen):
+    """An open live page."""
 
     def answered(self) -> None:
         """Wait until the page has answered for the current points."""
@@ -57,17 +47,13 @@ class Asked:
 
 @pytest.fixture
 def asked(browser: Any, page_file: Path) -> Iterator[Asked]:
-    tab = browser.new_page(viewport={"width": 1100, "height": 900})
-    found = Asked(tab)
-    tab.on("console", lambda message: found.complaints.append(message.text))
-    tab.on("pageerror", lambda error: found.complaints.append(str(error)))
-    tab.on("request", lambda request: found.requests.append(request.url))
-    tab.goto(page_file.as_uri())
-    found.wait("window.pointset?.view")
-    yield found
-    tab.close()
-    assert not found.complaints
-    assert found.requests == [page_file.as_uri()]  # no network at all
+    seen = Asked(browser.new_page(viewport={"width": 1100, "height": 900}))
+    seen.open(page_file)
+    seen.until("Boolean(window.pointset?.view)")
+    yield seen
+    seen.tab.close()
+    assert not seen.complaints
+    assert seen.requests == [page_file.as_uri()]  # no network at all
 
 
 ANSWERS = """([name, clouds]) => clouds.map((text) => {
@@ -85,9 +71,8 @@ def test_answers_in_chromium_are_those_of_python(asked: Asked, name: str) -> Non
     model, _ = trained(name)
     generator = torch.Generator().manual_seed(0)
     clouds = [torch.randn(1 + n % 30, 3, generator=generator) for n in range(CLOUDS)]
-    given = [base64.b64encode(cloud.numpy().tobytes()).decode() for cloud in clouds]
-    found = asked.tab.evaluate(ANSWERS, [name, given])
-    for cloud, answer in zip(clouds, found, strict=True):
+    encoded = [base64.b64encode(cloud.numpy().tobytes()).decode() for cloud in clouds]
+    for cloud, answer in zip(clouds, asked.tab.evaluate(ANSWERS, [name, encoded]), strict=True):
         with torch.no_grad():
             expected = [model(cloud).numpy()]
         if answer["maps"]:
@@ -118,19 +103,19 @@ def test_a_file_of_the_user_is_classified(asked: Asked, tmp_path: Path) -> None:
     (tmp_path / name).write_text(OFF)
     (tmp_path / "bad.off").write_text(OFF.replace("0 2 0", "0 2"))
     asked.tab.set_input_files("#file", tmp_path / name)
-    asked.wait(f"document.getElementById('shape-name').textContent === {name!r}")
+    asked.until(f"Boolean(document.getElementById('shape-name').textContent === {name!r})")
     asked.answered()
     before = asked.tab.inner_text("#left")
     assert re.match(r"(\d+) of \1 points", before)
     asked.tab.set_input_files("#file", tmp_path / "bad.off")
-    asked.wait("document.getElementById('fault').textContent")
+    asked.until("Boolean(document.getElementById('fault').textContent)")
     assert "bad.off, line 5: expected 3 numbers for vertex 2 of 4, found '0 2'" in asked.tab.inner_text("#fault")
     assert asked.tab.inner_text("#shape-name") == name
     # As dropped: what goes up in the file is up for the models.
     dropped = """(text) => { const data = new DataTransfer(); data.items.add(new File([text], "own.obj"));
         document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true })); }"""
     asked.tab.evaluate(dropped, "v 0 0 0\nv 1 0 0\nv 0 5 0\nf 1 2 3\n")
-    asked.wait("document.getElementById('shape-name').textContent === 'own.obj'")
+    asked.until("Boolean(document.getElementById('shape-name').textContent === 'own.obj')")
     reach = asked.tab.evaluate("() => [0, 1, 2].map((k) => pointset.question.frame.high[k])")
     assert reach[2] > 4
     assert abs(reach[1]) < 1e-9
@@ -194,14 +179,14 @@ def test_a_key_on_the_shape_acts_once_and_hidden_canvases_are_not_drawn(asked: A
     tab.keyboard.press("+")
     assert tab.evaluate("() => pointset.camera.zoom") == pytest.approx(1.15)
     tab.set_viewport_size({"width": 1100, "height": 300})
-    asked.wait("pointset.view.unseen && !pointset.view.waiting")
+    asked.until("Boolean(pointset.view.unseen && !pointset.view.waiting)")
     drawn = """() => new Promise((done) => { let count = 0; const { renderer } = pointset.view;
         renderer.draw = () => { count++; };
         pointset.nextDrawing = 0;
         pointset.answer(); requestAnimationFrame(() => requestAnimationFrame(() => done(count))); })"""
     assert tab.evaluate(drawn) == 0
     tab.locator("#canvas").scroll_into_view_if_needed()
-    asked.wait("!pointset.view.unseen && !pointset.view.waiting")
+    asked.until("Boolean(!pointset.view.unseen && !pointset.view.waiting)")
     assert tab.evaluate(drawn) > 0
 
 
@@ -225,7 +210,7 @@ def test_while_the_user_drags_answers_precede_drawing_and_the_last_is_drawn(aske
     answers, drawn = asked.tab.evaluate(dragged)
     assert drawn <= 2, "one, and perhaps one that had been asked for before"
     assert answers > 2 * drawn
-    asked.wait("pointset.nextDrawing && !pointset.settled && !pointset.shapeView.waiting")
+    asked.until("Boolean(pointset.nextDrawing && !pointset.settled && !pointset.shapeView.waiting)")
     asked.tab.wait_for_timeout(400)
     shown = asked.tab.evaluate("() => [...pointset.shapeView.positions.subarray(0, 3)]")
     assert shown == asked.tab.evaluate("""() => { const { posed, question: { frame } } = pointset;
@@ -239,9 +224,9 @@ def test_which_points_decide(asked: Asked) -> None:
     asked.answered()
     assert tab.inner_text("#left") == "16 of 16 points"
     tab.keyboard.press("o")
-    asked.wait("document.getElementById('progress').textContent.startsWith('coloured')")
+    asked.until("Boolean(document.getElementById('progress').textContent.startsWith('coloured'))")
     tab.keyboard.press("c")
-    asked.wait("document.querySelectorAll('.key').length === 2")
+    asked.until("Boolean(document.querySelectorAll('.key').length === 2)")
     assert tab.locator("#sides .chart polyline").count() == 2 * (1 + 3)
 
 
@@ -249,7 +234,7 @@ def test_which_points_decide(asked: Asked) -> None:
 def test_the_page_fits_a_phone(asked: Asked) -> None:
     asked.tab.set_viewport_size({"width": 390, "height": 844})
     asked.tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    asked.wait("document.documentElement.scrollWidth <= 390")
+    asked.until("Boolean(document.documentElement.scrollWidth <= 390)")
 
 
 def test_the_page_is_one_small_file_with_a_policy(page_file: Path) -> None:
@@ -261,24 +246,23 @@ def test_the_page_is_one_small_file_with_a_policy(page_file: Path) -> None:
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
+PLAIN = describe_plainly(pointset.create_model("rff-max", dim=8))
+
+
 @pytest.mark.parametrize(
-    ("count", "options", "said"),
-    [(0, {}, "1 to 3 models, got 0"), (4, {}, "got 4"), (1, {"inputs": 6}, "needs 6 numbers")],
+    ("models", "shapes", "words"),
+    [
+        ([], None, "1 to 3 models, got 0"),
+        ([PLAIN] * 4, None, "got 4"),
+        ([describe_plainly(pointset.create_model("rff-max", dim=8, inputs=6))], None, "needs 6 numbers"),
+        (PLAIN, None, "models must be"),
+        ([PLAIN], [[[0.0, 0.0, 0.0]]], "shapes must be"),
+    ],
 )
-def test_other_pages_are_refused(count: int, options: dict[str, int], said: str) -> None:
-    models = [describe_plainly(pointset.create_model("rff-max", dim=8, **options))] * count
-    with pytest.raises(PointsetError, match=said):
-        make_live_page(models)
-
-
-def test_a_model_in_place_of_a_list_and_a_list_of_shapes_are_errors() -> None:
-    plain = describe_plainly(pointset.create_model("rff-max", dim=8))
-    with pytest.raises(PointsetError, match="models must be"):
-        make_live_page(plain)
-    with pytest.raises(PointsetError, match="shapes must be"):
-        make_live_page([plain], [[[0.0, 0.0, 0.0]]])
+def test_other_pages_are_refused(models: Any, shapes: Any, words: str) -> None:
+    with pytest.raises(PointsetError, match=words):
+        make_live_page(models, shapes)
 
 
 def test_models_of_one_name_are_told_apart() -> None:
-    page = make_live_page([describe_plainly(pointset.create_model("rff-max", dim=8))] * 2)
-    assert '"name":"rff-max (2)"' in page.html
+    assert '"name":"rff-max (2)"' in make_live_page([PLAIN] * 2).html

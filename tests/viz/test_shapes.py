@@ -1,37 +1,75 @@
-"""Pictures of clouds without attention: each is there, upright, and scaled to its panel."""
-
-import io
+"""Pictures of clouds without attention, and tiles: each cloud is there, upright, and scaled to its panel."""
 
 import numpy as np
 import pytest
-from PIL import Image
+from scipy.ndimage import find_objects, label
 
 from pointset.errors import PointsetError
 from pointset.viz import Camera, draw_clouds
+from pointset.viz.color import ColorScale, CountScale
+from pointset.viz.shapes import attention_scale, count_scale, draw_looked_at, draw_tile
+from pointset.viz.writing import as_png, as_svg
 
 
-def ink(picture) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(picture._repr_png_())).convert("L")) < 200
+def dots(axes):
+    return axes.collections[0].get_offsets()
 
 
 def test_every_cloud_has_a_panel_with_its_name(cloud):
-    picture = draw_clouds([cloud, 100 * cloud + 7, cloud[:40]], names=["one", "large", "few"])
-    drawn = [len(axes.collections[0].get_offsets()) for axes in picture.axes if axes.collections]
-    assert drawn == [150, 150, 40]
-    texts = [text.get_text() for text in picture.texts]
-    assert {"one", "large", "few"} <= set(texts)
-    first, second = (axes.collections[0].get_offsets() for axes in picture.axes[:2] if axes.collections)
-    np.testing.assert_allclose(first, second, atol=1e-6)
-    assert ink(picture).any()
+    picture = draw_clouds([cloud, 100 * cloud + 7, cloud[:40]], names=["one", "large", "x" * 120])
+    panels = [axes for axes in picture.axes if axes.collections]
+    assert [len(dots(axes)) for axes in panels] == [150, 150, 40]
+    np.testing.assert_allclose(dots(panels[0]), dots(panels[1]), atol=1e-6)
+    names = [text for text in picture.texts if text.get_text()]
+    assert {"one", "large"} <= {text.get_text() for text in names}
+    assert max(text.get_window_extent().x1 for text in names) < picture.bbox.x1, "long names are shortened"
 
 
 def test_the_up_axis_is_up(cloud):
-    turned = draw_clouds([cloud[:, [0, 2, 1]]], camera=Camera(up="y"))
-    heights = turned.axes[-1].collections[0].get_offsets()[:, 1]
-    assert np.ptp(heights) > np.ptp(turned.axes[-1].collections[0].get_offsets()[:, 0])
+    turned = dots(draw_clouds([cloud[:, [0, 2, 1]]], camera=Camera(up="y")).axes[-1])
+    assert np.ptp(turned[:, 1]) > np.ptp(turned[:, 0])
 
 
-@pytest.mark.parametrize(("clouds", "names"), [([], None), ([np.zeros((3, 3))], ["a", "b"])])
-def test_clouds_and_names_must_go_together(clouds, names):
-    with pytest.raises(PointsetError, match="at least one cloud and one name each"):
-        draw_clouds(clouds, names=names)
+@pytest.mark.parametrize(
+    ("clouds", "options", "words"),
+    [
+        ([], {}, "at least one cloud"),
+        ([np.zeros((3, 3))], {"names": ["a", "b"]}, "one name each"),
+        ([np.zeros((3, 3))], {"columns": 0}, "columns"),
+    ],
+)
+def test_clouds_and_names_must_go_together(clouds, options, words):
+    with pytest.raises(PointsetError, match=words):
+        draw_clouds(clouds, **options)
+
+
+def test_a_tile_has_a_panel_for_each_cloud_and_for_values(cloud):
+    assert len(draw_tile([cloud]).axes) == 1
+    assert len(draw_tile([cloud, cloud[:50]], up="y").axes) == 2
+    values = np.zeros(len(cloud))
+    values[:3] = 7
+    scale = count_scale([values, np.zeros(5)])
+    assert scale == CountScale(7)
+    assert count_scale([np.zeros(4)]).top == 1
+    assert isinstance(attention_scale([np.ones(4), np.full(3, 5.0)]), ColorScale)
+    colors = [axes.collections[0].get_facecolor().round(3) for axes in draw_looked_at(cloud, values, scale).axes]
+    heights, looked = (len(np.unique(shades, axis=0)) for shades in colors)
+    assert looked < heights
+
+
+def test_a_dot_at_the_edge_of_its_panel_is_whole():
+    """Four distant points have large dots, which the edge of the panel does not cut: width and height are equal."""
+    picture = draw_tile([np.array([[-1, 0, -1], [1, 0, -1], [-1, 0, 1], [1, 0, 1]]) / 2.0])
+    picture.dpi = 300
+    picture.canvas.draw()
+    spots, count = label(np.asarray(picture.canvas.buffer_rgba())[..., :3].min(axis=2) < 250)
+    sides = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in find_objects(spots)]
+    assert count == 4
+    assert all(abs(height - width) <= 1 for height, width in sides), sides
+
+
+def test_files_are_small_and_the_same_each_time(cloud):
+    picture = draw_tile([cloud])
+    assert len(as_png(picture, dpi=140, colors=64)) < len(as_png(picture, dpi=140)) / 2
+    assert as_svg(picture, "a") == as_svg(picture, "a")
+    assert as_svg(picture, "a").startswith("<svg ")
