@@ -17,17 +17,12 @@ POINTS = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))
 MASK = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("points", "mask"), [(POINTS[0], None), (POINTS, None), (POINTS, MASK)])
-def test_what_is_saved_comes_back(points, mask, tmp_path):
-    maps = pointset.attention_maps(MODEL, points, mask)
-    again = load_maps(save_maps(maps, tmp_path / "maps.npz"))
-    assert [(found.layer, found.kind, found.points_are) for found in again] == [
-        (found.layer, found.kind, found.points_are) for found in maps
-    ]
-    for found, back in zip(maps, again, strict=True):
-        assert torch.equal(found.weights, back.weights)
-        assert (found.mask is None) == (back.mask is None)
-        assert found.mask is None or torch.equal(found.mask, back.mask)
+def test_what_is_saved_comes_back(points, mask, dtype, tmp_path):
+    maps = pointset.attention_maps(copy.deepcopy(MODEL).to(dtype), points.to(dtype), mask)
+    assert {found.weights.dtype for found in maps} == {torch.float32}
+    assert same(load_maps(save_maps(maps, tmp_path / "maps.npz")), maps)
 
 
 @pytest.mark.parametrize("how", ["cut", "missing", "other", "format", "pickle"])
@@ -77,13 +72,6 @@ def test_a_file_without_its_mask_is_an_error(tmp_path):
         load_maps(path)
 
 
-def test_maps_of_a_model_in_half_precision_are_kept_too(tmp_path):
-    model = copy.deepcopy(MODEL).to(torch.bfloat16)
-    maps = pointset.attention_maps(model, POINTS.to(torch.bfloat16))
-    assert {found.weights.dtype for found in maps} == {torch.float32}
-    assert same(load_maps(save_maps(maps, tmp_path / "maps.npz")), maps)
-
-
 def test_a_path_that_cannot_be_written_is_named(tmp_path):
     maps = pointset.attention_maps(MODEL, POINTS)
     with pytest.raises(PointsetError, match=r"must end in \.npz"):
@@ -104,8 +92,5 @@ def test_the_table_has_a_line_per_weight():
     assert line.weight.item() == pytest.approx(float(maps[2].weights[1, 2, 6]))
     assert line.relative.item() == pytest.approx(7 * float(maps[2].weights[1, 2, 6]))
     assert table.groupby(["layer", "head", "query"]).weight.sum().to_numpy() == pytest.approx(1.0)
-
-
-def test_the_table_of_a_batch_omits_padding():
-    table = to_pandas(pointset.attention_maps(MODEL, POINTS, MASK)[0])
+    table = to_pandas(pointset.attention_maps(MODEL, POINTS, MASK)[0])  # padding is omitted
     assert table.groupby("cloud")["key"].max().tolist() == [6, 3]

@@ -1,4 +1,4 @@
-"""Rollout, occlusion and critical points: values by hand, and relations between them."""
+"""Rollout, occlusion, critical points and what is pooled: values by hand, and relations between them."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.explain.critical_points import critical_points
+from pointset.explain.critical_points import critical_points, pooled_from
 from pointset.explain.maps import AttentionMap, attention_maps
 from pointset.explain.occlusion import agreement, occlusion_influence
 from pointset.explain.rollout import rollout
@@ -94,25 +94,21 @@ def test_occlusion_leaves_the_model_as_it_was(name):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("points", "options", "words"),
     [
-        ((cloud()[None],), r"n at least 2, got float32 \[1, 17, 3\]"),
-        ((cloud(1),), "n at least 2"),
-        ((cloud() * math.nan,), "finite"),
-        ((cloud()[:, :2],), r"points must be \[n, 3\]"),
-        ((cloud().tolist(),), r"one cloud \[n, 3\].* got list"),
-        ((cloud(), 4), r"label must be in \[0, 4\), got 4"),
+        (cloud()[None], {}, r"n at least 2, got float32 \[1, 17, 3\]"),
+        (cloud(1), {}, "n at least 2"),
+        (cloud() * math.nan, {}, "finite"),
+        (cloud()[:, :2], {}, r"points must be \[n, 3\]"),
+        (cloud().tolist(), {}, r"one cloud \[n, 3\].* got list"),
+        (cloud(), {"label": 4}, r"label must be in \[0, 4\), got 4"),
+        (cloud(), {"neighbours": 0}, "neighbours .* 17 points, got 0"),
+        (cloud(), {"neighbours": N}, "neighbours .* 17 points, got 17"),
     ],
 )
-def test_wrong_clouds_and_classes_are_named(arguments, words):
+def test_wrong_clouds_classes_and_numbers_of_points_are_named(points, options, words):
     with pytest.raises(PointsetError, match=words):
-        occlusion_influence(model_of("rff-max"), *arguments)
-
-
-@pytest.mark.parametrize("neighbours", [0, N])
-def test_occlusion_must_remove_at_least_one_point_and_leave_one(neighbours):
-    with pytest.raises(PointsetError, match=f"neighbours .* 17 points, got {neighbours}"):
-        occlusion_influence(model_of("rff-max"), cloud(), neighbours=neighbours)
+        occlusion_influence(model_of("rff-max"), points, **options)
 
 
 def test_agreement_is_a_rank_correlation():
@@ -201,9 +197,26 @@ def test_rollout_refuses_maps_that_do_not_belong_together():
     with pytest.raises(PointsetError, match=r"encoder.0.reads has 9 points and the pooling 17"):
         rollout([*other[:2], *maps[2:]])
 
-
-def test_rollout_needs_a_pooling_by_attention_and_one_cloud():
     with pytest.raises(PointsetError, match="kind 'pools', got 0"):
         rollout(attention_maps(model_of("isab4-max"), cloud()))
     with pytest.raises(PointsetError, match="maps of one cloud, got a batch"):
         rollout(attention_maps(model_of("isab4-pma"), cloud()[None]))
+
+
+def test_pooled_attention_is_the_mean_over_heads_and_seeds_times_points():
+    model = model_of("isab4-pma")
+    pooled, pools = pooled_from(model, cloud()), attention_maps(model, cloud())[-1]
+    assert pooled.kind == "attention"
+    torch.testing.assert_close(pooled.values, N * pools.weights.mean(dim=(0, 1)))
+    assert pooled.values.mean() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_max_pool_counts_features_and_a_mean_gives_none():
+    model = model_of("rff-max")
+    pooled = pooled_from(model, cloud())
+    assert (pooled.kind, pooled.values.tolist()) == ("features", critical_points(model, cloud()).tolist())
+    assert pooled_from(model_of("rff-mean"), cloud()) is None
+    assert pooled_from(model_of("isab4-mean"), cloud()) is None, "reads of its encoder are not the pooling's"
+    assert pooled_from(model_of("rff-max+dumlp4"), cloud()).kind == "attention"
+    with pytest.raises(PointsetError, match=r"\[n, 3\]"):
+        pooled_from(model_of("rff-mean"), torch.zeros(4, 2))
