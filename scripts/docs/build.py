@@ -9,33 +9,43 @@ the site has, so that links between them hold in both.
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
-from help_page import help_page
-from live_page import write_live_page
+from cyclopts import App
 from reference_pages import write_reference
+from rich.console import Console
 from sphinx.cmd.build import build_main
 
+import pointset
+from pointset.commands.app import app
 from pointset.data.catalogue.cards import list_cards, load_card
+from pointset.viz import make_live_page
+from pointset.zoo.pretrained import pretrained_card
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
 OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "_static")
-TAKEN = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
-LEFT = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
+COPIED = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
+IGNORED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
+MODELS = ("isab16-pma.modelnet40-1024", "rff-max.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
+"""Trained models of the live page."""
+WIDTH = 88
+"""Characters of a command's help that a page shows without scrolling."""
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def stage(folder: Path) -> None:
-    """Make `folder` anew with all that the site is made of."""
+    """Put all sources of the site into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in OWN:
-        take(HERE / name, folder / name)
-    for name in TAKEN:
-        take(CHECKOUT / name, folder / name)
+        copy(HERE / name, folder / name)
+    for name in COPIED:
+        copy(CHECKOUT / name, folder / name)
     for path in (folder / "scripts" / "experiments" / "results").rglob("*.md"):
-        path.unlink()  # parts of the page of results
+        path.unlink()  # included in the page of results
     write_reference(folder / "reference")
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
     (folder / "datasets" / "cards.md").write_text(cards_page(), encoding="utf-8")
@@ -44,31 +54,29 @@ def stage(folder: Path) -> None:
         path.write_text(without_links_out(path, folder), encoding="utf-8")
 
 
-def take(source: Path, target: Path) -> None:
+def copy(source: Path, target: Path) -> None:
     """Copy a file or a folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
-        shutil.copytree(source, target, ignore=LEFT)
+        shutil.copytree(source, target, ignore=IGNORED)
     else:
         shutil.copy(source, target)
 
 
 def without_links_out(path: Path, folder: Path) -> str:
-    """The text of a page; of a link to what is in the checkout and not on the site only the words are left."""
+    """The text of a page, with only the words of links to files of the checkout that are not on the site."""
 
-    def kept(found: re.Match[str]) -> str:
-        target = path.parent / found[2]
-        if target.is_file():
-            return found[0]
-        there = CHECKOUT / path.parent.relative_to(folder) / found[2]
-        return found[1] if there.exists() else found[0]  # a link to nowhere is for Sphinx to name
+    def replaced(link: re.Match[str]) -> str:
+        original = CHECKOUT / path.parent.relative_to(folder) / link[2]
+        on_site = (path.parent / link[2]).is_file()
+        return link[1] if original.exists() and not on_site else link[0]  # Sphinx names a link to nowhere
 
-    return LINK.sub(kept, path.read_text(encoding="utf-8"))
+    return LINK.sub(replaced, path.read_text(encoding="utf-8"))
 
 
 def cards_page() -> str:
-    """What the cards say, in Markdown."""
-    parts = ["# The datasets"]
+    """The page of the cards, in Markdown."""
+    blocks = ["# The datasets"]
     for name in list_cards():
         card = load_card(name)
         sizes = ", ".join(f"{count:,} to {split}" for split, count in card.splits.items())
@@ -81,8 +89,41 @@ def cards_page() -> str:
             "Known defects": " ".join(card.defects),
         }
         lines = [f"{key}\n: {value}\n" for key, value in rows.items() if value]
-        parts += [f"## {card.title}", card.summary, *lines]
-    return "\n\n".join(parts) + "\n"
+        blocks += [f"## {card.title}", card.summary, *lines]
+    return "\n\n".join(blocks) + "\n"
+
+
+def subcommands(parser: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command, the program itself first."""
+    yield path
+    for name in parser:
+        if not name.startswith("-"):
+            yield from subcommands(parser[name], (*path, name))
+
+
+def printed_help(path: tuple[str, ...]) -> str:
+    """The help of a command."""
+    out = StringIO()
+    app.help_print(list(path), console=Console(file=out, width=WIDTH, no_color=True, highlight=False))
+    return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").splitlines())
+
+
+def help_page() -> str:
+    """The page of the command line, in Markdown: what the program itself prints."""
+    blocks = ["# Command line", "What `pointset --help` and `--help` behind each command print."]
+    for path in subcommands(app):
+        blocks += [f"## {' '.join(('pointset', *path))}", f"```text\n{printed_help(path)}\n```"]
+    return "\n\n".join(blocks) + "\n"
+
+
+def write_live_page(path: Path) -> None:
+    """Write the live page: trained models that come with the package, on the shapes that every page has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    models = [
+        pointset.describe_plainly(*pointset.load_run(name), temperature=pretrained_card(name).temperature)
+        for name in MODELS
+    ]
+    make_live_page(models, title="Ask trained models of ModelNet40").save(path)
 
 
 def main() -> int:

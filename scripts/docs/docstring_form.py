@@ -22,11 +22,9 @@ CODE = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
 
 def to_restructured_text(app: object, what: str, name: str, described: Any, options: object, lines: list[str]) -> None:
     """Change the lines of a docstring in place."""
-    if what == "module":  # who imports whom is for those who work on it
-        del lines[next((at for at, line in enumerate(lines) if line.startswith("Imports: ")), len(lines)) :]
     lines[:] = [linked(line) for line in with_code_blocks(lines)]
     if what == "attribute":
-        lines += said_of_field(name)
+        lines += values_of_field(name)
     if what in ("attribute", "property"):
         # napoleon takes the words before a colon in the first line for a type: this one has none, and shows nothing
         lines.insert(0, "\\")
@@ -85,15 +83,15 @@ def linked(line: str) -> str:
         return line
 
     parts = CODE.split(line)  # words and what stood in backticks, in turn
-    words = [MARKUP.sub(lambda found: found[1] or f"\\{found[2]}", part) for part in parts[::2]]
+    words = [MARKUP.sub(lambda mark: mark[1] or f"\\{mark[2]}", text) for text in parts[::2]]
     codes = [
         f":py:obj:`{code} <{full_names()[code]}>`" if code in full_names() else f"``{code}``" for code in parts[1::2]
     ]
     return "".join(word + code for word, code in zip(words, [*codes, ""], strict=True))
 
 
-def said_of_field(name: str) -> list[str]:
-    """What the annotation of a configuration's field says of its values."""
+def values_of_field(name: str) -> list[str]:
+    """The values that the annotation of a configuration's field allows."""
     owner, _, field = name.rpartition(".")
     module, _, attribute = owner.rpartition(".")
     try:
@@ -101,8 +99,8 @@ def said_of_field(name: str) -> list[str]:
         annotation = get_type_hints(cls, include_extras=True)[field]
     except (AttributeError, ImportError, KeyError, NameError, TypeError, ValueError):
         return []
-    said = values(annotation)
-    return ["", f"*Values:* {said}."] if said else []
+    words = values(annotation)
+    return ["", f"*Values:* {words}."] if words else []
 
 
 def values(annotation: Any) -> str:
@@ -111,8 +109,8 @@ def values(annotation: Any) -> str:
         return next((meta.description for meta in annotation.__metadata__ if getattr(meta, "description", None)), "")
     if get_origin(annotation) is Literal:
         return ", ".join(f"``{value!r}``" for value in get_args(annotation))
-    parts = ["``None``" if part is type(None) else values(part) for part in get_args(annotation)]
-    return " or ".join(parts) if parts and all(parts) else ""
+    choices = ["``None``" if choice is type(None) else values(choice) for choice in get_args(annotation)]
+    return " or ".join(choices) if choices and all(choices) else ""
 
 
 def short_signature(
