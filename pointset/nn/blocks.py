@@ -118,6 +118,7 @@ class MAB(nn.Module):
         self.form = options.form
         self.norm = norm
         self.multihead = Multihead(dim_query, dim_key, dim, options)
+        self.residual = FORMS[self.form].residual
         self.feed_forward = FORMS[self.form].feed_forward(dim)
         unused: NormName = "none"
         before, after = (norm, unused) if options.prenorm else (unused, norm)
@@ -146,7 +147,7 @@ class MAB(nn.Module):
             return self._write_in_tiles(X, Y, query_mask)
         Q, K, V = self.multihead.project(self.norm_query(X, query_mask), self.norm_key(Y, mask))
         attended = self.multihead.attend(Q, K, V, mask, query_mask)  # concat_j(softmax(Q_j K_j^T / sqrt(d)) V_j)
-        return self.complete(FORMS[self.form].residual(X, Q), attended, query_mask)
+        return self.complete(self.residual(X, Q), attended, query_mask)
 
     def complete(
         self,

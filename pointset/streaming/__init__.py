@@ -2,20 +2,16 @@
 
     scan = normalize_chunks(open_scan("hall.ply"), "unit-sphere")
     logits = model.stream(scan)  # or any function that makes an iterator over [n_i, 3] pieces
-    for found in pointset.stream_attention(model, scan, top=16):
-        print(found.layer, found.indices.shape, found.entropy)  # the points each inducing point and seed reads most
+    for read in pointset.stream_attention(model, scan, top=16):
+        print(read.layer, read.indices.shape, read.entropy)  # the points each inducing point and seed reads most
 
 `stream` returns the logits of `model(cloud[None])` up to rounding: inducing points and seeds only need running softmax
-sums (Milakov and Gimelshein, arXiv 1805.02867). Layers that cannot stream (SAB, set norm, sorted features,
-torch-geometric's aggregations) raise an error that says so. `pointset classify hall.ply` streams on the command line.
+sums (Milakov and Gimelshein, arXiv 1805.02867), poolings by statistics running totals. Layers that need all points at
+once (SAB, set norm, sorted features, ...) raise an error that says so. `pointset classify hall.ply` streams, too.
 
-A model is a chain (`chains.py`) of parts (`parts.py`). Most parts work on each row separately; the others need a few
-statistics of the whole set: a maximum, a mean, or what inducing points or seeds read (`running.py`). So the cloud is
-read several times (`passes.py`): each pass runs the rows through the parts whose statistics are known and gathers those
-of the next part. A model with L parts that need statistics, and a pooling, takes L + 1 passes. `maps.py` records the
-attention during these passes.
-
-Imports: `data`, `nn`. Imported by: `evaluation`, `zoo`.
+Most modules work on each row separately; the others need a few statistics of the whole set: a maximum, a mean, or what
+inducing points or seeds read (`running.py`, `parts.py`). So the cloud is read several times (`stream.py`): each pass
+accumulates the statistics of the next module that needs some. `maps.py` records the attention during these passes.
 """
 
 import lazy_loader

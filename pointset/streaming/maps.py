@@ -17,11 +17,10 @@ from pointset.data.chunks import Chunks
 from pointset.errors import PointsetError
 from pointset.inputs import takes
 from pointset.nn.blocks import ISAB, PMA
-from pointset.nn.pooling.asp import AttentiveStatisticsPool
 from pointset.nn.pooling.dumlp import DualMLP
-from pointset.streaming.chains import chain_of
-from pointset.streaming.passes import EmptyCloudError, Passes, inputs_of, streaming
+from pointset.streaming.parts import chain_of
 from pointset.streaming.running import RunningSoftmax, exact_type
+from pointset.streaming.stream import EmptyCloudError, Passes, streaming
 
 SPAN = 1e4
 """The finite edges of a histogram go from 1 / SPAN to SPAN times uniform attention."""
@@ -32,8 +31,8 @@ class StreamedMap:
     """Statistics of what each query (inducing point or seed) of one attention reads in a cloud; tensors are on the CPU.
 
     Example:
-        >>> found = pointset.stream_attention(model, [torch.rand(500, 3)])[-1]
-        >>> found.kind, found.counts.sum(dim=-1).flatten().tolist()
+        >>> pooled = pointset.stream_attention(model, [torch.rand(500, 3)])[-1]
+        >>> pooled.kind, pooled.counts.sum(dim=-1).flatten().tolist()
         ('pools', [500, 500, 500, 500])
     """
 
@@ -93,63 +92,55 @@ def stream_attention(model: nn.Module, chunks: Chunks, *, top: int = 16, bins: i
 
     Example:
         >>> chunks = [torch.rand(500, 3), torch.rand(300, 3)]
-        >>> found = pointset.stream_attention(model, chunks, top=4)
-        >>> found[0].layer, found[0].points, found[0].indices.shape
+        >>> maps = pointset.stream_attention(model, chunks, top=4)
+        >>> maps[0].layer, maps[0].points, maps[0].indices.shape
         ('encoder.0.reads', 800, torch.Size([4, 4, 4]))
     """
     if top < 1 or bins < 3:
         raise PointsetError(f"top={top} and bins={bins} are too small: give at least top=1 and bins=3")
-    if not any(isinstance(module, ISAB | PMA | DualMLP | AttentiveStatisticsPool) for module in model.modules()):
+    if not any(isinstance(module, ISAB | PMA | DualMLP) for module in model.modules()):
         raise PointsetError(
             f"{getattr(getattr(model, 'spec', None), 'name', type(model).__name__)} has no inducing points or seeds: "
-            "use a model whose name begins with isab or dumlp, or ends in pma, asp or dumlp32"
+            "use a model whose name begins with isab or dumlp, or ends in pma or dumlp32"
         )
     with streaming(model):
-        chain, passes = chain_of(model), Passes(chunks, model)
+        (encoder, pool, _), passes = chain_of(model), Passes(chunks, model)
         watchers: list[_Watcher] = []
         try:
-            for part in chain.encoder:
+            for part in encoder:
                 layer = passes.settle(part)
-                watchers += _watch_latest(passes, _Watched(top, bins, inputs_of(model)))
+                watchers += _watch_latest(passes, top, bins)
                 passes.layers.append(layer)
-            passes.settle(chain.pool)
+            passes.settle(pool)
         except EmptyCloudError as error:
             raise PointsetError("the cloud is empty") from error
-        watchers += _watch_latest(passes, _Watched(top, bins, inputs_of(model)))
+        watchers += _watch_latest(passes, top, bins)
         if passes.watchers:
             passes.run()
     return [watcher.result() for watcher in watchers]
 
 
-@dataclass(frozen=True)
-class _Watched:
-    """The sizes of a `StreamedMap`: points kept, bins, and numbers per point."""
-
-    top: int
-    bins: int
-    inputs: int
-
-
-def _watch_latest(passes: Passes, watched: _Watched) -> "list[_Watcher]":
+def _watch_latest(passes: Passes, top: int, bins: int) -> "list[_Watcher]":
     """Add watchers, for the next pass, of the attention that was accumulated for the latest part."""
-    watchers = [_Watcher(one, passes.count or 0, watched) for one in passes.latest if isinstance(one, RunningSoftmax)]
+    attentions = [statistic for statistic in passes.latest if isinstance(statistic, RunningSoftmax)]
+    watchers = [_Watcher(attention, passes.count or 0, top, bins, passes.inputs) for attention in attentions]
     if watchers:
-        passes.watchers[len(passes.layers)] = watchers
+        passes.watchers[len(passes.layers)] = [watcher.watch for watcher in watchers]
     return watchers
 
 
 class _Watcher:
     """Accumulates one `StreamedMap` on the CPU; tensors are [r, ...] with r = heads * queries."""
 
-    def __init__(self, attention: RunningSoftmax, points: int, watched: _Watched) -> None:
-        self._attention, self._points, self._watched = attention, points, watched
+    def __init__(self, attention: RunningSoftmax, points: int, top: int, bins: int, inputs: int) -> None:
+        self._attention, self._points, self._top, self._bins = attention, points, top, bins
         rows = attention.heads * attention.queries
         self._seen = 0
         self._logs = torch.zeros(rows, 0)
         self._indices = torch.zeros(rows, 0, dtype=torch.int64)
-        self._coordinates = torch.zeros(rows, 0, watched.inputs)
-        self._inner_edges = torch.logspace(-math.log10(SPAN), math.log10(SPAN), watched.bins - 1, dtype=torch.float64)
-        self._counts = torch.zeros(rows * watched.bins, dtype=torch.int64)
+        self._coordinates = torch.zeros(rows, 0, inputs)
+        self._inner_edges = torch.logspace(-math.log10(SPAN), math.log10(SPAN), bins - 1, dtype=torch.float64)
+        self._counts = torch.zeros(rows * bins, dtype=torch.int64)
         self._nats = torch.zeros(rows, dtype=torch.float64)
 
     def watch(self, rows: Float[Tensor, "1 n d"], points: Float[Tensor, "n inputs"]) -> None:
@@ -160,17 +151,17 @@ class _Watcher:
         bins = torch.bucketize(
             logs, (self._inner_edges / self._points).log().to(logs.dtype).to(logs.device), right=True
         )
-        bins += self._watched.bins * torch.arange(len(logs), device=logs.device)[:, None]
+        bins += self._bins * torch.arange(len(logs), device=logs.device)[:, None]
         self._counts += torch.bincount(bins.flatten(), minlength=len(self._counts)).cpu()
         self._seen += len(points)
 
     def _keep_top(self, logs: Tensor, points: Tensor) -> None:
         """Merge the largest weights of this block into the largest so far."""
-        found = logs.topk(min(self._watched.top, logs.shape[1]), dim=1)
-        values = torch.cat([self._logs.to(logs.dtype), found.values.cpu()], dim=1)
-        indices = torch.cat([self._indices, found.indices.cpu() + self._seen], dim=1)
-        coordinates = torch.cat([self._coordinates.to(points.dtype), points[found.indices].cpu()], dim=1)
-        self._logs, order = values.topk(min(self._watched.top, values.shape[1]), dim=1)
+        largest = logs.topk(min(self._top, logs.shape[1]), dim=1)
+        values = torch.cat([self._logs.to(logs.dtype), largest.values.cpu()], dim=1)
+        indices = torch.cat([self._indices, largest.indices.cpu() + self._seen], dim=1)
+        coordinates = torch.cat([self._coordinates.to(points.dtype), points[largest.indices].cpu()], dim=1)
+        self._logs, order = values.topk(min(self._top, values.shape[1]), dim=1)
         self._indices = indices.gather(1, order)
         self._coordinates = coordinates.gather(1, order[..., None].expand(-1, -1, coordinates.shape[2]))
 
@@ -187,6 +178,6 @@ class _Watcher:
             weights=self._logs.exp().unflatten(0, shape),
             coordinates=self._coordinates.unflatten(0, shape),
             edges=torch.cat([torch.zeros(1), self._inner_edges, torch.tensor([math.inf])]),
-            counts=self._counts.view(*shape, self._watched.bins),
+            counts=self._counts.view(*shape, self._bins),
             entropy=entropy.view(shape).to(self._logs.dtype),
         )

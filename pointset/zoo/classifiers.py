@@ -14,8 +14,7 @@ from pointset.nn.checks import LOWER
 from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
-from pointset.streaming.chains import Chain, chain_of, chain_of_parts
-from pointset.streaming.logits import stream_logits
+from pointset.streaming.stream import stream_logits
 from pointset.zoo.predicting import as_given, predicted_logits
 
 CloudsLike = Any
@@ -209,16 +208,6 @@ class PackedClassifier(Classifier):
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
         return stream_logits(self, chunks)
-
-
-@chain_of.register
-def _(model: SetClassifier) -> Chain:
-    return chain_of_parts(list(model.encoder), model.pool, model.head)
-
-
-@chain_of.register
-def _(model: PackedClassifier) -> Chain:
-    return chain_of(model.model)
 
 
 def checked(points: Any, mask: Any, inputs: int, model: Classifier | None = None) -> tuple[Tensor, Tensor | None]:

@@ -24,7 +24,7 @@ from pointset.nn.norms import VECTOR_NORMS, has_shift
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.weights import Weights
-from pointset.streaming.chains import check_streams
+from pointset.streaming.parts import check_streams
 from pointset.zoo.carried import source_digests
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
 from pointset.zoo.layers import put_together, shape_of

@@ -200,8 +200,8 @@ def pooled(model: nn.Module, cloud: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("none-dumlp4", r"pool\.logits\.norm\.0 is a set norm"),
-        ("dumlp4-max", r"encoder\.0\.norm\.0 is a set norm"),
+        ("none-dumlp4", r"pool\.logits\.norm\.0 is of type SetNorm"),
+        ("dumlp4-max", r"encoder\.0\.norm\.0 is of type SetNorm"),
     ],
 )
 def test_a_norm_of_whole_sets_does_not_stream(name, words):

@@ -21,7 +21,7 @@ MAPPED += [
 @pytest.mark.parametrize(("name", "options"), MAPPED, ids=str)
 def test_streamed_statistics_equal_those_of_the_whole_maps(name: str, options: dict) -> None:
     model = model_of(name, **options)
-    rows = [one for one in pointset.attention_maps(model, CLOUD) if one.kind in ("reads", "pools")]
+    rows = [each for each in pointset.attention_maps(model, CLOUD) if each.kind in ("reads", "pools")]
     found = pointset.stream_attention(model, lambda: iter(CLOUD.split(100)), top=4, bins=12)
     assert [(one.layer, one.kind) for one in found] == [(one.layer, one.kind) for one in rows]
     for mine, whole in zip(found, rows, strict=True):

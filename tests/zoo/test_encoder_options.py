@@ -11,8 +11,7 @@ from pointset.nn import LayerNorm, registry
 from pointset.nn.fast import packing
 from pointset.nn.layers import ConnectedLayers, Masked
 from pointset.nn.norms import BatchNorm, NoNorm
-from pointset.streaming import stream_attention
-from pointset.zoo.models import abilities
+from pointset.streaming import StreamingError
 
 pointset.list_models()  # also enters the parts that POINTSET_PARTS names
 ENCODERS = [part.listed for part in registry.parts("encoder") if part.layered]
@@ -92,14 +91,10 @@ def test_connected_encoders_are_one_layer_after_the_other(encoder):
     torch.testing.assert_close(model.encode(X), expected)
 
 
-@pytest.mark.parametrize("options", CONNECTED, ids=str)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_connected_encoders_stream_if_the_encoder_does(encoder, options):
-    (cloud,) = clouds(50)
-    model = model_of(f"{encoder}-pma2", **options).eval()
-    assert abilities(model) == abilities(model_of(f"{encoder}-pma2"))
-    if abilities(model)["streams"]:
-        torch.testing.assert_close(model.stream(cloud.split(7)), model(cloud[None]))
+def test_connected_encoders_need_the_whole_cloud():
+    for options in CONNECTED:
+        with pytest.raises(StreamingError, match=r"encoder.0 is of type ConnectedLayers"):
+            model_of("isab3-pma2", **options).stream(torch.zeros(4, 3))
 
 
 @pytest.mark.parametrize(
@@ -120,19 +115,6 @@ def test_outputs_are_joined_with_the_norm_that_the_encoder_has(name, options, ki
 def test_an_encoder_without_layers_has_nothing_to_connect():
     assert not {"coordinates", "outputs"} & pointset.zoo.names.used_options("none-max")
     assert str(model_of("none-max", **EVERY, **ALL)) == str(model_of("none-max"))
-
-
-@pytest.mark.parametrize("encoder", ["isab3", "dumlp3"])
-@pytest.mark.parametrize("options", CONNECTED, ids=str)
-def test_what_inducing_points_read_is_traced_where_they_read_it(encoder, options):
-    (cloud,) = clouds(50)
-    model = model_of(f"{encoder}-pma2", **options)
-    whole = [one for one in pointset.attention_maps(model, cloud) if one.kind in ("reads", "pools")]
-    streamed = stream_attention(model, cloud.split(7))
-    assert len(streamed) == options.get("layers", 2) + 1
-    for one, other in zip(streamed, whole, strict=True):
-        assert one.layer == other.layer
-        torch.testing.assert_close(one.weights, other.top(16)[1])
 
 
 def test_rows_are_dropped_after_each_connected_layer():

@@ -1,16 +1,17 @@
-"""Repeated passes over a cloud, each through more layers of the model."""
+"""The logits of a cloud that is read in pieces: repeated passes, each through more layers of the model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from pointset.data.chunks import Chunks, blocks, fresh_pieces
 from pointset.errors import PointsetError
+from pointset.inputs import takes
 from pointset.nn.modes import in_evaluation_mode
-from pointset.streaming.parts import Part
+from pointset.streaming.parts import Part, chain_of
 from pointset.streaming.running import Rowwise, Running
 
 Settled = TypeVar("Settled")
@@ -26,30 +27,24 @@ class EmptyCloudError(Exception):
     """The cloud has no points."""
 
 
-class Watcher(Protocol):
-    """An observer of the rows before a settled layer, together with their points."""
-
-    def watch(self, rows: Tensor, points: Tensor) -> None:
-        """Process a block: rows [1, n, d] of points [n, inputs]."""
-
-
 class Passes:
     """A cloud, and the layers of a model that are settled: their statistics are known.
 
     Attributes:
         layers: the functions that each pass applies to the points; the caller appends what `settle` returned.
-        watchers: observers of the next pass, by the index of the layer whose input they see (len(layers): the output of
-            the last layer).
+        watchers: functions that the next pass calls with the input rows [1, n, d] of a layer and their points
+            [n, inputs], by the index of the layer (len(layers): the output of the last layer).
         latest: the statistics that were accumulated for the part settled last.
         count: number of points of the cloud; None before the first pass.
+        inputs: numbers per point that the model expects.
     """
 
     def __init__(self, chunks: Chunks, model: nn.Module) -> None:
         self._chunks = fresh_pieces(chunks)
         self._like = next(model.parameters())
-        self._width = inputs_of(model)
+        self.inputs = cast(int, model.inputs)
         self.layers: list[Rowwise] = []
-        self.watchers: dict[int, Sequence[Watcher]] = {}
+        self.watchers: dict[int, Sequence[Callable[[Tensor, Tensor], None]]] = {}
         self.latest: tuple[Running, ...] = ()
         self.count: int | None = None
 
@@ -73,23 +68,16 @@ class Passes:
         """
         count, like = 0, self._like
         size = block_rows(like.device)
-        for points in blocks(self._chunks, width=self._width, rows=size, dtype=like.dtype, device=like.device):
+        for points in blocks(self._chunks, width=self.inputs, rows=size, dtype=like.dtype, device=like.device):
             count += len(points)
             rows = points[None]
             for number, layer in enumerate(self.layers):
                 self._show(number, rows, points)
                 rows = layer(rows)
             self._show(len(self.layers), rows, points)
-            for one in running:
-                one.add(rows)
-        self._check(count)
+            for statistic in running:
+                statistic.add(rows)
         self.watchers.clear()
-
-    def _show(self, number: int, rows: Tensor, points: Tensor) -> None:
-        for watcher in self.watchers.get(number, ()):
-            watcher.watch(rows, points)
-
-    def _check(self, count: int) -> None:
         if self.count is not None and count != self.count:
             raise PointsetError(
                 f"the chunks had {self.count} points in the first pass and {count} in a later one: "
@@ -99,15 +87,14 @@ class Passes:
         if not count:
             raise EmptyCloudError
 
+    def _show(self, number: int, rows: Tensor, points: Tensor) -> None:
+        for watcher in self.watchers.get(number, ()):
+            watcher(rows, points)
+
 
 def block_rows(device: torch.device) -> int:
     """The number of points in a block."""
     return min(ROWS_OF_A_CORE * torch.get_num_threads(), MOST_ROWS) if device.type == "cpu" else MOST_ROWS
-
-
-def inputs_of(model: nn.Module) -> int:
-    """The numbers per point that a model expects."""
-    return cast(int, model.inputs)
 
 
 @contextmanager
@@ -115,3 +102,33 @@ def streaming(model: nn.Module) -> Iterator[None]:
     """Disable gradients and put the model in evaluation mode inside this block."""
     with torch.no_grad(), in_evaluation_mode(model):
         yield
+
+
+@takes(model=nn.Module)
+def stream_logits(model: nn.Module, chunks: Chunks) -> Tensor:
+    """The logits of `model(cloud[None])` for a cloud that is read in pieces: see `SetClassifier.stream`.
+
+    Args:
+        model: a model that can be streamed.
+        chunks: the cloud in pieces [n_i, inputs], as for `model.stream`.
+
+    Returns:
+        Logits [1, classes].
+
+    Raises:
+        StreamingError: a part of the model needs the whole set at once.
+
+    Example:
+        >>> cloud = torch.rand(800, 3)
+        >>> logits = pointset.streaming.stream_logits(model.eval(), [cloud[:500], cloud[500:]])
+        >>> torch.allclose(logits, model(cloud[None]), atol=1e-4)
+        True
+    """
+    with streaming(model):
+        (encoder, pool, head), passes = chain_of(model), Passes(chunks, model)
+        try:
+            for part in encoder:
+                passes.layers.append(passes.settle(part))
+            return head(passes.settle(pool))
+        except EmptyCloudError:
+            return model(next(model.parameters()).new_zeros(1, 0, passes.inputs))
