@@ -73,7 +73,7 @@ def test_watching_takes_one_pass_more_where_the_pooling_attends() -> None:
     ("name", "chunks", "options", "words"),
     [
         ("rff-max", CLOUD, {}, "rff-max has no inducing points or seeds.*isab"),
-        ("sab-pma", CLOUD, {}, "encoder.0 is a SAB"),
+        ("sab-pma", CLOUD, {}, "encoder.0 is of type SAB"),
         ("isab5-max", [], {}, "the cloud is empty"),
         ("isab5-max", CLOUD, {"top": 0}, "top=0 and bins=34 are too small"),
         ("isab5-max", CLOUD, {"bins": 2}, "give at least top=1 and bins=3"),
