@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pointset.comparison.experiment import Entry, Experiment
@@ -228,13 +229,14 @@ def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, F
     with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
         # Ray's backend can return only lists.
         return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        jobs = (delayed(_with_run)(perform, run) for run in runs)
+        # A worker that joblib keeps from an earlier call may be in another working directory.
+        jobs = (delayed(_with_run)(perform, run, run.folder.absolute()) for run in runs)
         with closed(hand_over(Parallel(return_as=return_as), jobs, workers)) as finished:
             yield from finished
 
 
-def _with_run(perform: Callable[[Run], Finished | Failure], run: Run) -> tuple[Run, Finished | Failure]:
-    return run, perform(run)
+def _with_run(perform: Callable[[Run], Finished | Failure], run: Run, folder: Path) -> tuple[Run, Finished | Failure]:
+    return run, perform(replace(run, folder=folder))
 
 
 def run_apart(run: Run) -> Finished | Failure:

@@ -60,6 +60,15 @@ def test_workers_change_no_result(done, clouds_folder, tmp_path):
     assert results(run(tmp_path, clouds_folder, workers=2)) == results(done[1])
 
 
+def test_workers_write_into_the_folder_of_the_caller(clouds_folder, tmp_path, monkeypatch):
+    """joblib keeps its workers, which stay in the directory in which they were started."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert not run("out", clouds_folder, seeds=[0], workers=2).failures
+        assert len(list((tmp_path / name / "out" / "runs").glob("*/result.json"))) == 2
+
+
 def test_another_protocol_in_the_same_folder_is_refused(done, clouds_folder):
     with pytest.raises(PointsetError, match=r"recipe\.epochs is 2 there and 3 here"):
         run(done[0], clouds_folder, recipe=Recipe(epochs=3, batch_size=16), workers=1)
