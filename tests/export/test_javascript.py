@@ -23,16 +23,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
         for prenorm in (False, True)
         if not (prenorm and norm == "none")
     ),
-    *(
-        (name, {"norm": norm})
-        for name in ("rff-max", "rffp-mean", "dumlp3-dumlp3")
-        for norm in ("none", "layer", "batch")
-    ),
-    *(
-        ("sab-pma2", {"score": score, "weights": weights})
-        for score in ("dot", "bilinear")
-        for weights in ("sparsemax", "softmax")
-    ),
+    *((name, {"norm": norm}) for name in ("rff-max", "rffp-mean", "dumlp3-dumlp3") for norm in ("none", "batch")),
+    *(("sab-pma2", {"score": score, "weights": "sparsemax"}) for score in ("dot", "bilinear")),
     ("isab3-pma", {"weights": ("softmax", "sparsemax"), "score": "bilinear", "trained_temperature": True}),
     ("isab3-pma", {"scale": "head", "temperature": 0.3, "pool_weights": "sparsemax"}),
     ("isab3-pma4", {"seeds": "statistics", "head": "rff"}),
@@ -127,18 +119,16 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "said"),
+    ("name", "options", "words"),
     [
         ("isab3-max", {"score": "additive"}, ["encoder.0.reads.multihead", "AdditiveScore"]),
         ("rff-pma", {"weights": "entmax15"}, ["pool.pma.mab.multihead", "entmax15"]),
         ("pointnet", {}, ["pointnet"]),
     ],
 )
-def test_a_module_without_javascript_counterpart_is_named(name: str, options: dict[str, Any], said: list[str]) -> None:
-    with pytest.raises(PointsetError) as raised:
+def test_a_module_without_javascript_counterpart_is_named(name: str, options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(PointsetError, match=".*".join(words)):
         describe_plainly(pointset.create_model(name, classes=4, dim=8, **options))
-    for word in said:
-        assert word in str(raised.value)
 
 
 def test_a_module_of_the_users_own_is_refused() -> None:

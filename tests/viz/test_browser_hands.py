@@ -182,10 +182,6 @@ def test_all_actions_work_by_keyboard(opened: Callable[..., Seen]) -> None:
     assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8
     seen.tab.keyboard.press("Escape")
     assert seen.tab.evaluate("document.activeElement.value") == str(second)
-
-
-def test_help_opens_by_a_key_and_closes_by_another(opened: Callable[..., Seen]) -> None:
-    seen = opened()
     for ask in (lambda: seen.tab.keyboard.press("?"), lambda: seen.tab.get_by_role("button", name="Help").click()):
         ask()
         assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
