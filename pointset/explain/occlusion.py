@@ -18,8 +18,8 @@ class Occlusion:
 
     Example:
         >>> from pointset.explain.occlusion import occlusion_influence
-        >>> found = occlusion_influence(model.eval(), test.points[0], label=1)
-        >>> found.label, found.neighbours, found.log_probability < 0
+        >>> measured = occlusion_influence(model.eval(), test.points[0], label=1)
+        >>> measured.label, measured.neighbours, measured.log_probability < 0
         (1, 2, True)
     """
 
@@ -84,8 +84,8 @@ def occlusion_influence(
         if not 0 <= label < len(whole):
             raise PointsetError(f"label must be in [0, {len(whole)}), got {label}")
         without = [
-            model(points.expand(len(part), -1, -1), part).log_softmax(dim=1)[:, label]
-            for part in masks.split(batch_size)
+            model(points.expand(len(batch), -1, -1), batch).log_softmax(dim=1)[:, label]
+            for batch in masks.split(batch_size)
         ]
     influence = whole[label] - torch.cat(without)
     return Occlusion(influence.cpu(), label, float(whole[label]), removed)

@@ -36,10 +36,10 @@ class Specialisation:
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
-        >>> found = specialisation(model, test, per_class=3)
-        >>> found.layer, found.shapes, "entropy" in found.measures
+        >>> measured = specialisation(model, test, per_class=3)
+        >>> measured.layer, measured.shapes, "entropy" in measured.measures
         ('encoder.0.reads', 6, True)
-        >>> "untrained" in found.table(specialisation(untrained(model), test, per_class=3))
+        >>> "untrained" in measured.table(specialisation(untrained(model), test, per_class=3))
         True
     """
 
@@ -76,7 +76,7 @@ class Specialisation:
         """A table of the median and range of each measure over heads and inducing points, with those of the control."""
         columns = {"trained": self} if control is None else {"trained": self, "untrained": control}
         lines = [
-            [name, *(_in_words(one.measures[name]) for one in columns.values()), DESCRIPTIONS[name]]
+            [name, *(_in_words(column.measures[name]) for column in columns.values()), DESCRIPTIONS[name]]
             for name in self.measures
         ]
         return tabulate(lines, ["measure", *columns, "meaning"], tablefmt=style, disable_numparse=True)
@@ -119,8 +119,8 @@ def specialisation(
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
-        >>> found = specialisation(model, test, per_class=3)
-        >>> found.entropy.shape
+        >>> measured = specialisation(model, test, per_class=3)
+        >>> measured.entropy.shape
         torch.Size([4, 4])
     """
     check_kind("sets", sets, PointSets)
@@ -190,7 +190,7 @@ def _first_of_each_class(sets: PointSets, count: int) -> Tensor:
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
     """The map of the layer, or if `layer` is None the first map of kind "reads" or "pools"."""
-    maps = [found for found in attention_maps(model, points, mask) if found.kind in ("reads", "pools")]
+    maps = [each for each in attention_maps(model, points, mask) if each.kind in ("reads", "pools")]
     if not maps:
         raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
     return maps[0] if layer is None else find_map(maps, layer=layer)
@@ -205,8 +205,8 @@ def _box(points: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
     """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padded points have weight 0."""
     low, high = box
-    place = ((points[..., :3] - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
-    cell = (place[..., 0] * CELLS + place[..., 1]) * CELLS + place[..., 2]  # [B, n]
+    index = ((points[..., :3] - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
+    cell = (index[..., 0] * CELLS + index[..., 1]) * CELLS + index[..., 2]  # [B, n]
     into = torch.nn.functional.one_hot(cell, CELLS**3).to(weights.dtype)
     return torch.einsum("bhmn,bnc->bhmc", weights, into)
 

@@ -55,10 +55,10 @@ class Pt2:
 
     def description(self, path: Path) -> dict[str, Any]:
         """The description in the file."""
-        found = {"pointset.json": ""}
+        extra = {"pointset.json": ""}
         with path.open("rb") as file:
-            torch.export.load(file, extra_files=found)
-        return json.loads(found["pointset.json"])
+            torch.export.load(file, extra_files=extra)
+        return json.loads(extra["pointset.json"])
 
 
 class Onnx:
@@ -77,7 +77,7 @@ class Onnx:
         """The content of the file."""
         count = len(program.graph_signature.user_inputs)
         with _quiet():
-            found = torch.onnx.export(
+            exported = torch.onnx.export(
                 program,
                 input_names=["points", "mask"][:count],
                 output_names=["logits"],
@@ -85,10 +85,10 @@ class Onnx:
                 dynamo=True,
                 verbose=False,
             )
-        assert found is not None, "without a file name, the exporter returns the program"
+        assert exported is not None, "without a file name, the exporter returns the program"
         for key, value in description.items():
-            found.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
-        return found.model_proto.SerializeToString()
+            exported.model.metadata_props[f"pointset.{key}"] = value if isinstance(value, str) else json.dumps(value)
+        return exported.model_proto.SerializeToString()
 
     def open(self, path: Path, threads: int) -> Run:
         """The file as a function, with this number of threads of onnxruntime."""

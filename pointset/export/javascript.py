@@ -109,9 +109,9 @@ def describe_plainly(
         "up": data.get("up") or "z",
         "temperature": temperature,
         "classes": list(data.get("classes", model.classes or [])),
-        "encoder": describer.parts(model.encoder, "encoder"),
-        "pool": describer.part(model.pool, "pool"),
-        "head": describer.part(model.head, "head"),
+        "encoder": describer.describe_all(model.encoder, "encoder"),
+        "pool": describer.describe(model.pool, "pool"),
+        "head": describer.describe(model.head, "head"),
         "arrays": describer.arrays,
     }
     return PlainModel(tree, bytes(describer.content))
@@ -151,7 +151,7 @@ class Describer:
         }
         return Describer(known)
 
-    def part(self, module: nn.Module, name: str) -> dict[str, Any]:
+    def describe(self, module: nn.Module, name: str) -> dict[str, Any]:
         """The description of a submodule with this name; see `describe_module`."""
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
@@ -160,10 +160,10 @@ class Describer:
         self.path = outer
         return description
 
-    def parts(self, modules: Iterable[nn.Module], name: str = "") -> list[dict[str, Any]]:
+    def describe_all(self, modules: Iterable[nn.Module], name: str = "") -> list[dict[str, Any]]:
         """The descriptions of modules that are called in turn, without those that do nothing in evaluation."""
         return [
-            self.part(module, f"{name}.{index}".lstrip("."))
+            self.describe(module, f"{name}.{index}".lstrip("."))
             for index, module in enumerate(modules)
             if not isinstance(module, Dropout | nn.Identity)
         ]
@@ -182,8 +182,8 @@ class Describer:
             # A subclass computes as the class that is registered.
             "kind": next(kind.__name__ for kind in type(module).__mro__ if kind in describe_module.registry),
             **{name: None if tensor is None else self.array(tensor) for name, tensor in tensors.items()},
-            **{name: self.part(getattr(module, name), name) for name in modules},
-            **{name: self.parts(getattr(module, name), name) for name in lists},
+            **{name: self.describe(getattr(module, name), name) for name in modules},
+            **{name: self.describe_all(getattr(module, name), name) for name in lists},
             **values,
         }
 
@@ -210,8 +210,8 @@ def describe_module(module: nn.Module, describer: Describer) -> dict[str, Any]:
     Raises:
         PointsetError: there is no JavaScript class for it.
     """
-    part = part_of(module)
-    called = f" ({part.kind} {part.name!r})" if part else ""
+    entry = part_of(module)
+    called = f" ({entry.kind} {entry.name!r})" if entry else ""
     raise describer.unsupported(f"is a {type(module).__name__}{called}")
 
 
@@ -231,12 +231,12 @@ def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
 @describe_module.register(nn.Sequential)
 @describe_module.register(nn.Identity)
 def _(module: nn.Module, describer: Describer) -> dict[str, Any]:
-    return {"kind": "Sequential", "modules": describer.parts(module.children())}
+    return {"kind": "Sequential", "modules": describer.describe_all(module.children())}
 
 
 @describe_module.register
 def _(module: Masked, describer: Describer) -> dict[str, Any]:
-    return describer.part(module.rowwise, "rowwise")
+    return describer.describe(module.rowwise, "rowwise")
 
 
 @describe_module.register(LayerNorm)
@@ -263,7 +263,7 @@ def _(module: EquivariantLayer, describer: Describer) -> dict[str, Any]:
 @describe_module.register
 def _(module: ConnectedLayers, describer: Describer) -> dict[str, Any]:
     every: Sequence[Any] = list(module.layers)
-    layers = [describer.parts(layer, f"layers.{number}") for number, layer in enumerate(every)]
+    layers = [describer.describe_all(layer, f"layers.{number}") for number, layer in enumerate(every)]
     return describer.entry(module, lists=["coordinates", "join"], layers=layers)
 
 
@@ -304,7 +304,7 @@ def _(module: ISAB, describer: Describer) -> dict[str, Any]:
 
 @describe_module.register
 def _(module: PMA, describer: Describer) -> dict[str, Any]:
-    pooled = None if module.pooled_seeds is None else describer.part(module.pooled_seeds, "pooled_seeds")
+    pooled = None if module.pooled_seeds is None else describer.describe(module.pooled_seeds, "pooled_seeds")
     return describer.entry(module, ["seeds"], ["feed_forward", "mab"], pooled_seeds=pooled)
 
 
@@ -342,7 +342,7 @@ def _(module: StatisticPool, describer: Describer) -> dict[str, Any]:
 def _(module: AttentionPool, describer: Describer) -> dict[str, Any]:
     names = [name for name in ("sab", "feed_forward") if getattr(module, name) is not None]
     return describer.entry(
-        module, modules=["pma"], then=[describer.part(getattr(module, name), name) for name in names]
+        module, modules=["pma"], then=[describer.describe(getattr(module, name), name) for name in names]
     )
 
 

@@ -52,8 +52,8 @@ class Agreement:
     that became a constant, or an ignored mask) changes the leading digits of the logits.
 
     Example:
-        >>> found = pointset.Agreement(difference=1e-7, rounding=2e-7, batches=((1, 100),))
-        >>> found.holds
+        >>> agreement = pointset.Agreement(difference=1e-7, rounding=2e-7, batches=((1, 100),))
+        >>> agreement.holds
         True
     """
 

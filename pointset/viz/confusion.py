@@ -54,8 +54,8 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     title = 0.14 + 0.17 * max(map(len, titles))
     down = -(-len(counts) // across)
     sheet = Sheet(WIDTH, down * (title + side + below + 0.1) + 0.4)
-    for place, (words, matrix) in enumerate(zip(titles, counts.values(), strict=True)):
-        line, column = divmod(place, across)
+    for index, (words, matrix) in enumerate(zip(titles, counts.values(), strict=True)):
+        line, column = divmod(index, across)
         x, y = left + column * (side + 0.25), title + line * (title + side + below + 0.1)
         _draw(sheet.axes(x, y, side, side), matrix, shown, rows if column == 0 else [], size, 72 * side)
         sheet.text(x, y - 0.06, "\n".join(words), 9, va="bottom", weight="bold")
@@ -107,12 +107,12 @@ def _bar(sheet: Sheet, left: float, top: float) -> None:
     cell, height = 0.42, 0.14
     axes = sheet.axes(left, top, cell * len(BAR), 2 * height)
     for line, color in enumerate((RIGHT, WRONG)):
-        patches = [Rectangle((place, line), 1, 1) for place in range(len(BAR))]
+        patches = [Rectangle((column, line), 1, 1) for column in range(len(BAR))]
         faces = [(color, _shade(share)) for share in BAR]
         axes.add_collection(PatchCollection(patches, facecolor=faces, linewidths=0))
-    for place, share in enumerate(BAR):
+    for column, share in enumerate(BAR):
         for row in (0.5, 1.5):
-            _number(axes, place + 0.5, row, share, 6.5)
+            _number(axes, column + 0.5, row, share, 6.5)
     axes.set(xlim=(0, len(BAR)), ylim=(2, 0))
     axes.set_axis_off()
     right = left + cell * len(BAR) + 0.1

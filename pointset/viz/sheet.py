@@ -94,9 +94,9 @@ class Sheet:
         """Add a horizontal colour bar with a label on its left; `uniform` labels its 1 as uniform attention."""
         axes = self.axes(left, top, width, 0.11)
         axes.imshow(scale.ramp()[None], aspect="auto", extent=(0, 1, 0, 1), interpolation="bilinear")
-        places, labels = scale.ticks()
+        positions, labels = scale.ticks()
         meaning = "1 = uniform" if uniform and width > 2.6 else "1"  # on a short bar, it would overlap the other labels
-        axes.set_xticks(places, [meaning if text == "1" else text for text in labels], fontsize=7)
+        axes.set_xticks(positions, [meaning if text == "1" else text for text in labels], fontsize=7)
         axes.set_yticks([])
         axes.tick_params(length=2, pad=1.5, width=0.5, labelcolor=INK)
         for spine in axes.spines.values():

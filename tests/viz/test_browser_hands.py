@@ -86,7 +86,7 @@ def test_hovering_tells_weight_and_rank(
     place = seen.tab.evaluate("pointset.panels.findIndex((panel) => panel.index === 5)")
     x, y = seen.tab.evaluate(
         """([panel, i]) => { const box = pointset.canvas.getBoundingClientRect();
-            const [x, y] = pointset.placeOf(pointset.panels[panel], i); return [box.left + x, box.top + y]; }""",
+            const [x, y] = pointset.positionOf(pointset.panels[panel], i); return [box.left + x, box.top + y]; }""",
         [place, point],
     )
     before = seen.panels()

@@ -45,7 +45,7 @@ def six_points(browser: Any, tmp_path: Path) -> Iterator[Callable[[NDArray[np.fl
         tab.goto(make_page(reads, cloud).save(tmp_path / "page.html").as_uri())
         places = tab.evaluate(
             """() => { const { left, top } = pointset.panels[0]; return Array.from({ length: 6 }, (_, i) => {
-                const [x, y] = pointset.placeOf(pointset.panels[0], i); return [x - left, y - top]; }); }"""
+                const [x, y] = pointset.positionOf(pointset.panels[0], i); return [x - left, y - top]; }); }"""
         )
         return Seen(tab), np.array(places)
 

@@ -48,7 +48,7 @@ const MOST_PIXELS = 12e6, LONGEST = 8192, SLOW = 60;
 
 /**
  * Subclasses define `panels`, where clouds are drawn; `look`, {scale, reach, selected}, or null while there is nothing
- * to draw; and `place()`, which computes the layout. They also handle all input other than turning and zooming.
+ * to draw; and `layOut()`, which computes the layout. They also handle all input other than turning and zooming.
  */
 export class CloudCanvas {
   /** `turned()` is called when the user has turned the camera, which other canvases may share. */

@@ -172,7 +172,7 @@ class Live {
       element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
       return false;
     }
-    new ResizeObserver(() => this.shapeView.place()).observe(element("shape"));
+    new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
     return true;
   }
 

@@ -1,6 +1,6 @@
 /* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
 import { arranged, chosenMaps, Labels } from "./arrangement.mjs";
-import { panelAt, placesIn, pointAt, turnByKey } from "./camera.mjs";
+import { panelAt, positionsIn, pointAt, turnByKey } from "./camera.mjs";
 import { CloudCanvas, mayMove, scheme } from "./canvas.mjs";
 import { Controls, showPalette, showTicks } from "./controls.mjs";
 import { element, say } from "./elements.mjs";
@@ -80,7 +80,7 @@ export class MapsView extends CloudCanvas {
 
   get layer() { return this.controls.layer; }
 
-  /** The cloud and its view: the arguments of `placesIn`. */
+  /** The cloud and its view: the arguments of `positionsIn`. */
   get view() { return { positions: this.positions, camera: this.camera, reach: this.reach }; }
   get panels() { return this.enlarged.open ? [this.large] : this.arrangement.panels; }
   get look() { return this.arrangement && { scale: this.layer.scale, reach: this.reach, selected: this.selected }; }
@@ -107,7 +107,7 @@ export class MapsView extends CloudCanvas {
   }
 
   /** The position of a point in a panel, in pixels of the canvas. */
-  placeOf(panel, point) { return placesIn(panel, this.view)(point).slice(0, 2); }
+  positionOf(panel, point) { return positionsIn(panel, this.view)(point).slice(0, 2); }
 
   enlarge(index) {
     const layer = this.layer;
@@ -117,7 +117,7 @@ export class MapsView extends CloudCanvas {
   }
 
   #enlargedChanged(index) {
-    this.place();
+    this.layOut();
     if (index === null) this.labels.focus(this.before);
     this.before = index;
   }
@@ -125,7 +125,7 @@ export class MapsView extends CloudCanvas {
   #chosen() {
     this.renderer.codes = this.layer.codes;
     showTicks(this.layer.ticks);
-    this.place();
+    this.layOut();
   }
 
   paint() {
@@ -136,7 +136,7 @@ export class MapsView extends CloudCanvas {
   get over() { return [...element("labels").children]; }
 
   /** Compute the layout for the current width, unless it is 0, as in a frame that is not shown yet. */
-  place(width = element("frame").clientWidth) {
+  layOut(width = element("frame").clientWidth) {
     const height = element("frame").clientHeight, { reach, enlarged: { open, index } } = this;
     if (width < 1) return;
     if (open) {
@@ -235,7 +235,7 @@ export class MapsView extends CloudCanvas {
   #resized() {
     const { clientWidth, clientHeight } = element("frame");
     const seen = `${clientWidth} ${this.enlarged.open ? clientHeight : ""} ${window.devicePixelRatio}`;
-    if (seen !== this.seen) this.place();
+    if (seen !== this.seen) this.layOut();
     this.seen = seen;
   }
 
@@ -243,7 +243,7 @@ export class MapsView extends CloudCanvas {
   print(printing) {
     this.printing = printing;
     if (printing) this.enlarged.close();
-    this.place(printing ? PRINTED : undefined);
+    this.layOut(printing ? PRINTED : undefined);
     super.print(printing);
     element("labels").hidden = printing;
   }

@@ -10,7 +10,7 @@ const unit = (a) => a.map((number) => number / Math.hypot(...a));
 /** Add the triangles of a polygon; `corners` are indices of vertices x, y, z, x, y, z, ... */
 export function addPolygon(triangles, corners, vertices) {
   const ears = corners.length > 3 ? earsOf(corners.map((corner) => vertices.slice(3 * corner, 3 * corner + 3))) : null;
-  if (ears) triangles.push(...ears.map((place) => corners[place]));
+  if (ears) triangles.push(...ears.map((index) => corners[index]));
   else for (let i = 2; i < corners.length; i++) triangles.push(corners[0], corners[i - 1], corners[i]);
 }
 
@@ -26,10 +26,10 @@ function earsOf(corners) {
     turn(a, b, c) > 0 && !left.some((p) => isIn(p, a, b, c) && !isAt(p, a) && !isAt(p, b) && !isAt(p, c));
   const around = (i) => [left.at(i - 1), left[i], left[(i + 1) % left.length]];
   while (left.length > 3) {
-    const found = left.findIndex((_, i) => isEar(...around(i)));
-    if (found < 0) return null;
-    ears.push(...around(found));
-    left.splice(found, 1);
+    const ear = left.findIndex((_, i) => isEar(...around(i)));
+    if (ear < 0) return null;
+    ears.push(...around(ear));
+    left.splice(ear, 1);
   }
   return [...ears, ...left];
 }

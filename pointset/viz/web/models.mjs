@@ -8,7 +8,7 @@ export class Model {
   constructor({ encoder, pool, head, arrays, weights, ...rest }) {
     Object.assign(this, rest);
     const content = bytes(weights), decoded = arrays.map((array) => arrayOf(array, content));
-    [this.encoder, this.pool, this.head] = [encoder, pool, head].map((part) => built(part, decoded));
+    [this.encoder, this.pool, this.head] = [encoder, pool, head].map((tree) => built(tree, decoded));
   }
 
   /**

@@ -1,5 +1,5 @@
 /* The shape, once for each model, with a brush. Removed points are drawn as rings. */
-import { panelAt, placesIn } from "./camera.mjs";
+import { panelAt, positionsIn } from "./camera.mjs";
 import { CloudCanvas } from "./canvas.mjs";
 
 const GAP = 10, STEP = 12;
@@ -26,10 +26,10 @@ export class ShapeView extends CloudCanvas {
     Object.assign(this, { positions, count, look: { scale, reach, selected: -1 } });
     this.renderer.points = positions;
     this.renderer.codes = codes;
-    this.place();
+    this.layOut();
   }
 
-  place() {
+  layOut() {
     const { count, canvas: { clientWidth, clientHeight: height } } = this;
     const width = (clientWidth - GAP * (count - 1)) / count;
     const panel = (_, index) => ({ index, mark: -1, left: index * (width + GAP), top: 0, width, height });
@@ -73,9 +73,9 @@ export class ShapeView extends CloudCanvas {
   /** Report the points under the brush at a position of the canvas. */
   #brush(x, y) {
     const { positions, camera, look: { reach } } = this, panel = panelAt(this.panels, x, y) ?? this.panels[0];
-    const placeOf = placesIn(panel, { positions, camera, reach });
+    const positionOf = positionsIn(panel, { positions, camera, reach });
     const under = Array.from({ length: positions.length / 3 }, (_, i) => i).filter((i) => {
-      const [right, down] = placeOf(i);
+      const [right, down] = positionOf(i);
       return Math.hypot(right - x, down - y) < this.radius;
     });
     if (under.length) this.on.brush(under);

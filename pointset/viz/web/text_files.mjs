@@ -51,8 +51,8 @@ export class Lines {
   /** The error for a line, which has something other than expected; by default the current line. */
   error(expected, at = this.at) {
     const isOver = at >= this.lines.length, last = Math.max(0, this.lines.findLastIndex((line) => line.trim()));
-    const found = isOver ? " after this line, found the end of the file" : `, found ${excerpt(this.lines[at])}`;
-    return new ReadError(`${this.name}, line ${this.first + (isOver ? last : at)}: expected ${expected}${found}`);
+    const ending = isOver ? " after this line, found the end of the file" : `, found ${excerpt(this.lines[at])}`;
+    return new ReadError(`${this.name}, line ${this.first + (isOver ? last : at)}: expected ${expected}${ending}`);
   }
 }
 
