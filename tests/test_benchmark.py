@@ -1,14 +1,12 @@
 """The benchmark: other implementations compute the same function, are timed in turns, and tables are right."""
 
-import copy
 import json
 
 import choices
 import pytest
 import torch
-from blocks import Setting, app, check_equal, contest, markdown
+from blocks import Setting, app, check_equal, contest
 from rivals import fused, rewritten, split_along_batch
-from rivals_deepsets import plain
 from timing import interleaved
 from torch import nn
 
@@ -25,22 +23,6 @@ def test_other_implementations_with_our_weights_give_our_results(name, attend):
     points = torch.randn(2, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
     theirs = rewritten(ours, attend).eval()
     torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["rff-max", "rffp-max", "none-dumlp5"])
-@pytest.mark.parametrize("train", [False, True])
-def test_plain_layers_with_our_weights_give_our_results(name, train):
-    ours = create_model(name, classes=3, dim=12, dropout=0.0).double().train(train)
-    points = torch.randn(4, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
-    theirs = plain(copy.deepcopy(ours)).train(train)
-    torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
-
-
-def test_models_of_rows_are_timed_against_plain_ones():
-    step, inference = contest(Setting(model="rff-max", **TINY))
-    assert set(step["ratios"]) == set(inference["ratios"]) == {"plain", "torch-geometric"}
-    assert set(contest(Setting(model="rffp-max", **TINY))[0]["ratios"]) == {"plain"}
-    assert "memory of theirs" in markdown([step])
 
 
 def test_another_function_is_found_out():
@@ -93,19 +75,6 @@ def test_a_contest_has_figures_for_all(name):
         assert 0 < row["share"] < 1
     assert step["gflop"] >= 2 * inference["gflop"]
     assert set(step["memory_ratios"]) == rivals
-
-
-def test_the_table_has_a_line_for_each_row():
-    rows = [
-        {"model": "m", "dim": 8, "points": 5, "kind": "training step", "ms": 1.25, "gflop": 2.0, "share": 0.5}
-        | {"ratios": {"released": 2.5}, "memory_ratios": {"released": 3.0}},
-        {"model": "m", "dim": 8, "points": 5, "kind": "inference", "ms": 0.5, "gflop": 0.7, "share": 0.25}
-        | {"ratios": {"released": 3.5, "torch": 1.0}},
-    ]
-    head, _, first, second = markdown(rows).splitlines()
-    assert [cell.strip() for cell in head.split("|")[5:9]] == ["ms", "released", "torch", "GFLOP"]
-    assert [cell.strip() for cell in first.split("|")[5:9]] == ["1.2", "2.50", "", "2.0"]
-    assert second.split("|")[-2].strip() == ""
 
 
 @pytest.mark.slow

@@ -72,8 +72,8 @@ def stream_part(module: nn.Module, name: str) -> Part[Any]:
     origin = f" ({registered.kind} {registered.name!r})" if registered else ""
     raise StreamingError(
         f"{name} is of type {type(module).__name__}{origin}, which needs the whole cloud at once: call the model on "
-        'it, use parts that stream (rff, rffp, isab16; norm="layer" or norm="batch"; max, mean, sum, max+mean, pma), or '
-        "register its streaming form with pointset.streaming.stream_part.register"
+        'it, use parts that stream (rff, rffp, isab16; norm="layer" or norm="batch"; max, mean, sum, max+mean, pma), '
+        "or register its streaming form with pointset.streaming.stream_part.register"
     )
 
 

@@ -1,11 +1,10 @@
 """Training steps and inference of our models against other formulations of the same architecture, on this machine.
 
     .venv/bin/python scripts/benchmark/blocks.py isab16-pma --dims 128 256 --points 100 1000 5000 --threads 2
-    .venv/bin/python scripts/benchmark/blocks.py rff-max rffp-max none-dumlp32 --points 100 1000
 
 Columns "released" to "torch" are times over ours, medians of interleaved rounds in one process: the released
 formulation of the Set Transformer, the same with scaled_dot_product_attention, torch-geometric's blocks, and blocks of
-torch.nn.MultiheadAttention (see rivals.py); "plain" is a model of rows in plain torch modules (rivals_deepsets.py).
+torch.nn.MultiheadAttention (see rivals.py).
 """
 
 import copy
@@ -22,7 +21,6 @@ import cyclopts
 import torch
 import torch.nn.functional as F
 from rivals import fused, geometric_aggregation, geometric_model, rewritten, split_along_batch, torch_model
-from rivals_deepsets import deepsets_aggregation, plain
 from tabulate import tabulate
 from timing import interleaved
 from torch import Tensor, nn
@@ -41,7 +39,7 @@ SIDE = 2048
 """Of the square matrices whose product gives the machine's rate."""
 Kind = Literal["training step", "inference"]
 Contestants = dict[str, nn.Module]
-SAME = ("released", "sdpa", "plain")
+SAME = ("released", "sdpa")
 """Rivals with our weights."""
 
 
@@ -144,13 +142,7 @@ def _rivals(name: str, ours: nn.Module, dim: int, heads: int) -> Contestants:
             "torch": torch_model(name, dim, heads, CLASSES),
         }
         return found | ({"aggregation": geometric_aggregation(dim, heads, CLASSES)} if name == "sab-pma" else {})
-    if name in ("rff-max", "rffp-max") or name.startswith("none-dumlp"):
-        found = {"plain": plain(copy.deepcopy(ours))}
-        return found | ({"torch-geometric": deepsets_aggregation(dim, CLASSES)} if name == "rff-max" else {})
-    raise PointsetError(
-        f"the benchmark has no rivals for {name}: give isab16-pma, another isab<m>-pma, sab-pma, rff-max, rffp-max, or "
-        f"none-dumlp<k>"
-    )
+    raise PointsetError(f"the benchmark has no rivals for {name}: give isab16-pma, another isab<m>-pma, or sab-pma")
 
 
 def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
@@ -169,7 +161,7 @@ def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
             raise PointsetError(f"the logits of {name} are off ours by {off:.1g}: it is not the same function")
 
 
-RIVALS = ("released", "sdpa", "plain", "torch-geometric", "torch", "aggregation")
+RIVALS = ("released", "sdpa", "torch-geometric", "torch", "aggregation")
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
