@@ -39,13 +39,13 @@ class Figure:
     results: tuple[str, ...] | None = None
     """Whose rows it shows; all when None."""
 
-    def dots(self, found: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
+    def dots(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
         """The rows of these sizes, one dot each."""
-        shown = [row for row in all_rows(found) if self.results is None or row.experiment in self.results]
+        shown = [row for row in all_rows(saved) if self.results is None or row.experiment in self.results]
         costs = [(row, self.cost(row)) for row in shown if row.points in sizes]
         rows = [row for row, cost in costs if cost is not None]
         labels = Counter(map(short_label, rows))
-        styles = pair_styles([row.parts for row in all_rows(found)])
+        styles = pair_styles([row.parts for row in all_rows(saved)])
         return [
             Dot(
                 short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
@@ -58,9 +58,9 @@ class Figure:
             for row in rows
         ]
 
-    def digest(self, found: Mapping[str, Saved]) -> str:
+    def digest(self, saved: Mapping[str, Saved]) -> str:
         """Of everything that the figure shows."""
-        shown = {title: [asdict(dot) for dot in self.dots(found, sizes)] for title, sizes in SIZES.items()}
+        shown = {title: [asdict(dot) for dot in self.dots(saved, sizes)] for title, sizes in SIZES.items()}
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
 
 
@@ -92,15 +92,15 @@ def short_label(row: SavedRow) -> str:
     return row.name if all("=" in option for option in options) else row.label
 
 
-def all_rows(found: Mapping[str, Saved]) -> list[SavedRow]:
+def all_rows(saved: Mapping[str, Saved]) -> list[SavedRow]:
     """The rows on ModelNet40 of all saved results."""
-    return [row for one in found.values() if one.about["data"] == DATA for row in one.rows]
+    return [row for one in saved.values() if one.about["data"] == DATA for row in one.rows]
 
 
-def draw(name: str, found: Mapping[str, Saved], file: Path) -> None:
+def draw(name: str, saved: Mapping[str, Saved], file: Path) -> None:
     """Write a figure as PNG; what it shows stands in it as a digest."""
     figure = FIGURES[name]
-    panels = {title: dots for title, sizes in SIZES.items() if (dots := figure.dots(found, sizes))}
+    panels = {title: dots for title, sizes in SIZES.items() if (dots := figure.dots(saved, sizes))}
     picture, axes = make_panels(len(panels), 1, 3.6)
     drawn = {title: [dot for dot in dots if dot.mean >= FLOOR] for title, dots in panels.items()}
     for one, (title, dots) in zip(axes, drawn.items(), strict=True):
@@ -109,10 +109,10 @@ def draw(name: str, found: Mapping[str, Saved], file: Path) -> None:
         corner: dict[str, Any] = {"transform": one.transAxes, "ha": "right", "va": "bottom"}
         one.text(0.99, 0.02, left_out(panels[title]), fontsize=6.5, color=FAINT, **corner)
         label_axes(one, figure.axis, "accuracy %")
-    with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(found)])))
+    with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(saved)])))
     for one, dots in zip(axes, drawn.values(), strict=True):
         name_frontier(one, dots)
-    picture.savefig(file, format="png", dpi=160, metadata={"Description": figure.digest(found)})
+    picture.savefig(file, format="png", dpi=160, metadata={"Description": figure.digest(saved)})
 
 
 def left_out(dots: list[Dot]) -> str:
@@ -129,10 +129,10 @@ def written_digest(file: Path) -> str:
         return picture.info.get("Description", "")
 
 
-def front_table(figure: Figure, found: Mapping[str, Saved]) -> Iterator[str]:
+def front_table(figure: Figure, saved: Mapping[str, Saved]) -> Iterator[str]:
     """The rows of each frontier, cheapest first, of those that have learned."""
     for title, sizes in SIZES.items():
-        front = frontier([dot for dot in figure.dots(found, sizes) if dot.mean >= FLOOR])
+        front = frontier([dot for dot in figure.dots(saved, sizes) if dot.mean >= FLOOR])
         if not front:
             continue
         lines = [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]

@@ -35,7 +35,7 @@ MAY_DIFFER = ("seeds", "robustness_seeds", "robustness_points", "data", "title",
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PredictedRuns:
     """Runs, and the class that each gave to each test shape."""
 
     lines: list[dict[str, str]]
@@ -44,9 +44,9 @@ class Evidence:
     labels: Int[ndarray, " shapes"]
 
     @classmethod
-    def of(cls, comparison: Path, found: Mapping[str, Any]) -> "Evidence":
+    def of(cls, comparison: Path, content: Mapping[str, Any]) -> "PredictedRuns":
         """Of the folder of a finished comparison, whose results.json says this."""
-        entries = {entry.label: entry for entry in map(Entry.of, found["configuration"]["models"])}
+        entries = {entry.label: entry for entry in map(Entry.of, content["configuration"]["models"])}
         lines = read_csv(comparison / "results.csv")
         names = [f"{entries[one['model']].slug}{of_run(int(one['points']), int(one['seed']))}" for one in lines]
         runs = [load_predictions(comparison / "runs" / name) for name in names]
@@ -55,7 +55,7 @@ class Evidence:
         return cls(lines, np.stack([run.predictions for run in runs]).astype(np.uint8), runs[0].labels)
 
     @classmethod
-    def kept(cls, folder: Path) -> "Evidence":
+    def kept(cls, folder: Path) -> "PredictedRuns":
         """Of a folder of results/."""
         if not (folder / PREDICTIONS).exists():
             raise PointsetError(f"{folder} has no {PREDICTIONS} to add runs to: leave --add out, which replaces it")
@@ -68,7 +68,7 @@ class Evidence:
         np.savez_compressed(stream, predicted=self.predicted, labels=self.labels)
         write_atomically(folder / PREDICTIONS, lambda temporary: temporary.write_bytes(stream.getvalue()))
 
-    def joined(self, other: "Evidence", experiment: Experiment) -> "Evidence":
+    def joined(self, other: "PredictedRuns", experiment: Experiment) -> "PredictedRuns":
         """Both, in the order of the experiment's sizes, rows and seeds.
 
         Raises:
@@ -82,7 +82,7 @@ class Evidence:
             raise PointsetError("a run of the comparison is kept already: leave --add out, which replaces what is kept")
         places = sorted(range(len(keys)), key=keys.__getitem__)
         predicted = np.concatenate([self.predicted, other.predicted])
-        return Evidence([lines[place] for place in places], predicted[places], self.labels)
+        return PredictedRuns([lines[place] for place in places], predicted[places], self.labels)
 
     def runs(self, experiment: Experiment) -> list[Finished]:
         """What came of each run."""
@@ -106,40 +106,42 @@ class Evidence:
 class Joined:
     """A saved comparison with further seeds or rows."""
 
-    found: dict[str, Any]
+    content: dict[str, Any]
     """As results.json has it."""
     tables: dict[str, str]
     """By file name."""
-    evidence: Evidence
+    predicted_runs: PredictedRuns
 
 
-def join(file: Path, kept: Path, comparison: Path, found: Mapping[str, Any]) -> Joined:
+def join(file: Path, kept: Path, comparison: Path, content: Mapping[str, Any]) -> Joined:
     """The runs that are kept and those of a finished comparison, as one.
 
     Args:
         file: of the experiment.
         kept: its folder in results/.
         comparison: the folder of the finished comparison, whose costs are taken for the rows that it has.
-        found: what its results.json says.
+        content: what its results.json says.
 
     Raises:
         PointsetError: they are not of one experiment, or share a run.
     """
-    before = Evidence.kept(kept)
+    before = PredictedRuns.kept(kept)
     about = json.loads((kept / "about.json").read_text(encoding="utf-8"))
-    configuration = found["configuration"]
+    configuration = content["configuration"]
     experiment = _as_trained(read_experiment(file), about["precision"].partition(" and ")[0])
     models = _models(about["models"], configuration["models"], experiment)
     if models is None or about["protocol"] != protocol_of(configuration):
         raise PointsetError(f"{comparison} has another protocol than {kept}: leave --add out, which replaces it")
-    evidence = before.joined(Evidence.of(comparison, found), experiment)
-    joined = _comparison(experiment, evidence, [*about["rows"], *map(_with_cost, found["rows"])], comparison)
-    tables = {"table.md": table_file(joined), "results.csv": as_csv(evidence.lines)}
+    predicted_runs = before.joined(PredictedRuns.of(comparison, content), experiment)
+    joined = _comparison(experiment, predicted_runs, [*about["rows"], *map(_with_cost, content["rows"])], comparison)
+    tables = {"table.md": table_file(joined), "results.csv": as_csv(predicted_runs.lines)}
     if (comparison / "robustness.csv").exists() or (kept / "robustness.csv").exists():
         lines = [line for folder in (kept, comparison) for line in read_csv(folder / "robustness.csv")]
         tables["robustness.csv"] = as_csv(sorted(lines, key=lambda line: _place(line, experiment)))
     return Joined(
-        {**found, "configuration": {**configuration, "models": models}, **rows_and_pairs(joined)}, tables, evidence
+        {**content, "configuration": {**configuration, "models": models}, **rows_and_pairs(joined)},
+        tables,
+        predicted_runs,
     )
 
 
@@ -165,13 +167,13 @@ def _with_cost(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _comparison(
-    experiment: Experiment, evidence: Evidence, rows: Sequence[Mapping[str, Any]], folder: Path
+    experiment: Experiment, predicted_runs: PredictedRuns, rows: Sequence[Mapping[str, Any]], folder: Path
 ) -> Comparison:
     """What came of all runs, with the costs of these rows; the last of a row counts."""
-    runs = evidence.runs(experiment)
+    runs = predicted_runs.runs(experiment)
     scores: dict[Size, dict[str, dict[int, ndarray]]] = {}
-    for run, predicted in zip(runs, evidence.predicted, strict=True):
-        scores.setdefault(run.points, {}).setdefault(run.model, {})[run.seed] = predicted == evidence.labels
+    for run, predicted in zip(runs, predicted_runs.predicted, strict=True):
+        scores.setdefault(run.points, {}).setdefault(run.model, {})[run.seed] = predicted == predicted_runs.labels
     costs: dict[Size, dict[str, Cost]] = {}
     for row in rows:
         if row.get(COST[0]) is not None:  # baselines have none

@@ -70,39 +70,39 @@ def page(
 
 def write(folder: Path) -> None:
     """Write the page, and the figures that have changed."""
-    found = read_all(folder / "results")
-    for figure in stale_figures(found, folder):
+    saved = read_all(folder / "results")
+    for figure in stale_figures(saved, folder):
         (folder / figure).parent.mkdir(exist_ok=True)
-        write_for_user(folder / figure, partial(draw, figure, found))
-    write_text(folder / "README.md", render(found))
+        write_for_user(folder / figure, partial(draw, figure, saved))
+    write_text(folder / "README.md", render(saved))
 
 
 def outdated(folder: Path) -> list[str]:
     """Names of the files that are out of date."""
-    found, page = read_all(folder / "results"), folder / "README.md"
-    stale = [] if page.exists() and page.read_text(encoding="utf-8") == render(found) else [page.name]
-    return stale + stale_figures(found, folder)
+    saved, page = read_all(folder / "results"), folder / "README.md"
+    stale = [] if page.exists() and page.read_text(encoding="utf-8") == render(saved) else [page.name]
+    return stale + stale_figures(saved, folder)
 
 
-def stale_figures(found: Mapping[str, Saved], folder: Path) -> list[str]:
+def stale_figures(saved: Mapping[str, Saved], folder: Path) -> list[str]:
     """Names of the figures that do not show the saved rows."""
-    return [figure for figure in FIGURES if written_digest(folder / figure) != FIGURES[figure].digest(found)]
+    return [figure for figure in FIGURES if written_digest(folder / figure) != FIGURES[figure].digest(saved)]
 
 
-def render(found: Mapping[str, Saved]) -> str:
+def render(saved: Mapping[str, Saved]) -> str:
     """The page, as Markdown."""
     parts = [HEAD, *_experiments()]
     for number, section in enumerate(SECTIONS, start=1):
         parts.append(f"## {number}. {section.title}" if section.numbered else f"## {section.title}")
         parts += [section.text] if section.text else []
         for name in section.names:
-            parts += _result(found[name], section.grid) if name in found else _open(name)
+            parts += _result(saved[name], section.grid) if name in saved else _open(name)
         if section.figures:
-            parts += _frontiers(found)
+            parts += _frontiers(saved)
         if section.robust:
-            parts += robustness(found)
+            parts += robustness(saved)
     known = {name for section in SECTIONS for name in section.names}
-    if others := [found[name] for name in found if name not in known]:
+    if others := [saved[name] for name in saved if name not in known]:
         parts.append("## Further results")
         parts += [part for one in others for part in _result(one)]
     return "\n\n".join(parts) + "\n"
@@ -138,11 +138,11 @@ def _result(one: Saved, as_grid: bool = False) -> list[str]:
     return [f"### {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]
 
 
-def _frontiers(found: Mapping[str, Saved]) -> Iterator[str]:
+def _frontiers(saved: Mapping[str, Saved]) -> Iterator[str]:
     for name, figure in FIGURES.items():
         yield f"### {figure.title}"
         yield f"![{figure.title}]({name})"
-        yield from front_table(figure, found)
+        yield from front_table(figure, saved)
 
 
 def _commands(lines: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from joining import COST, PREDICTIONS, Evidence, join, protocol_of
+from joining import COST, PREDICTIONS, PredictedRuns, join, protocol_of
 
 from pointset.comparison.statistics import LEVEL
 from pointset.comparison.tables import commit_of, machine_of
@@ -91,10 +91,10 @@ class Saved:
 
 def read_all(results: Path = RESULTS) -> dict[str, Saved]:
     """All saved results, by name."""
-    found = {}
+    saved = {}
     for file in sorted(results.glob("*/about.json")):
-        found[file.parent.name] = Saved(file.parent.name, file.parent, _about(file.parent))
-    return found
+        saved[file.parent.name] = Saved(file.parent.name, file.parent, _about(file.parent))
+    return saved
 
 
 def _about(kept: Path) -> dict[str, Any]:
@@ -125,15 +125,17 @@ def save(
         PointsetError: there is no finished comparison in the folder, it has runs that failed, one was not timed, or it
             cannot be joined with what is kept.
     """
-    found, kept = _finished(comparison), results / name
+    content, kept = _finished(comparison), results / name
     tables = {one: (comparison / one).read_bytes().decode() for one in TABLES if (comparison / one).exists()}
-    evidence = Evidence.of(comparison, found) if found["configuration"]["task"] == CLASSIFICATION else None
-    origin = _origin(found)
+    predicted_runs = (
+        PredictedRuns.of(comparison, content) if content["configuration"]["task"] == CLASSIFICATION else None
+    )
+    origin = _origin(content)
     if add:
-        joined = join(results.parent / f"{name}.toml", kept, comparison, found)
-        found, tables, evidence = joined.found, joined.tables, joined.evidence
-        origin = {**_both(_about(kept), origin), "models": found["configuration"]["models"]}
-    rows = _rows(found)
+        joined = join(results.parent / f"{name}.toml", kept, comparison, content)
+        content, tables, predicted_runs = joined.content, joined.tables, joined.predicted_runs
+        origin = {**_both(_about(kept), origin), "models": content["configuration"]["models"]}
+    rows = _rows(content)
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
     about = {**origin, "rows": [*map(_timed(timed), rows)] if timed else rows, "date": date, "notes": list(notes)}
     kept.mkdir(parents=True, exist_ok=True)
@@ -141,8 +143,8 @@ def save(
         (kept / one).unlink(missing_ok=True)
     for one, text in tables.items():
         write_text(kept / one, text)
-    if evidence is not None:
-        evidence.keep(kept)
+    if predicted_runs is not None:
+        predicted_runs.keep(kept)
     write_json(kept / "about.json", about)
     return kept
 
@@ -152,12 +154,12 @@ def _finished(comparison: Path) -> dict[str, Any]:
     file = comparison / RESULTS_JSON
     if not file.exists():
         raise PointsetError(f"{comparison} has no {RESULTS_JSON}: give the folder of a finished comparison")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    if failed := found["failures"]:
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if failed := content["failures"]:
         raise PointsetError(
             f"{comparison} has {len(failed)} runs that failed, {failed[0]['model']} first: start its command again"
         )
-    return found
+    return content
 
 
 def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -173,15 +175,15 @@ def _timed(file: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return with_seconds
 
 
-def _origin(found: Mapping[str, Any]) -> dict[str, Any]:
+def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
     """Where the results of a results.json come from."""
-    configuration = found["configuration"]
+    configuration = content["configuration"]
     return {
         "title": configuration["title"],
         "data": Path(configuration.get("data", "")).name,
-        "command": repeated(found["command"]),
-        "commit": "; ".join(dict.fromkeys(map(commit_of, found["origins"]))),
-        "machine": "; ".join(dict.fromkeys(map(machine_of, found["origins"]))),
+        "command": repeated(content["command"]),
+        "commit": "; ".join(dict.fromkeys(map(commit_of, content["origins"]))),
+        "machine": "; ".join(dict.fromkeys(map(machine_of, content["origins"]))),
         "threads": configuration["threads"],
         "precision": configuration["recipe"]["precision"],
         "protocol": protocol_of(configuration),
@@ -196,13 +198,13 @@ def _both(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     return {**now, **each, "precision": " and ".join(precisions)}
 
 
-def _rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of a results.json, as `SavedRow` has them; none of a task other than classification."""
-    configuration = found["configuration"]
+    configuration = content["configuration"]
     if configuration["task"] != CLASSIFICATION:
         return []
     names = {model["label"]: model["name"] for model in configuration["models"]}
-    return [_row(row, names[row["model"]], found["pairs"]) for row in found["rows"]]
+    return [_row(row, names[row["model"]], content["pairs"]) for row in content["rows"]]
 
 
 def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,9 +121,9 @@ def _cost(row: SavedRow | None) -> str:
     return f"{short(row.multiply_adds / 1e6)} / {row.seconds:,.0f} / {row.latency_ms:.1f}"
 
 
-def robustness(found: Mapping[str, Saved]) -> Iterator[str]:
+def robustness(saved: Mapping[str, Saved]) -> Iterator[str]:
     """A table for each saved result that was tested on corrupted sets."""
-    tested = [one for one in found.values() if (one.folder / "robustness.csv").exists()]
+    tested = [one for one in saved.values() if (one.folder / "robustness.csv").exists()]
     for one in tested:
         yield f"### {one.about['title']} (`{one.name}`)"
         yield _robustness_table(one)
