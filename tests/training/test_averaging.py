@@ -9,9 +9,8 @@ import pointset
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
 from pointset.tasks import create_task
-from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
-from pointset.training.loop import Training, best_epoch
+from pointset.training.loop import best_epoch
 from pointset.training.optimization import AdamW, MovingAverage
 from pointset.training.recipe import Recipe
 
@@ -79,36 +78,6 @@ def test_the_average_is_what_is_validated_stopped_on_and_saved(train, tmp_path, 
     loaded, about = load_run(tmp_path)
     assert about["recipe"]["average"] == 0.7
     assert all(torch.equal(a, b) for a, b in zip(states(loaded).values(), states(fitted.model).values(), strict=True))
-
-
-class StopError(Exception):
-    pass
-
-
-@pytest.mark.parametrize("patience", [{}, {"patience": 5, "validation": 0.2}])
-def test_a_resumed_training_has_the_average_and_the_weights_of_one_that_was_not_stopped(
-    patience, train, tmp_path, monkeypatch
-):
-    recipe = Recipe(epochs=4, batch_size=24, average=0.9, **patience)
-    whole = pointset.fit(small(), train, recipe, progress=False)
-    original = Training._epoch
-
-    def epoch(self, number, bar):
-        if number == 2:
-            raise StopError
-        original(self, number, bar)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "_epoch", epoch)
-        with pytest.raises(StopError):
-            pointset.fit(small(), train, recipe, run=tmp_path, progress=False)
-    checkpoint = RunFolder(tmp_path).load()
-    assert not torch.equal(next(iter(checkpoint.average.values())), next(iter(checkpoint.weights.values())))
-    resumed = pointset.fit(small(), train, recipe, run=tmp_path, progress=False)
-    for one, other in zip(states(whole.model).values(), states(resumed.model).values(), strict=True):
-        assert torch.equal(one, other)
-    kept = [{**row, "seconds": 0, "processor_seconds": 0} for row in resumed.history]
-    assert kept == [{**row, "seconds": 0, "processor_seconds": 0} for row in whole.history]
 
 
 def test_a_training_without_an_average_is_what_it_was(train, monkeypatch):
