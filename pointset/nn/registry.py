@@ -114,13 +114,13 @@ class Choice:
             PointsetError: its argument is not allowed.
         """
         if self.joined:
-            return set().union(*(one.reads for one in self.joined))
+            return set().union(*(choice.reads for choice in self.joined))
         return set(self.part.reads(**self.argument) if self.part.reads else self.part.parameters)
 
     @property
     def any_width(self) -> bool:
         """For a pooling: whether it, or each of the poolings that it joins, accepts rows of any width."""
-        return all("width" in one.part.parameters for one in self.members)
+        return all("width" in choice.part.parameters for choice in self.members)
 
     def make(self, known: Mapping[str, Any]) -> list[nn.Module]:
         """Build its modules from values by name and from the argument of its name.
@@ -130,7 +130,7 @@ class Choice:
         """
         given = {**known, **self.argument}
         if self.joined:
-            given["pools"] = [module for one in self.joined for module in one.make(known)]
+            given["pools"] = [module for choice in self.joined for module in choice.make(known)]
         made = self.part.make(**{name: given[name] for name in self.part.parameters if name in given})
         modules = made if isinstance(made, list) else [made]
         for module in modules:
@@ -187,8 +187,8 @@ def find(kind: Kind, name: str) -> Choice | None:
         return _join(name)
     for part in parts(kind):
         if match := part.pattern.fullmatch(name):
-            said = match.groupdict(default="1")
-            argument = {key: value if key == "name" else int(value) for key, value in said.items()}
+            groups = match.groupdict(default="1")
+            argument = {key: value if key == "name" else int(value) for key, value in groups.items()}
             if any(isinstance(value, int) and value > MOST_ROWS for value in argument.values()):
                 raise PointsetError(f"the number in {name} must be at most {MOST_ROWS}")
             return Choice(part, name, argument)
@@ -197,7 +197,7 @@ def find(kind: Kind, name: str) -> Choice | None:
 
 def _join(name: str) -> Choice | None:
     """Poolings joined by `+` as one part, or None if a name is unknown; it has the abilities that all of them have."""
-    joined = [choice for one in name.split("+") if (choice := find("pooling", one))]
+    joined = [choice for word in name.split("+") if (choice := find("pooling", word))]
     if len(joined) <= name.count("+"):
         return None
     members = [choice.part for choice in joined]
@@ -205,9 +205,9 @@ def _join(name: str) -> Choice | None:
         PARTS["pooling", JOIN],
         name=name,
         listed=name,
-        packed=all(one.packed for one in members),
-        maps=any(one.maps for one in members),
+        packed=all(part.packed for part in members),
+        maps=any(part.maps for part in members),
         statistic=members[0].statistic,
-        head="linear" if all(one.head == "linear" for one in members) else "hidden",
+        head="linear" if all(part.head == "linear" for part in members) else "hidden",
     )
     return Choice(part, name, {}, tuple(joined))

@@ -124,11 +124,15 @@ def sort_sets(rows: Tensor, sets: Packed) -> tuple[Tensor, Packed, list[int]]:
         The reordered rows [N, d], their layout, and the new index of each original set.
     """
     order = sorted(range(len(sets)), key=sets.lengths.__getitem__)
-    places = sorted(range(len(sets)), key=order.__getitem__)
+    new_indices = sorted(range(len(sets)), key=order.__getitem__)
     if order == list(range(len(sets))):
-        return rows, sets, places
+        return rows, sets, new_indices
     parts = rows.split(sets.lengths)
-    return torch.cat([parts[one] for one in order]), Packed(tuple(sets.lengths[one] for one in order)), places
+    return (
+        torch.cat([parts[index] for index in order]),
+        Packed(tuple(sets.lengths[index] for index in order)),
+        new_indices,
+    )
 
 
 def lengths_of(batch: Tensor, points: Tensor, sets: int | None = None) -> Packed:

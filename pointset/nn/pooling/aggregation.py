@@ -149,10 +149,8 @@ def _known() -> set[str]:
     """The names of all aggregations of torch-geometric, in canonical spelling."""
     from torch_geometric.nn import aggr
 
-    classes = [
-        found for found in vars(aggr).values() if isinstance(found, type) and issubclass(found, aggr.Aggregation)
-    ]
-    return {canonical(found.__name__) for found in classes}
+    classes = [kind for kind in vars(aggr).values() if isinstance(kind, type) and issubclass(kind, aggr.Aggregation)]
+    return {canonical(kind.__name__) for kind in classes}
 
 
 def _arguments(name: str, dim: int, heads: int) -> dict[str, Any]:

@@ -30,9 +30,9 @@ class FeaturewiseSortPool(SortedPool):
         """The values v."""
         return self.values
 
-    def basis(self, places: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
+    def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
         """max(0, 1 - |k - r pieces|), with r = 0 for the largest value of a set."""
-        points = torch.arange(self.values.shape[1], device=places.device)[:, None]
+        points = torch.arange(self.values.shape[1], device=ranks.device)[:, None]
         last = sizes - 1
-        r = (last - places).to(self.values.dtype) / last.clamp(min=1)
+        r = (last - ranks).to(self.values.dtype) / last.clamp(min=1)
         return (1 - (points - r * (self.values.shape[1] - 1)).abs()).clamp(min=0)

@@ -37,4 +37,4 @@ class JoinedPool(nn.Module):
     @staticmethod
     def side_by_side(pooled: Iterable[Tensor]) -> Float[Tensor, "B 1 _"]:
         """One row per set, from the outputs [B, k, e] or [B, e] of the poolings."""
-        return torch.cat([one.flatten(1) for one in pooled], dim=1).unsqueeze(1)
+        return torch.cat([rows.flatten(1) for rows in pooled], dim=1).unsqueeze(1)

@@ -36,14 +36,14 @@ class FixedWassersteinPool(SortedPool):
         """The weights -w, sorted by the points of the reference."""
         return -self.scales.gather(1, self.reference.detach().argsort(dim=1))
 
-    def basis(self, places: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B m n"]:
+    def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B m n"]:
         """The coefficients of the n sorted values in the m quantiles, by linear inter- and extrapolation."""
         m = self.scales.shape[1]
-        wanted = torch.arange(1, m + 1, device=places.device, dtype=self.scales.dtype)[:, None] / (m + 1)
-        at = wanted * (sizes + 1) - 1  # the fractional rank of each quantile
+        quantiles = torch.arange(1, m + 1, device=ranks.device, dtype=self.scales.dtype)[:, None] / (m + 1)
+        at = quantiles * (sizes + 1) - 1  # the fractional rank of each quantile
         lower = (at.ceil() - 1).clamp(min=0).minimum((sizes - 2).clamp(min=0))
         share = (at - lower) * (sizes > 1)
-        return (places == lower) * (1 - share) + (places == lower + 1) * share
+        return (ranks == lower) * (1 - share) + (ranks == lower + 1) * share
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Tensor | None = None) -> Float[Tensor, "B 1 d"]:
         """The embedding y of each set."""

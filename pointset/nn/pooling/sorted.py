@@ -36,7 +36,7 @@ class SortedPool(WholePool):
         """The trained part of the weights of each feature."""
         raise NotImplementedError
 
-    def basis(self, places: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
+    def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
         """The contribution of each trained weight to each rank from 0, for these set sizes, all at least 1."""
         raise NotImplementedError
 
@@ -46,9 +46,9 @@ class SortedPool(WholePool):
         if mask is not None:
             X = X.masked_fill(~mask.unsqueeze(1), torch.inf)
         X = X.gather(2, ascending(X))
-        places = torch.arange(X.shape[2], device=X.device)
-        sizes = places[-1:] + 1 if mask is None else mask.sum(dim=1).clamp(min=1)
-        weights = self.weights().to(X.dtype) @ self.basis(places, sizes[:, None, None]).to(X.dtype)
+        ranks = torch.arange(X.shape[2], device=X.device)
+        sizes = ranks[-1:] + 1 if mask is None else mask.sum(dim=1).clamp(min=1)
+        weights = self.weights().to(X.dtype) @ self.basis(ranks, sizes[:, None, None]).to(X.dtype)
         if mask is not None:
-            X = X.masked_fill(places >= mask.sum(dim=1)[:, None, None], 0.0)
+            X = X.masked_fill(ranks >= mask.sum(dim=1)[:, None, None], 0.0)
         return (X * weights).sum(dim=2).unsqueeze(1)

@@ -25,7 +25,7 @@ class TopPool(WholePool):
             X, sizes = X.masked_fill(~mask.unsqueeze(1), -torch.inf), mask.sum(dim=1).clamp(min=1)[:, None, None]
         # Pad to at least k rows.
         largest = F.pad(X, (0, self.k - 1), value=-torch.inf).topk(self.k, dim=2, sorted=True).values
-        found = torch.arange(self.k, device=X.device) < sizes
-        return (largest.masked_fill(~found, 0.0).sum(dim=2, keepdim=True) / found.sum(dim=2, keepdim=True)).transpose(
-            1, 2
-        )
+        is_real = torch.arange(self.k, device=X.device) < sizes
+        return (
+            largest.masked_fill(~is_real, 0.0).sum(dim=2, keepdim=True) / is_real.sum(dim=2, keepdim=True)
+        ).transpose(1, 2)

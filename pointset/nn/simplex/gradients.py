@@ -42,15 +42,15 @@ def by_rows(kernel: Callable[..., tuple[Tensor, ...]], *rows: Tensor) -> tuple[T
     """
     shape = rows[0].shape
     flat = [part.reshape(-1, shape[-1]) for part in rows]
-    found: list[Tensor] = []
+    outputs: list[Tensor] = []
     for piece in _pieces(flat[0]):
         parts = [part[piece].contiguous().T for part in flat]  # the same layout for all, expanded tensors included
         results = kernel(*(part.contiguous() if shape[-1] <= SHORT else part for part in parts))
-        if not found:
-            found = [result.new_empty(flat[0].shape) for result in results]
-        for whole, result in zip(found, results, strict=True):
+        if not outputs:
+            outputs = [result.new_empty(flat[0].shape) for result in results]
+        for whole, result in zip(outputs, results, strict=True):
             whole[piece] = result.T
-    return tuple(part.view(shape) for part in found)
+    return tuple(part.view(shape) for part in outputs)
 
 
 def _pieces(rows: Tensor) -> Iterator[slice]:
@@ -133,8 +133,8 @@ class _BelowBounds(torch.autograd.Function):
             return (r * centred,) if held is None else (r * centred, held * centred)
 
         p, u, *held = ctx.saved_tensors
-        found = _by_rows(scores_and_bounds, p, u, gradients[0], *held)
-        return found[0], found[1] if held else None, None, None, None
+        grads = _by_rows(scores_and_bounds, p, u, gradients[0], *held)
+        return grads[0], grads[1] if held else None, None, None, None
 
 
 def _mean(r: Tensor, g: Tensor) -> Tensor:
