@@ -99,7 +99,15 @@ def _embedding(head: str) -> Callable[..., Baseline]:
     return make
 
 
-BASELINES = ("features-svm", "embedding-svm", "embedding-logistic", "embedding-knn")
+def _both(head: str) -> Callable[..., Baseline]:
+    def make(classes: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
+        return Baseline([ShapeFeatures(), *(Embedder(pretrained(name)) for name in EMBEDDERS)], HEADS[head](classes))
+
+    return make
+
+
+ROWS = {"features": _features, "embedding": _embedding, "features+embedding": _both}
+BASELINES = ("features-svm", "embedding-svm", "embedding-logistic", "embedding-knn", "features+embedding-svm")
 for _name in BASELINES:
     _rows, _head = _name.split("-")
-    register("baseline", _name)({"features": _features, "embedding": _embedding}[_rows](_head))
+    register("baseline", _name)(ROWS[_rows](_head))

@@ -7,7 +7,7 @@ from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 import pointset
 from pointset.commands import attend, classify, comparing, data, export, tasks, training, zoo
 from pointset.commands.models import refuse_old_spelling
-from pointset.commands.options import Flags, in_words
+from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -49,7 +49,9 @@ def run(tokens: Sequence[str]) -> None:
         raise PointsetError(f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST:,}")
     refuse_old_spelling(tokens)
     try:
-        command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        command, bound, unparsed = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        if "given" in unparsed:
+            bound.arguments["given"] = flags_in(tokens)
     except UnusedCliTokensError as error:
         stranger = quoted((error.unused_tokens or [""])[0])
         raise PointsetError(f"{stranger} is one argument too many: leave it out, or see --help") from error

@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pointset.commands import quick
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import RUN, DataFlags, Json, ModelFlags, RecipeFlags, Running, RunningFlags
+from pointset.commands.options import (
+    RUN,
+    DataFlags,
+    Given,
+    Json,
+    ModelFlags,
+    RecipeFlags,
+    Running,
+    RunningFlags,
+    given_fields,
+    model_flag,
+    recipe_flag,
+)
 from pointset.configuration import Checked
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
@@ -29,11 +41,13 @@ def compare(
     model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
     recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
     as_json: Json = False,
+    given: Given,
 ) -> None:
     """Train and test several models with several seeds under one protocol: one table, and a report.
 
-    Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes. On shapes10, training
-    sets have 0.375 of the points (see --points-share); on other data, all of them.
+    Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes; with --data, support
+    vector machines on classical features and on embeddings, networks, and one that starts from trained weights, with a
+    recipe for folders of one's own.
     If interrupted, run the same command again to continue.
 
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
@@ -53,7 +67,7 @@ def compare(
 
     out = out or Path("runs") / (file.stem if file else "compare")
     if file is None:
-        experiment = _main_job(models, data, data_options, model_options, recipe)
+        experiment = _main_job(models, data, data_options, model_options, recipe, given)
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
         experiment = changed(experiment, None, data=data, seeds=seeds, threads=running.threads, title=title)
     else:
@@ -63,17 +77,34 @@ def compare(
 
 
 def _main_job(
-    models: tuple[str, ...] | None, data: str | None, sets: DataOptions, model: ModelOptions, recipe: Recipe
+    models: tuple[str, ...] | None,
+    data: str | None,
+    sets: DataOptions,
+    model: ModelOptions,
+    recipe: Recipe,
+    given: frozenset[str],
 ) -> "Experiment":
-    """The experiment of quick.toml, changed by the flags."""
+    """The experiment of quick.toml, or on other data of own.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
     from pointset.tasks.experiments import read_experiment
+    from pointset.tasks.shipped import shipped_experiment
 
-    sets, model, recipe = quick.plain(data, sets, model, recipe)
-    changes: dict[str, Any] = {"sets": sets, "points": (sets.points,), "model": model, "recipe": recipe}
-    if models is not None:
-        changes["models"] = tuple(Entry(name) for name in models)
-    return read_experiment(quick.FILE, **changes)
+    changes: dict[str, Any] = {} if models is None else {"models": tuple(Entry(name) for name in models)}
+    if data in (None, quick.NAME):
+        sets, model, recipe = quick.plain(data, sets, model, recipe)
+        return read_experiment(quick.FILE, **changes, sets=sets, points=(sets.points,), model=model, recipe=recipe)
+    own = read_experiment(shipped_experiment("own"))
+    points = sets.points if "points" in given else own.task.points[0]  # type: ignore[attr-defined]
+    changed_sets = own.task.sets.as_dict() | given_fields(sets, given) | {"points": points}  # type: ignore[attr-defined]
+    sizes = [min(size, points) for size in own.recipe.points or ()]
+    changed_recipe = own.recipe.as_dict() | {"points": sizes} | given_fields(recipe, given, recipe_flag)
+    return own.changed(
+        **changes,
+        sets=DataOptions.from_dict(changed_sets),
+        points=(points,),
+        model=ModelOptions.from_dict(own.model.as_dict() | given_fields(model, given, model_flag)),
+        recipe=Recipe.from_dict(changed_recipe),
+    )
 
 
 def _check_flags(file: Path, sets: DataOptions, model: ModelOptions, recipe: Recipe) -> None:

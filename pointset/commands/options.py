@@ -1,5 +1,6 @@
 """Groups of flags that several commands share."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,6 +26,18 @@ def group(title: str, sort_key: Any = None) -> Group:
     return Group(title, sort_key=sort_key, validator=require_whole)
 
 
+def flags_in(tokens: Sequence[str]) -> frozenset[str]:
+    """The names of the flags in a command line, without hyphens in front."""
+    return frozenset(token[2:].partition("=")[0] for token in tokens if token.startswith("--"))
+
+
+def given_fields(
+    options: Any, given: frozenset[str], flag: Callable[[str], str] = default_name_transform
+) -> dict[str, Any]:
+    """The fields of a group of options whose flags are in the command line."""
+    return {name: value for name, value in vars(options).items() if flag(name) in given}
+
+
 def in_words(default: Any) -> str | None:
     """A default as a user would type it; None for a flag without a meaningful default."""
     if default is None or default is False or default == ():
@@ -36,21 +49,24 @@ RECIPE_NAMES = {"points": "train-points"}
 """Flags whose name differs from their field: the dataset already has a flag --points."""
 
 
-def _model_flag(field: str) -> str:
+def model_flag(field: str) -> str:
     """Rename `seeds`: a comparison already has --seeds, for random numbers."""
     return "pool-seeds" if field == "seeds" else default_name_transform(field)
 
 
-def _recipe_flag(field: str) -> str:
+def recipe_flag(field: str) -> str:
+    """Rename `points`: see `RECIPE_NAMES`."""
     return RECIPE_NAMES.get(field, default_name_transform(field))
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
 """Flags of a single command and the most important options; they come first in the help."""
 DataFlags = Parameter(name="*", group=group("Data", 2))
-ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=_model_flag)
-RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=_recipe_flag)
+ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=model_flag)
+RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=recipe_flag)
 Json = Annotated[bool, Parameter(name="--json")]
+Given = Annotated[frozenset[str], Parameter(parse=False)]
+"""Filled by `pointset.commands.app` with the flags of the command line: a flag may repeat a default."""
 
 
 @dataclass(frozen=True, kw_only=True)

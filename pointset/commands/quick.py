@@ -50,6 +50,7 @@ def _flags(
 
 
 _quick = tomllib.loads(FILE.read_text(encoding="utf-8"))
+NAME = _quick["data"]
 _share = _quick["recipe"].pop("points_share")
 _data = {"points": _quick["points"][0], **_quick.get("sets", {})}
 if TYPE_CHECKING:

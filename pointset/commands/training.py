@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pointset.commands import quick
 from pointset.commands.models import Model, load_model, say_usual
-from pointset.commands.options import DataFlags, Json, ModelFlags, RecipeFlags
+from pointset.commands.options import (
+    DataFlags,
+    Given,
+    Json,
+    ModelFlags,
+    RecipeFlags,
+    given_fields,
+    model_flag,
+    recipe_flag,
+)
 from pointset.commands.printing import print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
@@ -36,6 +45,7 @@ def train(
     model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
     recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
     as_json: Json = False,
+    given: Given,
 ) -> None:
     """Train one model, or without MODEL the best classifier for the data within --budget.
 
@@ -73,11 +83,18 @@ def train(
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     data = data or "shapes10"
     if model is None and start is None:
-        _require_defaults(model_options, recipe)
-        _train_best(data, data_options, _seconds(budget), seed, run or Path("runs") / "best", as_json)
+        _require_no_flags(model_options, recipe, given)
+        _train_best(
+            data,
+            _sets(data_options, given, 1024, "center-standardize"),
+            _seconds(budget),
+            seed,
+            run or Path("runs") / "best",
+            as_json,
+        )
         return
     if start is not None:
-        _train_from(model, start, freeze, data, seed, run, data_options, recipe, as_json)
+        _train_from(model, start, freeze, data, seed, run, data_options, recipe, given, as_json)
         return
     assert model is not None
     _check_options(model, model_options)
@@ -95,12 +112,10 @@ def train(
     _print_fitted(model, fitted, recipe, run, as_json)
 
 
-def _require_defaults(model_options: ModelOptions, recipe: Recipe) -> None:
-    """Refuse options of models and recipes, which the automatic choice sets itself."""
-    for options, usual in ((model_options, quick.MODEL), (recipe, quick.RECIPE)):
-        for name, value in vars(options).items():
-            if value != vars(usual)[name]:
-                raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, as isab16-pma")
+def _require_no_flags(model_options: ModelOptions, recipe: Recipe, given: frozenset[str]) -> None:
+    """Refuse flags of models and recipes, which the automatic choice sets itself."""
+    for name in [*given_fields(model_options, given, model_flag), *given_fields(recipe, given, recipe_flag)]:
+        raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
 
 
 def _seconds(budget: str) -> float:
@@ -110,21 +125,18 @@ def _seconds(budget: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def _with_size(sets: DataOptions, points: int, normalize: str) -> DataOptions:
-    """The options with these points and this normalisation, where no flag gave others."""
-    changes: dict[str, Any] = {}
-    if sets.points == quick.DATA.points:
-        changes["points"] = points
-    if sets.normalize == quick.DATA.normalize:
-        changes["normalize"] = normalize
-    return dataclasses.replace(DataOptions.from_dict(sets.as_dict()), **changes)
+def _sets(options: DataOptions, given: frozenset[str], points: int, normalize: str) -> DataOptions:
+    """The options with these points and this normalisation, unless flags give others."""
+    usual = {"points": points, "normalize": normalize}
+    changes = {name: value for name, value in usual.items() if name not in given}
+    return DataOptions.from_dict(options.as_dict() | changes)
 
 
-def _train_best(data: str, data_options: DataOptions, budget: float, seed: int, run: Path, as_json: bool) -> None:
+def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: Path, as_json: bool) -> None:
     from pointset.data.dataset import load_split
     from pointset.training.automatic import fit_automatic
 
-    sets = load_split(data, "train", _with_size(data_options, 1024, "center-standardize"))
+    sets = load_split(data, "train", options)
     best = fit_automatic(sets, budget=budget, seed=seed, run=run)
     rows = [dataclasses.asdict(candidate) for candidate in best.candidates]
     if as_json:
@@ -158,6 +170,7 @@ def _train_from(
     run: Path | None,
     data_options: DataOptions,
     recipe: Recipe,
+    given: frozenset[str],
     as_json: bool,
 ) -> None:
     from pointset.data.dataset import load_split
@@ -172,11 +185,13 @@ def _train_from(
     if model not in (None, description["model"]["name"]):
         raise PointsetError(f"{start} is a {description['model']['name']}, not a {model}: leave out the name")
     normalize = normalization_elsewhere(about)
-    sets = load_split(data, "train", _with_size(data_options, about["points"], normalize))
+    sets = load_split(data, "train", _sets(data_options, given, about["points"], normalize))
     network = start_from(
         trained, sets.classes, sets.up, trained_up=about["up"], seed=seed, start=str(start), freeze=freeze
     )
-    chosen = transfer_recipe(sets) if recipe == quick.RECIPE else Recipe.from_dict(recipe.as_dict())
+    changes = given_fields(recipe, given, recipe_flag)
+    changes |= {"steps": None} if "epochs" in changes and "steps" not in changes else {}
+    chosen = dataclasses.replace(transfer_recipe(sets), **changes)
     run = run or Path("runs") / Path(start).name
     fitted = fit(network, sets, chosen, seed=seed, run=run)
     _print_fitted(description["model"]["name"], fitted, chosen, run, as_json)

@@ -112,7 +112,7 @@ def _estimate(runs: Sequence[Run]) -> Estimate:
         seconds = first.task.train(first, first.recipe, None).seconds
         return Estimate(first.label, first.size, len(runs), 0.0, len(runs) * seconds)
     step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
-    steps = first.recipe.steps or first.recipe.epochs * per_epoch
+    steps = first.recipe.total_steps(per_epoch)
     left = sum(max(0, steps - run.epochs * per_epoch) for run in runs)
     return Estimate(first.label, first.size, len(runs), step, step * left)
 

@@ -16,7 +16,8 @@ def shipped_experiment(name: str) -> Path:
     """The file of an included experiment.
 
     Args:
-        name: name of a task or an experiment; "quick" is the experiment of the quickstart.
+        name: name of a task or an experiment; "quick" is the experiment of the quickstart,
+            "own" that of `pointset compare --data FOLDER`.
 
     Returns:
         The path, for `pointset.read_experiment`.
@@ -30,7 +31,8 @@ def shipped_experiment(name: str) -> Path:
     """
     check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}
-    files.setdefault("quick", CHECKOUT / "quick.toml")
+    for beside in ("quick", "own"):
+        files.setdefault(beside, CHECKOUT / f"{beside}.toml")
     if name not in files:
         near = difflib.get_close_matches(name, files, n=1, cutoff=0.0)
         raise PointsetError(f"no task is called {quoted(name)}: did you mean {near[0]}? Shipped are {', '.join(files)}")

@@ -231,8 +231,8 @@ class _Choice:
     def _choose(self, logits: dict[str, Tensor]) -> tuple[str, tuple[Tensor, float] | None]:
         """The best candidate, and the held-out logits of the product.
 
-        The product is replaced by a candidate that is at least as accurate and has no larger log loss on the same
-        shapes: first by the network, which can be drawn and exported.
+        On the same shapes, the network replaces the product if it is at least as accurate, because it can be drawn and
+        exported; another candidate if it is more accurate by a standard error. Neither may have a larger log loss.
         """
         common = torch.stack([values.isfinite().all(dim=1) for values in logits.values()]).all(dim=0)
         labels = self.labels[common]
@@ -242,17 +242,20 @@ class _Choice:
         product = torch.full_like(logits[ROWS[0]], torch.nan)
         product[common] = self._product(logits, common).combine([values[common] for values in logits.values()])
 
-        def scores(values: Tensor) -> tuple[float, float]:
-            right = (values[common].argmax(dim=1) == labels).float().mean()
+        def judge(values: Tensor) -> tuple[Tensor, float]:
+            right = (values[common].argmax(dim=1) == labels).float()
             temperature = fit_temperature(values[common].numpy(), labels.numpy())
-            return float(right), -float(nn.functional.cross_entropy(values[common] / temperature, labels))
+            return right, float(nn.functional.cross_entropy(values[common] / temperature, labels))
 
         best = MIXTURE
-        accuracy, fit_of = scores(product)
-        for name in reversed([*(["network"] if "network" in logits else []), *ROWS]):
-            own = scores(logits[name])
-            if own[0] >= accuracy and own[1] >= fit_of:
-                best = name
+        right, loss = judge(product)
+        for name in [*ROWS, "network"]:
+            if name in logits:
+                own_right, own_loss = judge(logits[name])
+                gain = own_right - right
+                error = 0.0 if name == "network" else float(gain.std()) / len(gain) ** 0.5
+                if gain.mean() >= error and own_loss <= loss:
+                    best = name
         return best, (product, time.process_time() - began)
 
     def _product(self, logits: dict[str, Tensor], common: Tensor) -> Mixture:

@@ -191,7 +191,7 @@ class Training:
         self.folder = folder
         self.optimizer = make_optimizer(model, recipe)
         self.steps_per_epoch = objective.steps_per_epoch
-        self.steps = recipe.steps or recipe.epochs * self.steps_per_epoch
+        self.steps = recipe.total_steps(self.steps_per_epoch)
         self.history: list[Row] = []
         self.start = 0
         """Number of epochs before the schedule began: those of the finished run that this one extends."""

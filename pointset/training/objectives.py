@@ -84,7 +84,7 @@ class Classification:
     def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
         """Every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
-        epochs = math.ceil(recipe.steps / self.steps_per_epoch) if recipe.steps else recipe.epochs
+        epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
         between = bounds(recipe, epoch, epochs, self.train.size)
         size = None if between is None else partial(drawn_size, between, seed, epoch)
         return batches(

@@ -24,12 +24,14 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("points", "last_points", "points_share", "average")
+    LATER = ("least_steps", "points", "last_points", "points_share", "average")
 
     epochs: Length = 50
     """Passes over the training shapes."""
     steps: Length | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
+    least_steps: Length | None = None
+    """Least number of steps: with few shapes there are more epochs than `epochs`."""
     batch_size: Batch = 32
     """Shapes per step."""
     points: SizeRange | None = None
@@ -125,6 +127,10 @@ class Recipe(Checked):
                 f"last_points={list(self.last_points)} needs the sizes of the first epoch: "
                 "set points, such as [64, 128]"
             )
+
+    def total_steps(self, per_epoch: int) -> int:
+        """Number of optimizer steps, with so many in an epoch."""
+        return self.steps or max(self.epochs * per_epoch, self.least_steps or 0)
 
     @property
     def decay(self) -> float:

@@ -46,9 +46,11 @@ from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.training.resume import any_size, reuse
 from pointset.training.sizes import require_sizes, sizes_in_words
-from pointset.zoo.models import create_model
+from pointset.zoo.models import create_model, create_pretrained
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.pretrained import list_pretrained
+from pointset.zoo.transfer import start_from
 
 if TYPE_CHECKING:
     from pointset.comparison.report.sections import Section
@@ -73,6 +75,7 @@ class Classification(Task):
 
     name: ClassVar[str] = "classification"
     pooled: ClassVar[bool] = True
+    baselines: ClassVar[Collection[str]] = BASELINES
     unit: ClassVar[str] = "epochs"
     sets_are: ClassVar[str] = "shapes"
     baselines: ClassVar[Collection[str]] = BASELINES
@@ -172,9 +175,10 @@ class Classification(Task):
         return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
 
     def zoo_name(self, model: str) -> str:
-        """The name itself, after a check that it is valid."""
-        parse_name(model)
-        return model
+        """The name itself, or for a trained model, from which training starts, the name before the dot."""
+        name = model.partition(".")[0] if model in list_pretrained() else model
+        parse_name(name)
+        return name
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Build missing pools before the workers start, and return the descriptions of both splits."""
@@ -187,6 +191,8 @@ class Classification(Task):
         return self._model(model, self._sets("test", size), options, seed)
 
     def _model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
+        if name in list_pretrained():
+            return start_from(create_pretrained(name), sets.classes, sets.up, seed=seed, start=name)
         return create_model(name, classes=len(sets.classes), inputs=sets.inputs, seed=seed, **options.as_dict())
 
     def elements(self, size: Size) -> int:
@@ -245,6 +251,7 @@ class Classification(Task):
     def length(self, recipe: Recipe) -> str:
         """Epochs or steps, and the set sizes in training if they differ from the tested size; for titles."""
         length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
+        length += f", at least {recipe.least_steps} steps," if recipe.least_steps else ""
         sizes = sizes_in_words(recipe)
         return f"{length} of {sizes}" if sizes else length
 
@@ -257,7 +264,7 @@ class Classification(Task):
         by_accuracy = [run for run, _ in sorted(runs, key=lambda pair: -pair[1][ACCURACY.name])]
         commands = [f"pointset evaluate --model {shlex.quote(str(by_accuracy[0].folder))}"]
         for run in by_accuracy:
-            if any(choice.part.maps for choice in parse_name(run.model)):
+            if any(choice.part.maps for choice in parse_name(self.zoo_name(run.model))):
                 return [*commands, shlex.join(["pointset", "attend", self._a_file(), "--model", str(run.folder)])]
         return commands
 
