@@ -78,7 +78,6 @@ class Classification(Task):
     baselines: ClassVar[Collection[str]] = BASELINES
     unit: ClassVar[str] = "epochs"
     sets_are: ClassVar[str] = "shapes"
-    baselines: ClassVar[Collection[str]] = BASELINES
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
