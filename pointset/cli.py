@@ -48,7 +48,7 @@ def _end(error: BaseException, interruptions: Interruptions) -> int:
     if interruptions.received is not None or isinstance(error, KeyboardInterrupt):
         # Nobody may be there to read it, and workers end only when this process does.
         with contextlib.suppress(OSError):
-            print(interruptions.message(), end="", file=sys.stderr, flush=True)
+            print(interruptions.message(), end="", file=interruptions.stderr, flush=True)
         return interruptions.code
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has gone, as `head` does; the shell's code for it. Python would complain at exit.

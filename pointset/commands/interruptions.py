@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: one line, and the exit code that shells have for them."""
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -34,6 +35,7 @@ class Interruptions:
         self.hint = "; run the same command again to continue" * goes_on
         self.before: dict[signal.Signals, Any] = {}
         self.hook = sys.unraisablehook
+        self.stderr = sys.stderr
 
     def listen(self) -> None:
         """From now on; what the shell has told this process to ignore, as nohup does, stays ignored."""
@@ -47,6 +49,7 @@ class Interruptions:
         for number, handler in self.before.items():
             signal.signal(number, handler)
         sys.unraisablehook = self.hook
+        sys.stderr = self.stderr
 
     @property
     def code(self) -> int:
@@ -61,6 +64,7 @@ class Interruptions:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.received is None:
             self.received = signal.Signals(number)
+            sys.stderr = io.StringIO()  # threads that lose their workers would print tracebacks and warnings
             raise Interrupted
         with contextlib.suppress(OSError):
             os.write(2, self.message().encode())  # print may be in the middle of a line already
