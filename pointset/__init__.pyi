@@ -14,6 +14,7 @@ from .data.options import DataOptions as DataOptions
 from .errors import PointsetError as PointsetError
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .evaluation.embedding import embed as embed
 from .evaluation.symmetry import check_symmetry as check_symmetry
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps
@@ -32,6 +33,7 @@ from .training.loading import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
+from .training.transformer import PointSetEmbedding as PointSetEmbedding
 from .zoo.models import create_model as create_model
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions

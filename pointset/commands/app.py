@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, classify, comparing, data, export, tasks, training, zoo
+from pointset.commands import attend, classify, comparing, data, export, similar, tasks, training, zoo
 from pointset.commands.models import refuse_old_spelling
 from pointset.commands.options import Flags, flags_in, in_words
 from pointset.commands.terminal import escaping, warning_in_one_line
@@ -30,6 +30,8 @@ for command in (
     tasks.task,
     attend.attend,
     classify.classify,
+    similar.embed,
+    similar.find,
     export.export,
 ):
     app.command(command, help_format="markdown")

@@ -124,7 +124,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
             InputError: X is something else than N clouds.
         """
         check_is_fitted(self, "model_")
-        with _value_errors():
+        with value_errors():
             model = self.model_.to(find_device(self.device))
             logits = predicted_logits(model, _sized(X, self.points), normalize=str(model.normalize))
         return logits.double().softmax(dim=1).cpu().numpy()
@@ -142,7 +142,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
         sets, seed = self._sets(X, labels, classes), self._seed()
-        with _value_errors(ModelOptions):
+        with value_errors(ModelOptions):
             options = self._fields(ModelOptions)
             model = create_model(self.model, classes=len(classes), inputs=sets.inputs, seed=seed, **options)
         return self._train(model, sets, classes, seed)
@@ -156,7 +156,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         before: Sequence[dict[str, Any]] = (),
     ) -> Self:
         """Train a model further; what came of it is kept where nothing was wrong."""
-        with _value_errors(Recipe):
+        with value_errors(Recipe):
             fitted = fit(model, sets, Recipe.from_dict(self._fields(Recipe)), seed=seed, progress=self.progress)
         rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
         self.model_, self.classes_, self.history_ = fitted.model, classes, [*before, *rows]
@@ -174,8 +174,8 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         if chosen["up"] is None:
             del chosen["up"]
         called = [names[label] for label in labels.tolist()]
-        with _value_errors():
-            return from_arrays(_clouds(X), called, list(names.values()), points=self.points, **chosen)
+        with value_errors():
+            return from_arrays(clouds_of(X), called, list(names.values()), points=self.points, **chosen)
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
@@ -224,7 +224,7 @@ PointSetClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-de
 
 def _labels(y: Any) -> np.ndarray:
     """Labels [N] of any kind that has classes."""
-    with _value_errors():
+    with value_errors():
         if y is None:
             raise InputError("y is None, and a classifier needs labels")
         labels = column_or_1d(np.asarray(y), warn=True)
@@ -236,7 +236,7 @@ def _few(labels: Iterable[Any]) -> str:
     return quoted(", ".join(map(str, labels)))
 
 
-def _clouds(X: Any) -> Any:
+def clouds_of(X: Any) -> Any:
     """X with every cloud of a list as an array or a tensor."""
     if isinstance(X, np.ndarray | Tensor) and not (X.ndim == 1 and isinstance(X, np.ndarray)):
         return X
@@ -247,7 +247,7 @@ def _clouds(X: Any) -> Any:
 
 def _sized(X: Any, points: int | None) -> Any:
     """Clouds of at most so many points; which ones depends on the number of a cloud's points alone."""
-    X = _clouds(X)
+    X = clouds_of(X)
     if not isinstance(X, list) and X.ndim != 3:
         alone = ": for one cloud give X[None]" if X.ndim == 2 else ""
         raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
@@ -263,7 +263,7 @@ def _places(count: int, points: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def _value_errors(kind: type | None = None) -> Iterator[None]:
+def value_errors(kind: type | None = None) -> Iterator[None]:
     """Let our errors be ValueErrors too, as scikit-learn's tools expect, and name fields of `kind` as they are here."""
     try:
         yield

@@ -15,7 +15,7 @@ from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
 from pointset.streaming.stream import stream_logits
-from pointset.zoo.predicting import as_given, predicted_logits
+from pointset.zoo.predicting import as_given, padded_rows, predicted_logits
 
 CloudsLike = Any
 """One cloud [n, inputs], a batch [B, n, inputs], or a list of clouds [n_i, inputs] of several sizes."""
@@ -90,6 +90,17 @@ class Classifier(nn.Module):
     def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
         """Return the probabilities of the classes, float32 [B, classes]: the softmax of the logits; see `predict`."""
         return as_given(self._logits(points, mask, batch_size).softmax(dim=1), points)
+
+    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
+        """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
+
+        A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
+        know it is better than the layers after it: of labeled_db's shapes, the nearest row of
+        isab16-max.modelnet40-1024 has the same class for 82.6 %, of the last layer's rows for 74.7 %, of the logits for
+        70.3 %; an SVM reaches 85.0, 75.3 and 75.5 % (5-fold). Cosine distances are as good as Euclidean ones.
+        """
+        options: Any = {"normalize": self.normalize, "batch_size": batch_size, "compute": padded_rows}
+        return as_given(predicted_logits(self, points, mask, **options), points)
 
     def _logits(self, points: Any, mask: Any, batch_size: int) -> Tensor:
         return predicted_logits(self, points, mask, normalize=self.normalize, batch_size=batch_size)

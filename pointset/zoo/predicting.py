@@ -21,8 +21,24 @@ Clouds = Any
 """[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers."""
 
 
+def padded_rows(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
+    """What `model.embed_sets(points, mask)` gives, a few sets at a time."""
+    embed: Any = getattr(model, "embed_sets", None)
+    if embed is None:
+        raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")
+    together = max(1, ROWS_AT_ONCE // max(1, points.shape[1]))
+    masks = [None] * len(points) if mask is None else mask.split(together)
+    return torch.cat([embed(*pair) for pair in zip(points.split(together), masks, strict=False)])
+
+
 def predicted_logits(
-    model: nn.Module, X: Clouds, mask: Any = None, *, normalize: str = "none", batch_size: int = 64
+    model: nn.Module,
+    X: Clouds,
+    mask: Any = None,
+    *,
+    normalize: str = "none",
+    batch_size: int = 64,
+    compute: Callable[[nn.Module, Tensor, Tensor | None], Tensor] | None = None,
 ) -> Tensor:
     """Logits [B, classes] of clouds, on the model's device, in evaluation mode, without gradients.
 
@@ -32,6 +48,7 @@ def predicted_logits(
         mask: bool [B, n] of a batch, True at real points.
         normalize: of `pointset.data.normalize`; done here to each cloud's coordinates, its first three columns.
         batch_size: clouds at a time; does not change the result beyond rounding.
+        compute: what to compute of a batch; None means `padded_logits`.
 
     Raises:
         InputError: they are not clouds of d numbers, or one of them has no point or is not finite; it is named.
@@ -45,7 +62,7 @@ def predicted_logits(
             if normalize != "none":
                 points = torch.cat([_moved(change, points[..., :3], real), points[..., 3:]], dim=2)
             points, real = points.to(like), None if real is None else real.to(like.device)
-            found.append(padded_logits(model, points, real).float())
+            found.append((compute or padded_logits)(model, points, real).float())
     return torch.cat(found)
 
 

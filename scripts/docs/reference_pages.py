@@ -96,6 +96,7 @@ PAGES = {
             "pointset.Fitted",
             "pointset.load_run",
             "pointset.PointSetClassifier",
+            "pointset.PointSetEmbedding",
         ),
     ),
     "evaluation": Page(
@@ -105,6 +106,7 @@ PAGES = {
             "pointset.evaluate",
             "pointset.Evaluation",
             "pointset.check_symmetry",
+            "pointset.embed",
             "pointset.evaluation.symmetry.Symmetry",
         ),
         ("pointset.evaluation",),

@@ -1,0 +1,232 @@
+"""Embeddings of shapes: one row of numbers each, in which similar shapes are near each other."""
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor, nn
+
+from pointset.data.axes import UsualUp
+from pointset.data.batches import fixed_batches
+from pointset.data.catalogue.folders import LooseShape
+from pointset.data.loading import load_shape_like
+from pointset.data.point_sets import PointSets
+from pointset.data.ragged import pad_sets
+from pointset.data.readers.paths import require_shape_file
+from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.evaluation.files import Failure
+from pointset.nn.modes import in_evaluation_mode
+from pointset.runs.atomic import check_place, write_for_user
+from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
+from pointset.zoo.classifiers import Classifier
+from pointset.zoo.predicting import padded_rows
+
+TOGETHER = 16
+"""Sets in a batch."""
+GRACE_SECONDS = 3.0
+"""Files are read in this process for so long, because other processes take as long to start."""
+FEW = 64
+"""So many files or fewer are not worth other processes."""
+SUFFIXES = (".parquet", ".npz", ".csv")
+
+
+def embed(model: nn.Module, sets: Any, *, batch_size: int = TOGETHER) -> Float[ndarray, "N d"]:
+    """Embed point sets with a trained model; see `Classifier.embed`.
+
+    Args:
+        model: a model of the zoo, on the device that is to compute.
+        sets: `PointSets`, whose fixed subsets are taken as they are; or clouds as `model.predict` takes them.
+        batch_size: sets at a time.
+
+    Raises:
+        InputError: the model has no encoder with a pooling, or these are not clouds.
+        PointsetError: the sets have another number of inputs per point than the model takes.
+
+    Example:
+        >>> pointset.embed(model, test).shape
+        (8, 16)
+    """
+    if not isinstance(sets, PointSets):
+        if not isinstance(model, Classifier):
+            raise PointsetError(f"model must be a model of the zoo, got a {type(model).__name__}")
+        return np.asarray(torch.as_tensor(model.embed(sets, batch_size=batch_size)).cpu())
+    sets.require_inputs(model)
+    device = next(model.parameters()).device
+    with torch.inference_mode(), in_evaluation_mode(model):
+        rows = [
+            padded_rows(model, batch.points.to(device), None if batch.mask is None else batch.mask.to(device)).float()
+            for batch in fixed_batches(sets, batch_size)
+        ]
+    return torch.cat(rows).cpu().numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Embeddings of files."""
+
+    model: str
+    """The name of the model, or the folder of its run."""
+    names: list[str]
+    classes: list[str]
+    """The class of each file by its folder; empty if unknown."""
+    rows: Float[ndarray, "N d"]
+    files: list[str]
+    """Absolute paths."""
+
+    def save(self, path: Path) -> None:
+        """Write names, classes, files and rows, atomically; see `SUFFIXES`.
+
+        Raises:
+            PointsetError: as for `check_rows_file`, or the path cannot be written.
+        """
+        check_rows_file(path)
+        writer = {".npz": self._write_npz, ".csv": self._write_csv, ".parquet": self._write_parquet}
+        write_for_user(path, writer[path.suffix.lower()])
+
+    def _write_npz(self, path: Path) -> None:
+        text = {"name": self.names, "true_class": self.classes, "path": self.files, "model": self.model}
+        with path.open("wb") as file:
+            np.savez_compressed(file, embedding=self.rows, **{key: np.array(value) for key, value in text.items()})  # type: ignore[arg-type]
+
+    def _table(self) -> Any:
+        import pandas
+
+        numbers = {f"embedding_{column}": self.rows[:, column] for column in range(self.rows.shape[1])}
+        about = {"name": self.names, "true_class": self.classes, "path": self.files, "model": self.model}
+        return pandas.DataFrame({**about, **numbers})
+
+    def _write_csv(self, path: Path) -> None:
+        self._table().to_csv(path, index=False, lineterminator="\n", errors="backslashreplace")
+
+    def _write_parquet(self, path: Path) -> None:
+        self._table().to_parquet(path, engine="pyarrow", index=False)
+
+
+def load_embedded(path: Path) -> Embedded:
+    """Read what `Embedded.save` wrote.
+
+    Raises:
+        PointsetError: the file is something else.
+    """
+    check_rows_file(path, reading=True)
+    try:
+        if path.suffix.lower() == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                model, names, classes, files, rows = (
+                    file[key] for key in ("model", "name", "true_class", "path", "embedding")
+                )
+            return Embedded(str(model), names.tolist(), classes.tolist(), rows.astype(np.float32), files.tolist())
+        import pandas
+
+        text = {"name": str, "true_class": str, "path": str, "model": str}
+        csv = path.suffix.lower() == ".csv"
+        table = pandas.read_csv(path, keep_default_na=False, dtype=text) if csv else pandas.read_parquet(path)
+        columns = [name for name in table.columns if name.startswith("embedding_")]
+        rows = table[columns].to_numpy(np.float32)
+        if not rows.size:
+            raise ValueError("there are no columns embedding_0, embedding_1, ...")
+        names, classes, paths = (list(table[key]) for key in ("name", "true_class", "path"))
+        return Embedded(str(table["model"][0]), names, classes, rows, paths)
+    except (ValueError, KeyError, OSError, BadZipFile) as error:
+        raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error
+
+
+def check_rows_file(path: Path, reading: bool = False) -> None:
+    """Raise a PointsetError if embeddings cannot be written to, or read from, a path of this name."""
+    from importlib.util import find_spec
+
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise PointsetError(f"{path}: the name of a file of embeddings must end in {', '.join(SUFFIXES)}")
+    needed = {".npz": (), ".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}[suffix]
+    if missing := [name for name in needed if find_spec(name) is None]:
+        raise PointsetError(f"{suffix} files need {' and '.join(missing)}: pip install {' '.join(missing)}")
+    if not reading:
+        check_place(path)
+
+
+def embed_files(
+    model: nn.Module, data: Mapping[str, Any], shapes: Sequence[LooseShape], *, up: UsualUp = "auto"
+) -> Iterator[tuple[LooseShape, Float[ndarray, " d"]] | Failure]:
+    """Embed files of shapes, each sampled like the shapes that the model was trained on.
+
+    Many files are read by several processes while this one computes.
+
+    Args:
+        model: from `load_run`, on the device that is to compute.
+        data: `description["data"]`.
+        shapes: meshes and point clouds; of a large cloud, a random subset is used.
+        up: the files' upward axis; see `load_shape_like`.
+
+    Yields:
+        For each shape, in their order, itself and its row; or why it cannot be used.
+    """
+    device = next(model.parameters()).device
+    waiting: list[tuple[LooseShape, Tensor | Failure]] = []
+
+    def ready() -> Iterator[tuple[LooseShape, Float[ndarray, " d"]] | Failure]:
+        clouds = [points for _, points in waiting if isinstance(points, Tensor)]
+        rows: Iterator[ndarray] = iter(())
+        if clouds:
+            points, mask = pad_sets(clouds)
+            with torch.inference_mode(), in_evaluation_mode(model):
+                moved = None if mask is None else mask.to(device)
+                rows = iter(padded_rows(model, points.to(device), moved).float().cpu().numpy())
+        for shape, read in waiting:
+            yield read if isinstance(read, Failure) else (shape, next(rows))
+
+    for shape, read in zip(shapes, _read_all(data, shapes, up), strict=True):
+        waiting.append((shape, read))
+        if len(waiting) == TOGETHER:
+            yield from ready()
+            waiting = []
+    yield from ready()
+
+
+def read_points(data: Mapping[str, Any], shape: LooseShape, up: UsualUp) -> Tensor | Failure:
+    """The points [n, d] of a file, prepared like the sets in a `PointSets.describe` description."""
+    try:
+        require_shape_file(shape.path)
+        return load_shape_like(dict(data), shape.path, up=up).points
+    except (PointsetError, OSError) as error:
+        return Failure(shape.name, one_line(error, 2 * REPEATED))
+
+
+def _read_all(data: Mapping[str, Any], shapes: Sequence[LooseShape], up: UsualUp) -> Iterator[Tensor | Failure]:
+    read, end = partial(read_points, data, up=up), time.monotonic() + GRACE_SECONDS
+    for number, shape in enumerate(shapes):
+        if len(shapes) - number > FEW and time.monotonic() > end:
+            yield from _read_in_processes(read, shapes[number:])
+            return
+        yield read(shape)
+
+
+def _read_in_processes(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
+    from joblib import Parallel, cpu_count, delayed
+
+    batches = [shapes[first : first + TOGETHER] for first in range(0, len(shapes), TOGETHER)]
+    with (
+        joblib_backend(Workers(), cpu_count()),
+        Parallel(return_as="generator", batch_size=1, pre_dispatch="2*n_jobs") as parallel,
+    ):
+        tasks = (delayed(_batch)(read, batch) for batch in batches)
+        with closed(hand_over(parallel, tasks, Workers())) as finished:
+            for results, messages in finished:
+                for message in messages:
+                    warnings.warn(message, stacklevel=1)
+                yield from results
+
+
+def _batch(read: Any, shapes: Sequence[LooseShape]) -> tuple[list[Any], list[str]]:
+    """Results, and warnings for the main process, which a worker would print in its own way."""
+    with warnings.catch_warnings(record=True) as caught:
+        return [read(shape) for shape in shapes], sorted({str(warning.message) for warning in caught})

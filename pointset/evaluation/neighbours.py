@@ -1,0 +1,106 @@
+"""Similar shapes by their embeddings: the nearest ones of a shape, and near-duplicates.
+
+Up to 100,000 rows are compared with each other exactly, by scikit-learn; for more, near-duplicates are searched with
+an approximate index (HNSW: Malkov and Yashunin, arXiv 1603.09320), of usearch. With rows of 128 numbers on two cores,
+100,000 rows take 45 s exactly, and 200,000 take 74 s with the index. The nearest rows of one shape need no index: of
+1,000,000 rows (0.5 GB, 2.4 GB at the peak) they take about a second.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from pointset.data.catalogue.folders import list_folder
+from pointset.errors import PointsetError
+
+EXACT = 100_000
+"""Most rows that are all compared with each other."""
+SAME_SHAPE = 0.95
+"""Share of shapes of which two samplings are at most the threshold for near-duplicates apart."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two shapes that may be one."""
+
+    first: int
+    second: int
+    """Indices of rows; `first` is the smaller one."""
+    distance: float
+    leak: bool
+    """True if one is a training and the other a test shape."""
+
+
+def nearest(
+    rows: Float[ndarray, "N d"], queries: Float[ndarray, "Q d"], count: int
+) -> tuple[Float[ndarray, "Q k"], Int[ndarray, "Q k"]]:
+    """Euclidean distances and indices of the `count` rows nearest to each query, the nearest first."""
+    from sklearn.neighbors import NearestNeighbors
+
+    count = min(count, len(rows))
+    distances, indices = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(rows).kneighbors(queries)
+    return distances, indices
+
+
+def same_shape_distance(first: Float[ndarray, "N d"], second: Float[ndarray, "N d"]) -> float:
+    """The distance that two samplings of one shape rarely exceed: 95 % quantile.
+
+    Args:
+        first, second: rows of the same shapes, whose points were sampled with two seeds.
+    """
+    return float(np.quantile(np.linalg.norm(first - second, axis=1), SAME_SHAPE))
+
+
+def near_duplicates(
+    rows: Float[ndarray, "N d"], threshold: float, splits: Sequence[str] = (), count: int = 10
+) -> list[Pair]:
+    """Pairs of rows at most `threshold` apart: those of training and test shapes first, then the nearest first.
+
+    Args:
+        rows: the embeddings.
+        threshold: see `same_shape_distance`.
+        splits: "train", "test" or empty, for each row.
+        count: number of neighbours of each row that are examined.
+
+    Raises:
+        PointsetError: there are more than 100,000 rows, and usearch is not installed.
+    """
+    splits = splits or [""] * len(rows)
+    distances, indices = (_index if len(rows) > EXACT else nearest)(rows, rows, count + 1)
+    near: dict[tuple[int, int], float] = {}
+    for row, column in zip(*np.nonzero(distances <= threshold), strict=True):
+        other = int(indices[row, column])
+        if other != row:
+            near[min(row, other), max(row, other)] = float(distances[row, column])
+    pairs = [
+        Pair(int(first), int(second), distance, {splits[first], splits[second]} == {"train", "test"})
+        for (first, second), distance in near.items()
+    ]
+    return sorted(pairs, key=lambda pair: (not pair.leak, pair.distance))
+
+
+def _index(rows: ndarray, queries: ndarray, count: int) -> tuple[ndarray, ndarray]:
+    try:
+        from usearch.index import Index
+    except ModuleNotFoundError as error:
+        raise PointsetError(
+            f"near-duplicates of more than {EXACT:,} shapes need usearch: run `pip install usearch`"
+        ) from error
+    index = Index(ndim=rows.shape[1], metric="l2sq")
+    index.add(np.arange(len(rows)), rows)
+    matches = index.search(queries, count)
+    return np.sqrt(matches.distances), matches.keys.astype(np.int64)
+
+
+def splits_of(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return "train", "test" or an empty text for the name of each shape, as `load_dataset` splits the folder."""
+    splits: dict[str, str] = {}
+    for split in ("train", "test") if folder.is_dir() else ():
+        with contextlib.suppress(PointsetError):  # a folder without classes
+            splits |= {shape.name: split for shape in list_folder(folder, split).shapes}
+    return [splits.get(name, "") for name in names]

@@ -1,0 +1,123 @@
+"""Embeddings of sets and files, their files, and neighbours by them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+import pointset
+from pointset.data.catalogue.folders import LooseShape
+from pointset.evaluation import embedding, neighbours
+from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
+from pointset.evaluation.files import Failure
+from pointset.explain.similarity import similarity_influence
+
+NAME = "rff-max.modelnet40-1024"
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return pointset.load_run(NAME)[0]
+
+
+@pytest.fixture
+def embedded() -> Embedded:
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    return Embedded(NAME, ["a/0.off", "b/007", "c, d"], ["a", "b", ""], rows, ["/a/0.off", "/b/007", "/c, d"])
+
+
+def test_rows_are_what_the_head_gets(model, clouds_folder) -> None:
+    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.normalize)
+    rows = pointset.embed(model, sets)
+    assert rows.dtype == np.float32
+    with torch.inference_mode():
+        assert torch.allclose(model.head(torch.from_numpy(rows)), model(sets.points), atol=1e-4)
+
+
+def test_clouds_are_normalised_and_may_be_of_any_size(model, clouds_folder) -> None:
+    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.normalize)
+    clouds = [100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]]
+    rows = model.embed(clouds)
+    assert isinstance(rows, torch.Tensor)
+    assert torch.allclose(rows[:2], torch.from_numpy(pointset.embed(model, sets)[:2]), atol=1e-2)
+    assert torch.allclose(rows[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
+
+
+def test_models_without_an_embedding_say_so() -> None:
+    model = pointset.create_model("dgcnn", classes=3)
+    with pytest.raises(pointset.PointsetError, match="embedding"):
+        model.embed(torch.rand(2, 30, 3))
+
+
+def test_the_transformer_works_in_a_pipeline(clouds_folder) -> None:
+    train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
+    pipeline = make_pipeline(pointset.PointSetEmbedding(NAME), SVC()).fit(train.points.numpy(), train.labels.numpy())
+    assert pipeline.score(test.points.numpy(), test.labels.numpy()) > 0.8
+    turned = pointset.PointSetEmbedding(NAME, up="y").fit_transform(test.points.numpy()[:, :, [0, 2, 1]] * [1, 1, -1])
+    assert np.allclose(turned, pipeline[0].transform(test.points.numpy()), atol=1e-3)
+    with pytest.raises(ValueError, match="unknown"):
+        pointset.PointSetEmbedding("unknown").fit(None)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+def test_files_of_rows_give_the_same_back(suffix: str, embedded: Embedded, tmp_path: Path) -> None:
+    embedded.save(tmp_path / f"rows{suffix}")
+    loaded = load_embedded(tmp_path / f"rows{suffix}")
+    assert np.allclose(loaded.rows, embedded.rows)
+    for name in ("model", "names", "classes", "files"):
+        assert getattr(loaded, name) == getattr(embedded, name)
+
+
+@pytest.mark.parametrize("name", ["rows.npz", "rows.csv"])
+def test_other_files_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    with pytest.raises(pointset.PointsetError, match=name):
+        load_embedded(tmp_path / name)
+
+
+def test_files_in_processes_as_in_one(model, tmp_path, monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        np.save(tmp_path / f"{number:02}.npy", rng.normal(size=(40, 3)))
+    (tmp_path / "20.npy").write_text("nothing")
+    shapes = [LooseShape(path, path.name) for path in sorted(tmp_path.iterdir())]
+    data = pointset.load_run(NAME)[1]["data"]
+    alone = list(embed_files(model, data, shapes))
+    monkeypatch.setattr(embedding, "FEW", 1)
+    monkeypatch.setattr(embedding, "GRACE_SECONDS", 0.0)
+    together = list(embed_files(model, data, shapes))
+    assert isinstance(alone[20], Failure)
+    assert alone[20] == together[20]
+    for one, other in zip(alone[:20], together[:20], strict=True):
+        assert one[0] == other[0]
+        assert np.allclose(one[1], other[1], atol=1e-5)
+
+
+def test_near_duplicates_across_splits_come_first() -> None:
+    rows = np.array([[0, 0], [0, 1.0], [5, 5], [5, 5.5], [50, 0]])
+    pairs = neighbours.near_duplicates(rows, 2.0, ["train", "test", "train", "train", "test"])
+    assert [(pair.first, pair.second, pair.leak) for pair in pairs] == [(0, 1, True), (2, 3, False)]
+
+
+def test_an_index_finds_the_same_near_duplicates(monkeypatch) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    exact = {(pair.first, pair.second) for pair in neighbours.near_duplicates(rows, 1.2)}
+    monkeypatch.setattr(neighbours, "EXACT", 10)
+    indexed = {(pair.first, pair.second) for pair in neighbours.near_duplicates(rows, 1.2)}
+    assert len(exact) > 20
+    assert len(exact ^ indexed) <= 0.02 * len(exact)  # the index is approximate
+
+
+def test_a_removed_patch_changes_the_distance_by_its_influence(model) -> None:
+    points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    row = model.embed_sets(torch.randn(1, 30, 3, generator=torch.Generator().manual_seed(1)))[0].detach()
+    influence = similarity_influence(model, points, row, patches=5)
+    value = influence[0]
+    kept = points[influence != value]
+    with torch.inference_mode():
+        distances = [(model.embed_sets(cloud[None])[0] - row).norm() for cloud in (kept, points)]
+    assert torch.isclose(distances[0] - distances[1], value, atol=1e-4)
