@@ -188,7 +188,7 @@ def _draw_similar(
     import torch
 
     from pointset.explain.similarity import similarity_influence
-    from pointset.viz import Tile, make_similar_page
+    from pointset.viz.similar import Tile, make_similar_page
 
     network, query = trained.network, torch.from_numpy(rows[0])
     clouds = [_points(trained, path, up) for path in (shape, *(Path(embedded.files[row]) for row in chosen))]
@@ -256,7 +256,7 @@ def _same_shape_distance(trained: Trained, embedded: "Embedded", up: UsualUp) ->
 
 
 def _draw_pairs(trained: Trained, embedded: "Embedded", pairs: "Sequence[Pair]", up: UsualUp, output: Path) -> None:
-    from pointset.viz import Tile, make_similar_page
+    from pointset.viz.similar import Tile, make_similar_page
 
     def tile(pair: "Pair") -> Any:
         clouds = [_points(trained, Path(embedded.files[row]), up) for row in (pair.first, pair.second)]

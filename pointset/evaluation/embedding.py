@@ -47,6 +47,9 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = TOGETHER) -> Float[n
         sets: `PointSets`, whose fixed subsets are taken as they are; or clouds as `model.predict` takes them.
         batch_size: sets at a time.
 
+    Returns:
+        float32 [N, d], in the order of the sets; d depends on the model.
+
     Raises:
         InputError: the model has no encoder with a pooling, or these are not clouds.
         PointsetError: the sets have another number of inputs per point than the model takes.

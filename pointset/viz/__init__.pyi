@@ -18,6 +18,4 @@ from .panels import draw_maps as draw_maps
 from .panels import draw_reads_and_writes as draw_reads_and_writes
 from .predictions import draw_predictions as draw_predictions
 from .shapes import draw_clouds as draw_clouds
-from .similar import Tile as Tile
-from .similar import make_similar_page as make_similar_page
 from .writing import save as save

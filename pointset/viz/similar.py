@@ -47,11 +47,6 @@ def make_similar_page(tiles: Sequence[Tile], *, title: str, note: str = "", up: 
         title: heading of the page.
         note: a sentence below it.
         up: the upward axis of the clouds.
-
-    Example:
-        >>> tiles = [pointset.viz.Tile([test.points[0]], "flat", "distance 0.0")]
-        >>> "flat" in pointset.viz.make_similar_page(tiles, title="Similar shapes").html
-        True
     """
     figures = "\n".join(_figure(tile, up) for tile in tiles)
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
