@@ -14,7 +14,7 @@ import numpy as np
 from pointset.configuration import Count
 from pointset.data.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
-from pointset.data.readers.float32 import float32_fault
+from pointset.data.readers.clouds import float32_fault
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import takes

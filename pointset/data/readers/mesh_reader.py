@@ -8,9 +8,10 @@ from pointset.data.readers.gltf import parse_gltf
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.obj import parse_obj
 from pointset.data.readers.off import parse_off
-from pointset.data.readers.paths import path_fault
+from pointset.data.readers.paths import path_fault, read_regular
 from pointset.data.readers.ply_meshes import parse_ply
 from pointset.data.readers.stl import parse_stl
+from pointset.errors import PointsetError
 from pointset.inputs import takes
 
 
@@ -45,9 +46,9 @@ def read_mesh(path: str | Path) -> Mesh:
         known = ", ".join(sorted(MESH_SUFFIXES))
         raise MeshError(f"{path}: a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise MeshError(f"{path}: cannot be read: {error.strerror or error}") from error
+        content = read_regular(path)
+    except PointsetError as error:
+        raise MeshError(str(error)) from error
     if not content or content.isspace():
         raise MeshError(f"{path}: expected a mesh, found an empty file")
     return _PARSERS[suffix](content, path)

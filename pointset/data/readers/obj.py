@@ -4,15 +4,15 @@ OBJ is text, with a keyword and its words on each line. Supported:
 
 - `v x y z`, and ignored after it a weight (4 numbers), a colour (6) or both (7). All lines have the same number of
   numbers, or a mixture of 3 and 6;
-- `f` with three corners or more, as `a`, `a/b`, `a//c` or `a/b/c`, all of one form. The first number is the vertex:
+- `f` with three corners or more, each `a`, `a/b`, `a//c` or `a/b/c`. The first number is the vertex:
   positive numbers count all vertices of the file from 1, also those below the face; -1 is the last vertex above it;
 - polygons, which are triangulated (`pointset.data.readers.polygons`);
 - blank lines, comments from `#` to the end of the line, any line ends, also none after the last line. A backslash at
   the end of a line joins the next one, except in comments and names, where it is a character of a path.
 
-Texture coordinates, normals, groups, materials, points, lines and curves are ignored, because they have no area.
-Everything else is refused with its line, because a guess could silently give a wrong mesh: faces of one or two corners,
-indices without a vertex, unknown keywords, surfaces that are not polygons.
+Texture coordinates, normals, groups, materials, points, lines and curves are ignored, because they have no area, and so
+are faces of one or two corners, with a warning. Everything else is refused with its line, because a guess could
+silently give a wrong mesh: indices without a vertex, unknown keywords, surfaces that are not polygons.
 """
 
 from itertools import pairwise
@@ -86,7 +86,7 @@ def _usual_vertices(block: bytes, count: int) -> np.ndarray | None:
 
 
 def _usual_faces(block: bytes, above: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Parse lines of three corners or more, with equally many slashes in all corners of a line, or return None.
+    """Parse lines of three corners or more, or return None.
 
     Args:
         block: the lines.
@@ -112,9 +112,6 @@ def _usual_faces(block: bytes, above: np.ndarray) -> tuple[np.ndarray, np.ndarra
     sizes = np.diff(np.searchsorted(words, np.flatnonzero(text == ord("\n"))))
     if len(indices) != len(words) or sizes.min() < 3:
         return None
-    if slash.any():
-        slashes = np.add.reduceat(slash, words, dtype=np.int64)
-        of_first = slashes[np.cumsum(sizes) - sizes]
-        if slashes.max() > 2 or (slashes != np.repeat(of_first, sizes)).any():
-            return None
+    if slash.any() and np.add.reduceat(slash, words, dtype=np.int64).max() > 2:
+        return None
     return np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1), sizes

@@ -4,6 +4,7 @@
 """
 
 import math
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -51,6 +52,16 @@ class ObjReader:
         corners, sizes = np.array(self._corners), np.array(self._sizes)
         self._require_vertices(corners, sizes)
         vertices = np.array(self._vertices, np.float64).reshape(-1, 3)
+        has_area = sizes >= 3
+        if not has_area.all():
+            if not has_area.any():
+                raise MeshError(f"{self._name}: expected a mesh, found only faces of one or two corners")
+            warnings.warn(
+                f"{self._name}: {(~has_area).sum():,} of {len(sizes):,} faces have fewer than 3 corners and were left out",
+                UserWarning,
+                stacklevel=2,
+            )
+            corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]
         return Mesh(vertices, cut_polygons(vertices, corners, sizes))
 
     def _read_vertex(self) -> None:
@@ -69,7 +80,7 @@ class ObjReader:
 
     def _read_face(self) -> None:
         words = self._words[1:]
-        if len(words) < 3:
+        if not words:
             raise self._error("expected at least 3 corners of a face")
         corners = self._indices(words)
         if (smallest := min(corners)) <= 0:
@@ -84,8 +95,8 @@ class ObjReader:
     def _indices(self, words: list[bytes]) -> list[int]:
         """The vertex index of each corner; indices of textures and normals are checked, but need not exist."""
         parts = [word.split(b"/") for word in words]
-        if len(parts[0]) > 3 or len(set(map(len, parts))) > 1:
-            raise self._error("expected corners of one form: a, a/b, a//c or a/b/c")
+        if max(map(len, parts)) > 3:
+            raise self._error("expected corners a, a/b, a//c or a/b/c")
         try:
             indices = whole_numbers([part[0] for part in parts], self._underscores)
             others = whole_numbers([other for part in parts for other in part[1:] if other], self._underscores)

@@ -1,4 +1,4 @@
-"""Check a path before its suffix determines a reader."""
+"""Check that a path is a regular file of limited size before it is opened: a pipe or a device may never end."""
 
 import stat
 from pathlib import Path
@@ -6,25 +6,55 @@ from pathlib import Path
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES
 from pointset.errors import PointsetError
 
+MOST_BYTES = 4 << 30
+"""Most bytes of a file that is read as a whole."""
 
-def path_fault(path: Path) -> str:
-    """The reason why a path cannot be read as a file, whatever its suffix; "" if it can."""
+
+def path_fault(path: Path, most: int | None = None) -> str:
+    """The reason why a path cannot be read as a file, whatever its suffix; "" if it can.
+
+    Args:
+        path: the path.
+        most: most bytes of the file; None means any size.
+    """
     try:
-        mode = path.stat().st_mode
+        facts = path.stat()
     except FileNotFoundError:
         return "there is no such file or folder: check its spelling"
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     except ValueError as error:  # a name with a zero byte
         return f"cannot be read: {error}"
-    return "is a folder, but a shape is read from a file: give a file in it" if stat.S_ISDIR(mode) else ""
+    if stat.S_ISDIR(facts.st_mode):
+        return "is a folder, but a file is read: give a file in it"
+    if not stat.S_ISREG(facts.st_mode):
+        return "is a pipe or a device, but a regular file is read: save its content to a file first"
+    if most is not None and facts.st_size > most:
+        return f"has {facts.st_size:,} bytes, more than the {most:,} that are read as a whole"
+    return ""
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Read a file as a whole.
+
+    Raises:
+        PointsetError: the path is not a regular file of at most `most` bytes, or cannot be read; the message names it.
+    """
+    if fault := path_fault(path, most):
+        raise PointsetError(f"{path}: {fault}")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PointsetError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise PointsetError(f"{path}: does not fit into memory") from error
 
 
 def require_shape_file(path: Path) -> None:
     """Require a file with the suffix of a mesh or a point cloud.
 
     Raises:
-        PointsetError: there is no such file, it is a folder, or its suffix is another.
+        PointsetError: there is no such file, it is a folder, a pipe or a device, or its suffix is another.
     """
     if fault := path_fault(path):
         raise PointsetError(f"{path}: {fault}")

@@ -4,7 +4,6 @@ Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 """
 
 import functools
-import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -195,8 +194,8 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         known = ", ".join(sorted(CLOUD_SUFFIXES))
         raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
     with _naming(path):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise CloudError("is a folder, pipe or device, and a point cloud is read from a file")
+        if fault := path_fault(path):
+            raise CloudError(fault)
         features = tuple(features)
         layout = _layout(path, features)
         if isinstance(layout, TypedText | FreeText):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointset.data.readers.float32 import FLOAT32, LEAST_STEPS, float32_fault
+from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, float32_fault
 
 MOST, LEAST = float(FLOAT32.max), float(FLOAT32.tiny)
 STEP = LEAST_STEPS * float(FLOAT32.eps)
