@@ -15,7 +15,7 @@ from pointset.data.options import NORMALS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.pool import Pool
 from pointset.data.readers.clouds import Cloud
-from pointset.data.readers.layouts import looks_transposed
+from pointset.data.readers.columns import looks_transposed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_kind, described

@@ -197,6 +197,18 @@ def test_evaluate_writes_the_same_table(runs, tmp_path, capsys) -> None:
     assert {row["points"] for row in rows} == {"24"}
 
 
+@pytest.mark.filterwarnings("default")
+def test_points_without_a_position_are_left_out_in_one_line(runs, tmp_path, capsys) -> None:
+    broken = CLOUD.copy()
+    broken[500] = np.nan
+    np.save(tmp_path / "broken.npy", broken)
+    main(["classify", str(tmp_path / "broken.npy"), "--model", str(runs / "isab4-pma"), "--json"])
+    printed, said = capsys.readouterr()
+    assert json.loads(printed)["predictions"][0]["points"] == 699
+    assert "1 of 700 points have no position and were left out" in said
+    assert said.count("\n") == 1
+
+
 def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
     assert "files" in fail(capsys, "classify", "--model", runs / "isab4-pma").lower()
     assert "is not a run" in fail(capsys, "classify", tmp_path / "scan.npy", "--model", tmp_path)
@@ -204,13 +216,7 @@ def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
         capsys, "classify", tmp_path / "gone.npy", "--model", runs / "isab4-pma"
     )
     (tmp_path / "notes.doc").touch()
-    assert "in one of .npy, .npz" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
-    broken = CLOUD.copy()
-    broken[500] = np.nan
-    np.save(tmp_path / "broken.npy", broken)
-    assert "point 500 has a number that is not finite" in fail(
-        capsys, "classify", tmp_path / "broken.npy", "--model", runs / "isab4-pma"
-    )
+    assert "in one of .asc" in fail(capsys, "classify", tmp_path / "notes.doc", "--model", runs / "isab4-pma")
     np.save(tmp_path / "heap.npy", np.full((70_000, 3), 0.5))
     error = fail(capsys, "classify", tmp_path / "heap.npy", "--model", runs / "isab4-pma")
     assert "heap.npy: the cloud has no extent: all its 70,000 points are at [0.5, 0.5, 0.5]" in error

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from pointset.data.catalogue.branches import Branch, read_branch
 from pointset.data.catalogue.passed_over import clouds_in_text, deep_files, warn_of_passed_over
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, Kind, has_faces, kind_of_files, mixed
+from pointset.data.readers.formats import (
+    CLOUD_SUFFIXES,
+    MESH_SUFFIXES,
+    NOTE_SUFFIXES,
+    Kind,
+    has_faces,
+    kind_of_files,
+    mixed,
+    suffix_of,
+)
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 TEST_SHARE = 0.2
@@ -142,7 +151,7 @@ def _class_in(inside: str) -> str:
 
 def _without_notes(files: dict[str, Path]) -> dict[str, Path]:
     """The files without text files, if any of them is a mesh; a .ply file is a mesh only if it has faces."""
-    others = {name: path for name, path in files.items() if path.suffix.lower() != ".txt"}
+    others = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
     if len(others) == len(files):  # no need to open .ply files
         return files
     meshes = (path for path in others.values() if path.suffix.lower() in MESH_SUFFIXES)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pointset.data.catalogue.branches import Branch
 from pointset.data.readers.clouds import CloudError
-from pointset.data.readers.formats import is_shape_file, suffix_of
+from pointset.data.readers.formats import NOTE_SUFFIXES, is_shape_file, suffix_of
 from pointset.data.readers.scans import open_scan
 from pointset.errors import quoted
 
@@ -46,7 +46,8 @@ def deep_files(branches: Iterable[Branch]) -> Iterator[Path]:
 
 def clouds_in_text(branches: Iterable[Branch]) -> Iterator[Path]:
     """Text files that may hold clouds, including those that were taken for notes."""
-    texts = (path for branch in branches for path in sorted(branch.path.iterdir()) if suffix_of(path.name) == ".txt")
+    paths = (path for branch in branches for path in sorted(branch.path.iterdir()))
+    texts = (path for path in paths if suffix_of(path.name) in NOTE_SUFFIXES)
     return (path for path in texts if is_shape_file(path.name, at_top=False) and may_hold_cloud(path))
 
 
@@ -55,7 +56,7 @@ def may_hold_cloud(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        if suffix_of(path.name) == ".txt":
+        if suffix_of(path.name) in NOTE_SUFFIXES:
             with path.open("rb") as file:
                 return _begins_with_numbers(file.read(HEAD))
         open_scan(path)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.pool import AS_RELEASED, Pool
-from pointset.data.readers.clouds import extent_fault
-from pointset.data.readers.clouds import float32_fault
+from pointset.data.readers.clouds import extent_fault, float32_fault
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pointset.data.readers.gltf import files_beside
+from pointset.data.readers.trimesh_meshes import files_beside
 
 
 @dataclass(frozen=True)

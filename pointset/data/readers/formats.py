@@ -9,12 +9,13 @@ from pointset.errors import PointsetError
 
 Kind = Literal["meshes", "clouds"]
 
-MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf"})
-CLOUD_SUFFIXES = frozenset({".npy", ".npz", ".ply", ".pcd", ".xyz", ".txt"})
-UNREAD_SUFFIXES = frozenset(
-    {".3ds", ".3mf", ".asc", ".csv", ".dae", ".e57", ".fbx", ".las", ".laz", ".pts", ".step", ".stp", ".tsv", ".usd"}
-    | {".usdz", ".wrl", ".x3d", ".xyzn", ".xyzrgb"}
-)
+TRIMESH_SUFFIXES = frozenset({".stl", ".glb", ".gltf", ".3mf", ".dae"})
+"""Formats that trimesh reads; a further one of its formats needs no more than its suffix here."""
+MESH_SUFFIXES = TRIMESH_SUFFIXES | {".off", ".obj", ".ply"}
+NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
+"""Suffixes of points as text that notes and tables have, too."""
+CLOUD_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz", ".ply", ".pcd", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
+UNREAD_SUFFIXES = frozenset({".3ds", ".e57", ".fbx", ".las", ".laz", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
 PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
@@ -26,7 +27,7 @@ def is_shape_file(name: str, *, at_top: bool) -> bool:
     suffix = suffix_of(name)
     if suffix == ".txt" and NOTES.fullmatch(name.lower()):
         return False
-    if at_top and suffix in (".txt", ".npy", ".npz"):
+    if at_top and suffix in (*NOTE_SUFFIXES, ".npy", ".npz"):
         return False
     return suffix in MESH_SUFFIXES or suffix in CLOUD_SUFFIXES
 
@@ -49,7 +50,7 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
 
     Args:
         folder: folder of the dataset, for the message.
-        listings: the files of each folder, by name; in a dataset of meshes, .txt files are removed as notes.
+        listings: the files of each folder, by name; in a dataset of meshes, text files are removed as notes.
 
     Raises:
         PointsetError: there are both meshes and clouds.
@@ -57,7 +58,7 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
     listings = list(listings)
     first = _first_of_each_suffix(listings)
     meshes = [path for suffix, path in first.items() if suffix not in CLOUD_SUFFIXES]
-    clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES and suffix != ".txt"]
+    clouds = [path for suffix, path in first.items() if suffix not in MESH_SUFFIXES | NOTE_SUFFIXES]
     if not meshes and ".ply" in first and has_faces(first[".ply"]):
         meshes = [first[".ply"]]
     if meshes and clouds:
@@ -65,7 +66,7 @@ def kind_of_files(folder: Path, listings: Iterable[dict[str, Path]]) -> Kind:
     if not meshes:
         return "clouds" if first else "meshes"
     for files in listings:
-        for name in [name for name in files if name.lower().endswith(".txt")]:
+        for name in [name for name in files if suffix_of(name) in NOTE_SUFFIXES]:
             del files[name]
     return "meshes"
 

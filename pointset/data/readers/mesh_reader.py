@@ -1,23 +1,20 @@
 """Read a triangle mesh from a file."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from pointset.data.readers.formats import MESH_SUFFIXES
-from pointset.data.readers.gltf import parse_gltf
+from pointset.data.readers.formats import MESH_SUFFIXES, TRIMESH_SUFFIXES
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.obj import parse_obj
 from pointset.data.readers.off import parse_off
-from pointset.data.readers.paths import path_fault, read_regular
-from pointset.data.readers.ply_meshes import parse_ply
-from pointset.data.readers.stl import parse_stl
-from pointset.errors import PointsetError
+from pointset.data.readers.paths import naming, path_fault, read_regular
+from pointset.data.readers.ply import parse_ply
+from pointset.data.readers.trimesh_meshes import parse_with_trimesh
 from pointset.inputs import takes
 
 
 @takes(path=str | Path)
 def read_mesh(path: str | Path) -> Mesh:
-    r"""Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB or glTF file.
+    r"""Read a triangle mesh from an OFF, OBJ, PLY, STL, GLB, glTF, 3MF or DAE file.
 
     Polygons are triangulated, vertices are not merged, and a file with several parts gives one mesh.
 
@@ -40,25 +37,17 @@ def read_mesh(path: str | Path) -> Mesh:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in MESH_SUFFIXES:
+    with naming(path, MeshError):
         if fault := path_fault(path):
-            raise MeshError(f"{path}: {fault}")
-        known = ", ".join(sorted(MESH_SUFFIXES))
-        raise MeshError(f"{path}: a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
-    try:
+            raise MeshError(fault)
+        if suffix not in MESH_SUFFIXES:
+            known = ", ".join(sorted(MESH_SUFFIXES))
+            raise MeshError(f"a mesh file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+        if suffix in TRIMESH_SUFFIXES:
+            return parse_with_trimesh(path)
+        if suffix == ".ply":
+            return parse_ply(path)
         content = read_regular(path)
-    except PointsetError as error:
-        raise MeshError(str(error)) from error
-    if not content or content.isspace():
-        raise MeshError(f"{path}: expected a mesh, found an empty file")
-    return _PARSERS[suffix](content, path)
-
-
-_PARSERS: dict[str, Callable[[bytes, Path], Mesh]] = {
-    ".off": lambda content, path: parse_off(content, str(path)),
-    ".obj": lambda content, path: parse_obj(content, str(path)),
-    ".stl": lambda content, path: parse_stl(content, str(path)),
-    ".ply": parse_ply,
-    ".glb": parse_gltf,
-    ".gltf": parse_gltf,
-}
+        if not content.strip():
+            raise MeshError("expected a mesh, found an empty file")
+        return {".off": parse_off, ".obj": parse_obj}[suffix](content, str(path))

@@ -57,8 +57,8 @@ class ObjReader:
             if not has_area.any():
                 raise MeshError(f"{self._name}: expected a mesh, found only faces of one or two corners")
             warnings.warn(
-                f"{self._name}: {(~has_area).sum():,} of {len(sizes):,} faces have fewer than 3 corners and were left out",
-                UserWarning,
+                f"{self._name}: {(~has_area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left "
+                "out",
                 stacklevel=2,
             )
             corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]

@@ -1,10 +1,12 @@
 """Check that a path is a regular file of limited size before it is opened: a pipe or a device may never end."""
 
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line
 
 MOST_BYTES = 4 << 30
 """Most bytes of a file that is read as a whole."""
@@ -64,3 +66,22 @@ def require_shape_file(path: Path) -> None:
             f"{path}: a mesh's file ends in one of {meshes}, and a point cloud's in one of {clouds}, not in "
             f"{path.suffix or 'no suffix'!r}"
         )
+
+
+@contextmanager
+def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
+    """Convert errors to those of one kind, that begin with the file's name; libraries raise any kind for damage."""
+    try:
+        yield
+    except PointsetError as error:
+        message = str(error)
+        if not message.startswith(str(path)):
+            message = f"{path}{',' if message.startswith('line ') else ':'} {message}"
+        raise kind(message) from error
+    except OSError as error:
+        raise kind(f"{path}: cannot be read: {error.strerror or one_line(error, REPEATED)}") from error
+    except MemoryError as error:
+        raise kind(f"{path}: does not fit into memory") from error
+    except Exception as error:
+        reason = one_line(error, REPEATED) or type(error).__name__
+        raise kind(f"{path}: is damaged, or not a {path.suffix} file ({reason}): restore it from a copy") from error

@@ -1,189 +1,129 @@
 """Read PCD: fields of points as text, as binary records or compressed (the Point Cloud Library's page on PCD_V7).
 
-A header has each keyword once, in any order; COUNT and VIEWPOINT may be missing. Unknown keywords are refused, because
-a damaged COUNT that is ignored would shift all numbers.
-
-The library packs a color into one field, rgb or rgba, as the bits of a float32 or a uint32 (its page on PointXYZRGB).
+Open3D reads PCD too, but a damaged compressed file can end its process (Open3D 0.19), so that the fields are read here
+by numpy. The library packs a color into one field, rgb or rgba, as the bits of a float32 or a uint32.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.color_shares import color_columns, full_color
-from pointset.data.readers.headers import Header, read_header, whole_number
-from pointset.data.readers.layouts import (
-    AXES,
-    COLORS,
-    PADDING,
-    Binary,
-    from_packed,
-    kept_columns,
-    place_of,
-    record_of,
-    records,
-    unpacked,
-)
+from pointset.data.readers.columns import COLORS, Columns, numbered, usual_names
+from pointset.data.readers.headers import read_header, whole_number
 from pointset.data.readers.lzf import unpack_lzf
-from pointset.data.readers.number_words import number_of
-from pointset.data.readers.typed_text import TypedText
+from pointset.data.readers.text import number_table
 from pointset.errors import PointsetError, quoted
 
-NEEDED = ("VERSION", "FIELDS", "SIZE", "TYPE", "WIDTH", "HEIGHT", "POINTS", "DATA")
-OTHERS = ("COUNT", "VIEWPOINT")
-VERSIONS = (".7", "0.7", ".6", "0.6", ".5", "0.5")
-TYPES: dict[tuple[str, int | None], str] = {("F", size): f"f{size}" for size in (4, 8)}
-TYPES |= {(kind, size): f"{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
-AXIS_OF = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
-PACKED_NAMES = ("rgb", "rgba")
-MOST_NUMBERS = 1 << 16
-"""Most numbers per point."""
-PAGE = 1 << 16
-"""Limit for the zero bytes that old versions of the Point Cloud Library write after the points."""
+KEYWORDS = ("VERSION", "FIELDS", "SIZE", "TYPE", "COUNT", "WIDTH", "HEIGHT", "VIEWPOINT", "POINTS", "DATA")
+TYPES = {("F", "4"): "<f4", ("F", "8"): "<f8"}
+TYPES |= {(kind, str(size)): f"<{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
+PACKED = ("rgb", "rgba")
+CHANNELS = {"blue": 0, "green": 1, "red": 2}
+"""Byte of each channel in a packed color."""
+PADDING = "_"
+"""The name of fields without meaning."""
 
 
-def pcd_layout(path: Path, features: tuple[str, ...] = ()) -> Binary | TypedText | np.ndarray:
-    """The layout of a PCD file with wanted features, or its points if they are compressed."""
+def pcd_columns(path: Path) -> Columns:
+    """The columns of a PCD file.
+
+    Raises:
+        PointsetError: the file is not PCD, or is cut off or damaged.
+    """
     header = read_header(path, "DATA")
-    said = _keywords(header)
-    names, types, repeats = _fields(said)
-    packed = _packed(names, types, repeats)
-    _require_readable(names, repeats, packed, features)
-    count = _count(said)
-    fields = [
-        np.dtype(("<" + kind, (repeat,) if repeat > 1 else ())) for kind, repeat in zip(types, repeats, strict=True)
-    ]
+    said = {words[0]: words[1:] for _, words in header.lines if not words[0].startswith("#")}
+    record, count = _record(said), _count(said)
     match said["DATA"]:
         case ["ascii"]:
-            words = [
-                (name, kind) for name, kind, repeat in zip(names, types, repeats, strict=True) for _ in range(repeat)
-            ]
-            columns, kinds = zip(*words, strict=True)
-            first = len(header.lines) + 1
-            return TypedText(columns, kinds, count, header.text, first, features=features, packed=packed)
+            fields = _text_fields(path, header.text, record, count)
         case ["binary"]:
-            pairs = zip(names, fields, strict=True)
-            split = [one for name, field in pairs for one in ([np.dtype("u1")] * 4 if name == packed else [field])]
-            singles = unpacked(names, packed)
-            record, colors = record_of(singles, split, features), color_columns(singles, split)
-            return Binary(count, header.start_of_numbers, record, padding=PAGE - 1, colors=colors)
+            fields = _binary_fields(path, header.start_of_numbers, record, count)
         case ["binary_compressed"]:
-            return _decompressed(path, header.start_of_numbers, count, names, fields, features, packed)
-    raise PointsetError(f"holds its points as {quoted(' '.join(said['DATA']))}: save them as ascii or binary")
+            fields = _unpacked_fields(path, header.start_of_numbers, record, count)
+        case words:
+            raise PointsetError(f"holds its points as {quoted(' '.join(words))}: save them as ascii or binary")
+    return _columns(fields)
 
 
-def _keywords(header: Header) -> dict[str, list[str]]:
-    """The words after each keyword of the header."""
-    said: dict[str, list[str]] = {}
-    for number, (keyword, *words) in header.lines:
-        if keyword.startswith("#"):
-            continue
-        if keyword not in NEEDED + OTHERS:
-            raise PointsetError(f"line {number}: expected a line of a PCD file's header, found {quoted(keyword)}")
-        if keyword in said:
-            raise PointsetError(f"line {number}: expected {keyword} only once in the header of a PCD file")
-        said[keyword] = words
-    missing = [keyword for keyword in NEEDED if keyword not in said]
-    if missing:
+def _record(said: Mapping[str, list[str]]) -> np.dtype:
+    if missing := [keyword for keyword in KEYWORDS if keyword not in ("COUNT", "VIEWPOINT") and keyword not in said]:
         raise PointsetError(f"expected {', '.join(missing)} in the header of a PCD file, which may be cut off")
-    if len(said["VERSION"]) != 1 or said["VERSION"][0] not in VERSIONS:
-        raise PointsetError(f"expected version 0.7 of PCD, found {quoted(' '.join(said['VERSION']))}")
-    _require_viewpoint(said.get("VIEWPOINT", ["0"] * 7))
-    return said
-
-
-def _require_viewpoint(words: list[str]) -> None:
-    if len(words) != 7:
-        raise PointsetError(f"expected 7 numbers after VIEWPOINT in the header of a PCD file, found {len(words)}")
-    for word in words:
-        try:
-            number_of(word.encode("latin-1"))
-        except ValueError as error:
-            raise PointsetError(f"{error} after VIEWPOINT in the header of a PCD file") from error
-
-
-def _fields(said: dict[str, list[str]]) -> tuple[list[str], list[str], list[int]]:
-    """Name, type and count of numbers of each field."""
-    names = [AXIS_OF.get(name, name) for name in said["FIELDS"]]
-    counts = [whole_number(word) for word in said.get("COUNT", ["1"] * len(names))]
-    sizes = [whole_number(word) for word in said["SIZE"]]
-    types = [TYPES.get(pair, "") for pair in zip(said["TYPE"], sizes, strict=False)]
-    repeats = [count for count in counts if count]
-    if not len(names) == len(repeats) == len(counts) == len(said["TYPE"]) == len(said["SIZE"]) or "" in types:
+    if unknown := [keyword for keyword in said if keyword not in KEYWORDS]:
+        raise PointsetError(f"expected a line of a PCD file's header, found {quoted(unknown[0])}")
+    names, counts = said["FIELDS"], said.get("COUNT", ["1"] * len(said["FIELDS"]))
+    types = [TYPES.get(pair, "") for pair in zip(said["TYPE"], said["SIZE"], strict=False)]
+    repeats = [whole_number(word) or 0 for word in counts]
+    if not len(names) == len(types) == len(repeats) == len(said["SIZE"]) or "" in types or 0 in repeats:
         raise PointsetError("expected a SIZE, a TYPE and a COUNT for each of the FIELDS of a PCD file")
-    if sum(repeats) > MOST_NUMBERS:
-        raise PointsetError(f"expected at most {MOST_NUMBERS:,} numbers for each point of a PCD file, by its COUNT")
-    if not {*AXES} <= {*names}:
-        raise PointsetError(f"expected x, y and z among the FIELDS of a PCD file, found {quoted(' '.join(names))}")
-    twice = next((name for name in names if name != PADDING and names.count(name) > 1), None)
-    if twice is not None:
-        raise PointsetError(f"has two fields called {quoted(twice)} in its header: the name is ambiguous")
-    return names, types, repeats
+    if sum(repeats) > 1 << 16:
+        raise PointsetError("expected at most 65,536 numbers for each point of a PCD file, by its COUNT")
+    fields = [(name if name != PADDING else f"{PADDING}{place}") for place, name in enumerate(names)]
+    if len({*fields}) < len(fields):
+        raise PointsetError("has two fields of one name in its header: the name is ambiguous")
+    return np.dtype([(name, kind, (repeat,)) for name, kind, repeat in zip(fields, types, repeats, strict=True)])
 
 
-def _packed(names: Sequence[str], types: Sequence[str], repeats: Sequence[int]) -> str | None:
-    """The field with a packed color, if there is one and there are no fields of red, green and blue."""
-    if any({*group} & {*names} for group in COLORS):
-        return None
-    fields = zip(names, types, repeats, strict=True)
-    return next((name for name, kind, count in fields if name in PACKED_NAMES and (kind[1:], count) == ("4", 1)), None)
+def _count(said: Mapping[str, list[str]]) -> int:
+    sizes = [whole_number(" ".join(said[keyword])) for keyword in ("WIDTH", "HEIGHT", "POINTS")]
+    width, height, count = (-1 if size is None else size for size in sizes)
+    if width * height != count or count < 0:
+        raise PointsetError("expected POINTS to be WIDTH times HEIGHT in the header of a PCD file")
+    return count
 
 
-def _require_readable(
-    names: Sequence[str], repeats: Sequence[int], packed: str | None, features: Sequence[str]
-) -> None:
-    """Raise a PointsetError unless each column that is read has one number per point."""
-    if packed in features:
-        raise PointsetError(f"has three colors in one number in its field {packed}: read them as the feature colors")
-    several = {name for name, repeat in zip(names, repeats, strict=True) if repeat > 1}
-    if several & {*kept_columns(unpacked(names, packed), features)}:
-        raise PointsetError("expected a COUNT of 1 for x, y and z, the normals and the features of a PCD file")
+def _binary_fields(path: Path, offset: int, record: np.dtype, count: int) -> dict[str, np.ndarray]:
+    size, end = path.stat().st_size, offset + count * record.itemsize
+    if size < end:
+        raise PointsetError(f"expected {end:,} bytes, as its header says, found {size:,}: it is cut off")
+    content = np.memmap(path, np.uint8, "r")
+    if content[end:].any():  # old versions of the Point Cloud Library fill a page with zeros
+        raise PointsetError(f"expected {end:,} bytes, as its header says, found {size:,}: its header is damaged")
+    records = content[offset:end].view(record)
+    return {name: records[name] for name in record.names or ()}
 
 
-def _count(said: dict[str, list[str]]) -> int:
-    """The number of points."""
-    sizes = {}
-    for keyword in ("WIDTH", "HEIGHT", "POINTS"):
-        size = whole_number(said[keyword][0]) if len(said[keyword]) == 1 else None
-        if size is None:
-            raise PointsetError(f"expected a number after {keyword} in the header of a PCD file")
-        sizes[keyword] = size
-    if sizes["WIDTH"] * sizes["HEIGHT"] != sizes["POINTS"]:
-        found = " and ".join(f"{keyword} {size}" for keyword, size in sizes.items())
-        raise PointsetError(f"expected POINTS to be WIDTH times HEIGHT in the header of a PCD file, found {found}")
-    return sizes["POINTS"]
+def _text_fields(path: Path, offset: int, record: np.dtype, count: int) -> dict[str, np.ndarray]:
+    lines = [line for line in path.read_bytes()[offset:].decode("latin-1").splitlines() if line.strip()]
+    if len(lines) != count:
+        raise PointsetError(f"has {len(lines):,} points, and its header says {count:,}: it is cut off or damaged")
+    widths = [record[name].shape[0] for name in record.names or ()]
+    table = number_table(lines, sum(widths), "points")
+    parts = np.split(table, np.cumsum(widths)[:-1], axis=1)
+    return {
+        name: np.ascontiguousarray(part).astype(record[name].base)
+        for name, part in zip(record.names or (), parts, strict=True)
+    }
 
 
-def _decompressed(
-    path: Path,
-    offset: int,
-    count: int,
-    names: Sequence[str],
-    types: Sequence[np.dtype],
-    features: Sequence[str],
-    packed: str | None,
-) -> np.ndarray:
-    """Read a compressed PCD file: two sizes, then the numbers, field by field, packed by LZF."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        length, size = (int.from_bytes(file.read(4), "little") for _ in range(2))
-        content, rest = file.read(min(length, path.stat().st_size)), file.read(PAGE)
-    starts = [count * start for start in accumulate((one.itemsize for one in types), initial=0)]
-    if len(content) != length or size != starts[-1]:
-        raise PointsetError(f"expected {length:,} bytes of {count:,} points, as its header says: it may be cut off")
-    if len(rest) == PAGE or rest.strip(b"\0"):
-        raise PointsetError(f"expected the end of the file after {count:,} points, found more bytes")
-    numbers = unpack_lzf(content, size)
-    kept = kept_columns(unpacked(names, packed), features)
+def _unpacked_fields(path: Path, offset: int, record: np.dtype, count: int) -> dict[str, np.ndarray]:
+    """Two sizes, then the numbers, field by field, packed by LZF."""
+    content = path.read_bytes()[offset:]
+    length, size = (int.from_bytes(content[place : place + 4], "little") for place in (0, 4))
+    packed, rest = content[8 : 8 + length], content[8 + length :]
+    if len(packed) != length or size != count * record.itemsize or rest.strip(b"\0"):
+        raise PointsetError(
+            f"expected {length:,} bytes of {count:,} points, as its header says: it is cut off or damaged"
+        )
+    numbers, fields, start = unpack_lzf(packed, size), {}, 0
+    for name in record.names or ():
+        kind: Any = record[name]
+        fields[name] = np.frombuffer(numbers, kind.base, count * kind.shape[0], start).reshape(count, -1)
+        start += count * kind.itemsize
+    return fields
 
-    places = {name: place_of(name, names, packed) for name in kept}
-    found = {name: np.frombuffer(numbers, types[place], count, starts[place]) for name, place in places.items()}
-    with np.errstate(invalid="ignore"):  # a signalling NaN is refused later
-        columns = {name: column.astype(np.float64) for name, column in found.items() if names[places[name]] != packed}
-    colors = {name: kind for name, kind in color_columns(names, types).items() if name in columns}
-    for name, kind in colors.items():
-        columns[name] /= full_color([found[one] for one in colors], kind)
-    shares = {name: from_packed(column, name) for name, column in found.items() if name not in columns}
-    return records(np.stack([(columns | shares)[name] for name in kept], axis=1), kept)
+
+def _columns(fields: Mapping[str, np.ndarray]) -> Columns:
+    """Fields [n, repeat] as columns [n], with packed colors as channels from 0 to 1."""
+    columns: dict[str, np.ndarray] = {}
+    has_colors = any({*group} & {*fields} for group in COLORS)
+    for name, field in fields.items():
+        if name in PACKED and field.dtype.itemsize == 4 and field.shape[1] == 1 and not has_colors:
+            channels = np.ascontiguousarray(field).view(np.uint8).reshape(-1, 4)
+            columns |= {color: channels[:, place] for color, place in CHANNELS.items()}
+        elif field.shape[1] == 1:
+            columns[name] = field[:, 0]
+        else:
+            columns |= {own: field[:, index] for index, own in enumerate(numbered(name, field.shape[1]))}
+    return dict(zip(usual_names([*columns]), columns.values(), strict=True))

@@ -94,8 +94,8 @@ def cut_concave(points: np.ndarray) -> np.ndarray | None:
 
     Returns:
         int64 [n - 2, 3], indices into `points`, with the orientation of the polygon. Corners on a straight edge may be
-        left out; triangles without area then complete the number. All other corners are used. None if the polygon has no normal, or if it crosses
-        itself, so that the areas differ.
+        left out; triangles without area then complete the number. All other corners are used. None if the polygon has
+        no normal, or if it crosses itself, so that the areas differ.
     """
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
         flat = _flattened(points)

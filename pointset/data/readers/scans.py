@@ -3,38 +3,26 @@
 Example: `model.stream(normalize_chunks(open_scan("hall.ply"), "unit-sphere"))`.
 """
 
-import functools
-import tempfile
-import weakref
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from io import BytesIO
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 
 from pointset.configuration import Count
 from pointset.data.readers.clouds import Cloud, CloudError, require_cloud, require_finite, unit_normals
-from pointset.data.readers.color_shares import full_color, is_wide
+from pointset.data.readers.columns import AXES, NORMALS, Columns, feature_columns, full_colors
 from pointset.data.readers.formats import CLOUD_SUFFIXES
-from pointset.data.readers.free_text import FreeText
-from pointset.data.readers.layouts import AXES, NORMALS, Binary, feature_columns, records
-from pointset.data.readers.numpy_arrays import npy_layout, npz_points
-from pointset.data.readers.paths import path_fault
-from pointset.data.readers.pcd import pcd_layout
-from pointset.data.readers.ply_clouds import ply_layout
-from pointset.data.readers.typed_text import TypedText
-from pointset.errors import PointsetError
+from pointset.data.readers.numpy_files import npy_columns, npz_columns
+from pointset.data.readers.paths import naming, path_fault
+from pointset.data.readers.pcd import pcd_columns
+from pointset.data.readers.ply import ply_columns
+from pointset.data.readers.text import text_columns
 from pointset.inputs import takes
 
 PIECE = 65_536
-"""Default number of points, or lines of text, that are read at a time."""
-MOST_BYTES = 1 << 26
-"""Most bytes of a piece, for large records."""
-SPOOL = 1 << 18
-"""Bytes of a text file's numbers that are kept in memory; larger files go to a temporary file."""
+"""Default number of points that are read at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,121 +38,101 @@ class Scan:
 
     path: Path
     """Path of the file."""
-    layout: Binary
-    """Layout of its numbers."""
-    open: Callable[[], AbstractContextManager[BinaryIO]]
-    """Opens the file, or the binary numbers that were parsed from it."""
+    numbers: Columns
+    """All columns of the file; those of large binary files are memory maps."""
     piece: int = PIECE
     """Points that are read at a time."""
     features: tuple[str, ...] = ()
     """Features that follow the coordinates of each point."""
-
-    @property
-    def count(self) -> int:
-        """Number of points."""
-        return self.layout.count
+    bytes: int = 0
+    """Size of the file when it was opened."""
+    full: dict[str, int] = field(default_factory=dict)
+    """The number of a full color in the columns of integer colors."""
 
     def __call__(self) -> Iterator[np.ndarray]:
         """Iterate over pieces [n_i, 3 + features] in the file's order, units and precision: float32 or float64.
 
+        Points without a position (nan) are left out.
+
         Raises:
-            CloudError: a number is not finite, a normal has length 0, or the file has become shorter; the message
-                counts points from 0.
+            CloudError: a feature is not finite, or a normal has length 0.
         """
-        pieces = self.pieces(self.columns)
-        return self._with_unit_normals(pieces) if "normals" in self.features else pieces
+        place = self.columns.index(NORMALS[0]) if "normals" in self.features else None
+        for piece in self.pieces(self.columns):
+            if place is not None:
+                with naming(self.path, CloudError):
+                    piece[:, place : place + 3] = unit_normals(piece[:, place : place + 3])
+            yield piece
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the file with the coordinates and the features."""
-        names = self.layout.by_column or self.layout.record.names or ()
-        return AXES + tuple(name for one in self.features for name in feature_columns(one, names))
+        return AXES + tuple(name for one in self.features for name in feature_columns(one, [*self.numbers]))
 
-    def _with_unit_normals(self, pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
-        place = self.columns.index(NORMALS[0])
-        for piece in pieces:
-            with _naming(self.path):
-                piece[:, place : place + 3] = unit_normals(piece[:, place : place + 3])
-            yield piece
+    @property
+    def count(self) -> int:
+        """Number of points in the file, with those that have no position."""
+        return len(self.numbers["x"])
 
     def pieces(self, columns: Sequence[str]) -> Iterator[np.ndarray]:
-        """Iterate over pieces [n_i, columns] of these columns."""
-        with _naming(self.path), self.open() as file:
-            for start, count in self._spans():
-                numbers = self._read(file, columns, start, count)
-                require_finite(numbers, start)
-                yield numbers
+        """Iterate over pieces [n_i, columns] of these columns, the first of which are `AXES`."""
+        total, left_out = len(self.numbers["x"]), 0
+        with naming(self.path, CloudError):
+            for first, table in self._read(columns):
+                placed = np.isfinite(table[:, :3]).all(axis=1)
+                rows = table if placed.all() else table[placed]
+                left_out += len(table) - len(rows)
+                require_finite(rows, first)
+                if len(rows):
+                    yield rows
+            if left_out == total:
+                raise CloudError(f"none of its {total:,} points has a position that is finite")
+        if left_out:
+            message = f"{self.path}: {left_out:,} of {total:,} points have no position and were left out"
+            warnings.warn(message, stacklevel=2)
 
     def whole(self, columns: Sequence[str]) -> np.ndarray:
         """These columns of all points [count, columns]; allocated first, so that lack of memory is noticed early."""
-        table, start = np.empty((0, 0)), 0
+        table, start = np.empty((self.count, len(columns)), self._type(columns)), 0
         for piece in self.pieces(columns):
-            if not start:
-                table = np.empty((self.count, len(columns)), piece.dtype)
             table[start : start + len(piece)] = piece
             start += len(piece)
-        return table
+        return table[:start]
 
-    def _spans(self) -> Iterator[tuple[int, int]]:
-        """The first point and the number of points of each piece."""
-        piece = max(1, min(self.piece, MOST_BYTES // self.layout.record.itemsize))
-        return ((start, min(piece, self.count - start)) for start in range(0, self.count, piece))
+    def _read(self, columns: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
+        """The index of the first point of each piece, and its columns."""
+        for start in range(0, len(self.numbers["x"]), self.piece):
+            if self.path.stat().st_size < self.bytes:  # a memory map beyond the end would end the process
+                raise CloudError("became shorter while it was read: read it again when it is complete")
+            read = [self._shares(self.numbers[name][start : start + self.piece], name) for name in columns]
+            with np.errstate(invalid="ignore"):  # a signalling NaN
+                yield start, np.stack(read, axis=1).astype(self._type(columns), copy=False)
 
-    @functools.cached_property
-    def _full_color(self) -> int:
-        """The full color of wide integer columns; the whole file is read for it, so that all pieces agree."""
-        kinds = {name: kind for name, kind in self.layout.colors.items() if is_wide(kind)}
-        wide = [name for name in kinds if name in (self.layout.record.names or ())]
-        with self.open() as file:
-            read = (self._columns(file, wide, start, count) for start, count in self._spans())
-            ends = [np.array([column.min(), column.max()]) for columns in read for column in columns]
-        return full_color(ends, kinds[wide[0]])
-
-    def _read(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> np.ndarray:
-        numbers = self._columns(file, columns, start, count)
-        found = [self._shares(column, name) for column, name in zip(numbers, columns, strict=True)]
-        single = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in found)
-        with np.errstate(invalid="ignore"):  # a signalling NaN is refused later
-            return np.stack(found, axis=1).astype(np.float32 if single else np.float64, copy=False)
+    def _type(self, columns: Sequence[str]) -> type[np.floating]:
+        """float32 if it holds all numbers of these columns, else float64."""
+        types = [np.dtype(float) if name in self.full else self.numbers[name].dtype for name in columns]
+        return np.float32 if all(kind.kind == "f" and kind.itemsize <= 4 for kind in types) else np.float64
 
     def _shares(self, column: np.ndarray, name: str) -> np.ndarray:
         """A column, with integer colors converted to fractions of the full color."""
-        kind = self.layout.colors.get(name)
-        return column if kind is None else column / (self._full_color if is_wide(kind) else full_color([], kind))
-
-    def _columns(self, file: BinaryIO, columns: Sequence[str], start: int, count: int) -> list[np.ndarray]:
-        """The unconverted numbers of the file."""
-        layout, size = self.layout, self.layout.record.itemsize
-        if layout.by_column:
-            places = [layout.by_column.index(name) * layout.count + start for name in columns]
-            return [self._numbers(file, layout.offset + place * size, count) for place in places]
-        records = self._numbers(file, layout.offset + start * size, count)
-        return [records[name] for name in columns]
-
-    def _numbers(self, file: BinaryIO, offset: int, count: int) -> np.ndarray:
-        record = self.layout.record
-        file.seek(offset)
-        content = file.read(count * record.itemsize)
-        if len(content) < count * record.itemsize:
-            raise CloudError("became shorter while it was read: read it again when it is complete")
-        return np.frombuffer(content, record)
+        return column / self.full[name] if name in self.full else column
 
 
 @takes(path=str | Path, piece=Count, features=Sequence[str])
 def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] = ()) -> Scan:
     """Open a file of points that is read in pieces; binary files are only checked now, not read.
 
-    `.npy` holds an array [n, 3] or [n, 6], with the points in the first three columns. `.npz` holds one such array, or
-    one called "points" and optionally one called "normals", both [n, 3]. `.ply` must have no faces. `.xyz` and `.txt`
-    have a point per line, `x y z` or `x y z nx ny nz`, with comments after `#` or `//`; all numbers are separated by
-    blanks, by commas or by semicolons, and a comma is not a decimal point.
+    Points without a position (nan) are left out when the file is read, with a warning.
 
-    Files must be complete and unambiguous: they have exactly the lines or bytes that the header announces (zeros may
-    follow in `.pcd`), and every number of a text, even of a skipped column, fits the type in the header. Integers
-    beyond 2^53 are rounded to float64.
+    `.npy` holds an array [n, 3], [n, 6] (with normals) or with further columns, which are read only if they are wanted
+    as features; or records with fields x, y and z. `.npz` holds one such array, or one called "points" and optionally
+    one called "normals", both [n, 3]. `.ply` must have no faces. `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`,
+    `.asc` and `.tsv` have a point per line, with numbers separated by blanks, commas or semicolons; a comma is not a
+    decimal point. The number of points or the names of the columns may come first, and comments after `#` or `//`.
 
-    Text is parsed once, by this call, into a temporary file of 24 or 48 bytes per point. `.npz` and compressed `.pcd`
-    files are unpacked by this call and stay in memory.
+    Files must be complete: they have exactly the lines or bytes that the header announces (zeros may follow in
+    binary ones). Binary files are read through a memory map, and may be larger than the memory; text, `.npz` and
+    compressed `.pcd` files are read into memory. Integers beyond 2^53 are rounded to float64.
 
     Args:
         path: the file.
@@ -187,29 +155,19 @@ def open_scan(path: str | Path, *, piece: int = PIECE, features: Sequence[str] =
         >>> model.eval().stream(pointset.data.open_scan("scan.npy")).shape
         torch.Size([1, 2])
     """
-    path = Path(path)
-    if path.suffix.lower() not in CLOUD_SUFFIXES:
-        if fault := path_fault(path):
-            raise CloudError(f"{path}: {fault}")
-        known = ", ".join(sorted(CLOUD_SUFFIXES))
-        raise CloudError(f"{path}: a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
-    with _naming(path):
+    path, features = Path(path), tuple(features)
+    with naming(path, CloudError):
         if fault := path_fault(path):
             raise CloudError(fault)
-        features = tuple(features)
-        layout = _layout(path, features)
-        if isinstance(layout, TypedText | FreeText):
-            scan = _parse_text(path, layout, piece, features)
-        elif isinstance(layout, np.ndarray):
-            content = layout.tobytes()
-            scan = Scan(path, Binary(len(layout), 0, layout.dtype), lambda: BytesIO(content), piece, features)
-        else:
-            scan = Scan(path, layout, lambda: path.open("rb"), piece, features)
-            _require_whole(path, layout)
-        if not scan.count:
+        if path.suffix.lower() not in CLOUD_SUFFIXES:
+            known = ", ".join(sorted(CLOUD_SUFFIXES))
+            raise CloudError(f"a point cloud's file ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
+        columns = _columns(path, features)
+        if not len(columns["x"]):
             raise CloudError("expected a point cloud, found no point")
+        scan = Scan(path, columns, piece, features, path.stat().st_size)
         scan.columns  # noqa: B018 - raises if a feature is missing
-    return scan
+        return replace(scan, full=full_colors({name: columns[name] for name in scan.columns}))
 
 
 @takes(path=str | Path, normals=bool, features=Sequence[str])
@@ -224,8 +182,11 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
     Returns:
         Points [n, 3] in the file's units and axes, with the wanted normals and features.
 
+    Warns:
+        UserWarning: points have no position, and are left out.
+
     Raises:
-        CloudError: as for `open_scan`, or a number is not finite, float32 cannot represent the cloud, or it has no
+        CloudError: as for `open_scan`, or a feature is not finite, float32 cannot represent the cloud, or it has no
             normals.
 
     Example:
@@ -237,63 +198,20 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
                [0., 1., 0.]], dtype=float32)
     """
     scan = open_scan(path, features=("normals", *features) if normals and features else features)
-    columns = AXES + NORMALS if normals and scan.layout.has_normals else AXES
+    columns = AXES + NORMALS if normals and {*NORMALS} <= {*scan.numbers} else AXES
     further = scan.columns[len(AXES) + len(NORMALS) * normals :] if features else ()
-    with _naming(scan.path):
+    with naming(scan.path, CloudError):
         table = scan.whole((*columns, *further))
         return require_cloud(table[:, : len(columns)], normals, table[:, len(columns) :] if features else None)
 
 
-def _layout(path: Path, features: tuple[str, ...]) -> Binary | TypedText | FreeText | np.ndarray:
-    """The layout of a file with one of `CLOUD_SUFFIXES`, or its points if they are compressed."""
-    readers: dict[str, Callable[[Path, tuple[str, ...]], Binary | TypedText | np.ndarray]]
-    readers = {".npy": npy_layout, ".npz": npz_points, ".ply": ply_layout, ".pcd": pcd_layout}
-    reader = readers.get(path.suffix.lower())
-    return reader(path, features) if reader else FreeText(features)
-
-
-def _require_whole(path: Path, layout: Binary) -> None:
-    """Raise a CloudError unless the file has exactly the bytes of its header, plus zeros if the format allows them."""
-    end, found = layout.end + layout.after, path.stat().st_size
-    if found < end:
-        raise CloudError(f"expected {end:,} bytes, as its header says, found {found:,}: it is cut off")
-    if found > end:
-        with path.open("rb") as file:
-            file.seek(end)
-            rest = file.read(layout.padding + 1)
-        if len(rest) > layout.padding or rest.strip(b"\0"):
-            raise CloudError(f"expected {end:,} bytes, as its header says, found {found:,}: its header is damaged")
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Convert errors to CloudErrors that begin with the file's name."""
-    try:
-        yield
-    except PointsetError as error:
-        message = str(error)
-        if not message.startswith(str(path)):
-            message = f"{path}{',' if message.startswith('line ') else ':'} {message}"
-        raise CloudError(message) from error
-    except OSError as error:
-        raise CloudError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except MemoryError as error:
-        raise CloudError(f"{path}: does not fit into memory: read it in pieces, with open_scan") from error
-
-
-def _parse_text(path: Path, layout: TypedText | FreeText, piece: int, features: tuple[str, ...]) -> Scan:
-    numbers = cast(BinaryIO, tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115 - closed with the scan
-    count, record = 0, np.dtype([])
-    try:
-        with path.open("rb") as file:
-            for table in layout.tables(file, piece):
-                rows = records(table, layout.kept(table.shape[1]))
-                numbers.write(rows.tobytes())
-                count, record = count + len(rows), rows.dtype
-    except BaseException:
-        numbers.close()
-        raise
-    colors = layout.colors if isinstance(layout, TypedText) else {}
-    scan = Scan(path, Binary(count, 0, record, colors=colors), lambda: nullcontext(numbers), piece, features)
-    weakref.finalize(scan, numbers.close)
-    return scan
+def _columns(path: Path, features: tuple[str, ...]) -> Columns:
+    """The columns of a file with one of `CLOUD_SUFFIXES`."""
+    suffix = path.suffix.lower()
+    readers: dict[str, Callable[[], Columns]] = {
+        ".npy": lambda: npy_columns(path, features),
+        ".npz": lambda: npz_columns(path, features),
+        ".ply": lambda: ply_columns(path),
+        ".pcd": lambda: pcd_columns(path),
+    }
+    return readers.get(suffix, lambda: text_columns(path, features))()

@@ -87,7 +87,7 @@ def test_the_rule_is_the_same_on_every_machine(tmp_path: Path) -> None:
         (["chair/train/a.off", "chair/b.off"], "train", "chair holds both"),
         (["chair/train/a.off", "bed/readme.txt"], "train", "bed holds no mesh and no point cloud"),
         (["chair/train/a.off", "bed/train/b.txt"], "train", "bed holds no mesh and no point cloud"),
-        (["chair/points.csv"], "train", "chair holds no mesh.*.obj.*.xyz"),
+        (["chair/points.step"], "train", "chair holds no mesh.*.obj.*.xyz"),
         (["train/chair/a.off", "test/b.off"], "train", "looks like split/class/file, but has test/file"),
         (["train/a.off", "test/b.off"], "train", "looks like split/class/file, but has test/file"),
         (["train/chair/a.off", "test/bed/readme.txt"], "train", "class 'bed' of .* holds no mesh"),

@@ -81,7 +81,7 @@ def test_shapes_of_formats_that_are_not_read_are_said(layout: str, tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         list_folder(tmp_path / "parts", "train")
-    put(tmp_path, layout.format("3.off.gz"), layout.format("4.CSV"))
+    put(tmp_path, layout.format("3.off.gz"), layout.format("4.STEP"))
     first = layout.format("3.off.gz").removeprefix("parts/")
     words = rf"skipped: 2 files of formats that are not read, the first '{first}' \(unpack or convert them\)$"
     with pytest.warns(UserWarning, match=words):

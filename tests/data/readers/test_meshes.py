@@ -1,5 +1,8 @@
 """Meshes as values, and every mesh format: the arrays read, and one sentence for every failure."""
 
+import base64
+import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +34,7 @@ def two_boxes() -> trimesh.Scene:
     return scene
 
 
-@pytest.mark.parametrize("suffix", sorted(MESH_SUFFIXES - {".gltf"}))
+@pytest.mark.parametrize("suffix", sorted(MESH_SUFFIXES - {".gltf", ".3mf", ".dae"}))
 @pytest.mark.parametrize("spell", [str.lower, str.upper])
 def test_every_format_gives_the_same_triangles(tmp_path: Path, suffix: str, spell: type) -> None:
     path = tmp_path / f"box{spell(suffix)}"
@@ -72,27 +75,128 @@ def cut(file_type: str, **options: str) -> bytes:
 
 
 BAD_FILES = {
-    "missing.obj": (None, "cannot be read: No such file or directory"),
-    "points.xyz": (b"0 0 0\n", "ends in one of .glb, .gltf, .obj, .off, .ply, .stl, not in '.xyz'"),
+    "missing.obj": (None, "no such file"),
+    "points.xyz": (b"0 0 0\n", "'.xyz'"),
     "mesh": (b"OFF", "not in 'no suffix'"),
     "empty.obj": (b"\n", "found an empty file"),
     "text.obj": (b"hello\n", "line 1: expected a keyword of OBJ"),
-    "text.stl": (b"hello\n", "expected STL, which begins with solid"),
-    "text.ply": (b"hello\n", "expected a header that ends with end_header"),
-    "text.gltf": (b"hello\n", "expected a description in JSON"),
-    "points.obj": (TRIANGLE.encode(), "found no triangles (a point cloud alone has none)"),
-    "points.ply": (trimesh.PointCloud(BOX.vertices).export(file_type="ply"), "found no triangles"),
-    "cut.ply": (cut("ply"), "as its header says: it is cut off or damaged"),
-    "cut_text.ply": (cut("ply", encoding="ascii"), "expected 12 faces, as its header says, found 5"),
-    "cut.stl": (cut("stl"), "cut.stl, byte 80: a binary STL of 12 triangles has 684 bytes, found 615"),
-    "cut.glb": (cut("glb"), "as the header says, found"),
+    "text.stl": (b"hello\n", "binary STL"),
+    "text.ply": (b"hello\n", "end_header"),
+    "text.gltf": (b"hello\n", "damaged"),
+    "points.obj": (TRIANGLE.encode(), "no triangles"),
+    "points.ply": (trimesh.PointCloud(BOX.vertices).export(file_type="ply"), "no faces"),
+    "cut.ply": (cut("ply"), "cut off"),
+    "cut_text.ply": (cut("ply", encoding="ascii"), "13 lines"),
+    "cut.stl": (cut("stl"), "12 triangles has 684"),
+    "cut_text.stl": (cut("stl_ascii"), "cut off or damaged"),
+    "cut.glb": (cut("glb"), "cut off"),
 }
+
+
+@pytest.mark.parametrize(("file_type", "options"), [("stl_ascii", {}), ("stl", {}), ("ply", {}), ("glb", {})])
+def test_no_cut_off_file_is_read(file_type: str, options: dict, tmp_path: Path) -> None:
+    """trimesh 5.2 shortens some without a word."""
+    content = BOX.export(file_type=file_type, **options)
+    content = content.encode() if isinstance(content, str) else content
+    path = tmp_path / f"a.{file_type.partition('_')[0]}"
+    for size in range(0, len(content) - 1, 3):
+        path.write_bytes(content[:size])
+        try:
+            mesh = read_mesh(path)
+        except MeshError:
+            continue
+        # Text STL may end without endsolid, but not within a facet.
+        assert file_type == "stl_ascii"
+        assert content[:size].rstrip().lower().endswith((b"endfacet", b"endsolid"))
+        assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces[: len(mesh.faces)])
+
+
+def test_stl_with_padding_without_its_last_line_and_with_odd_names(tmp_path: Path) -> None:
+    binary, text = BOX.export(file_type="stl"), BOX.export(file_type="stl_ascii")
+    (tmp_path / "padded.stl").write_bytes(binary + bytes(100))
+    (tmp_path / "open.stl").write_text(text[: text.rindex("endsolid")])
+    (tmp_path / "named.stl").write_text(text.replace("solid", "solid a vertex facet normal").replace("\n", "\r\n"))
+    for path in tmp_path.iterdir():
+        mesh = read_mesh(path)
+        assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
+
+
+def ply_faces(order: str, faces: list[list[int]]) -> bytes:
+    """A box's PLY, whose faces have several sizes and an index of their own after the corners."""
+    head = f"ply\nformat {order} 1.0\nelement vertex 8\nproperty float x\nproperty float y\nproperty float z\n"
+    head += f"element face {len(faces)}\nproperty list uchar int vertex_indices\nproperty short group\nend_header\n"
+    if order == "ascii":
+        rows = [" ".join(map(str, vertex)) for vertex in BOX.vertices]
+        rows += [" ".join(map(str, [len(face), *face, 7])) for face in faces]
+        return head.encode() + "\n".join(rows).encode()
+    sign = "<" if "little" in order else ">"
+    body = BOX.vertices.astype(f"{sign}f4").tobytes()
+    for face in faces:
+        body += bytes([len(face)]) + np.array(face, f"{sign}i4").tobytes() + np.array([7], f"{sign}i2").tobytes()
+    return head.encode() + body
+
+
+@pytest.mark.parametrize("order", ["ascii", "binary_little_endian", "binary_big_endian"])
+def test_ply_with_faces_of_several_sizes(order: str, tmp_path: Path) -> None:
+    """trimesh 5.2 refuses the binary ones."""
+    faces = [[0, 1, 3, 2], [0, 1, 5], [4, 5], [1, 3, 7, 5, 4]]
+    (tmp_path / "a.ply").write_bytes(ply_faces(order, faces))
+    with pytest.warns(UserWarning, match="1 of 4 faces"):
+        mesh = read_mesh(tmp_path / "a.ply")
+    assert len(mesh.faces) == 2 + 1 + 3
+    np.testing.assert_allclose(mesh.vertices, BOX.vertices)
+    (tmp_path / "a.ply").write_bytes(ply_faces(order, [[0, 1, 9]]))
+    with pytest.raises(MeshError, match="from 0 to 7"):
+        read_mesh(tmp_path / "a.ply")
+
+
+def changed_gltf(**changes: object) -> bytes:
+    """A box's glTF in one text, with changes of its first accessor, mesh, node or of the whole."""
+    files = trimesh.Scene(BOX).export(file_type="gltf", merge_buffers=True)
+    document = json.loads(files["model.gltf"])
+    for name, content in files.items():
+        if name.endswith(".bin"):
+            uri = "data:application/octet-stream;base64," + base64.b64encode(content).decode()
+            document["buffers"] = [{**document["buffers"][0], "uri": uri}]
+    for name, change in changes.items():
+        (document if name == "whole" else document[name][0]).update(change)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"whole": {"extensionsRequired": ["KHR_draco_mesh_compression"]}}, "KHR_draco_mesh_compression"),
+        ({"accessors": {"sparse": {"count": 1}}}, "sparse"),
+        ({"nodes": {"skin": 0}}, "skin"),
+        ({"meshes": {"weights": [0.5]}}, "morphed"),
+        ({"meshes": {"primitives": [{"attributes": {"POSITION": 0}, "mode": 6}]}}, "triangles"),
+        ({"whole": {"meshes": []}}, "box.gltf"),
+        ({"whole": {"accessors": []}}, "damaged"),
+    ],
+)
+def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes: dict, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "box.gltf"
+    path.write_bytes(changed_gltf())
+    assert len(read_mesh(path).faces) == 12
+    path.write_bytes(changed_gltf(**changes))
+    with pytest.raises(MeshError, match=words):
+        read_mesh(path)
+
+
+@pytest.mark.parametrize(("suffix", "library"), [(".3mf", "lxml"), (".dae", "pycollada")])
+def test_formats_that_need_a_library_name_it(suffix: str, library: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec({"pycollada": "collada"}.get(library, library)):
+        pytest.skip(f"{library} is here")
+    (tmp_path / f"a{suffix}").write_bytes(b"<?xml version='1.0'?>")
+    with pytest.raises(MeshError, match=f"pip install {library}"):
+        read_mesh(tmp_path / f"a{suffix}")
 
 
 @pytest.mark.parametrize("suffix", [".off", ".obj"])
 def test_a_folder_is_named(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"folder{suffix}").mkdir()
-    with pytest.raises(MeshError, match=rf"folder\{suffix}: cannot be read: Is a directory"):
+    with pytest.raises(MeshError, match=rf"folder\{suffix}: is a folder"):
         read_mesh(tmp_path / f"folder{suffix}")
 
 

@@ -113,7 +113,6 @@ def test_polygons_are_cut_as_older_pools_were(between: bytes, faces: bytes, expe
 
 HEAD = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\n"  # what follows stands on line 5
 BAD_FILES = {
-    "segment": (b"f 1 2\n", 5, "at least 3 corners"),
     "nothing": (b"f\n", 5, "at least 3 corners"),
     "index 0": (b"f 1 2 0\n", 5, "of at least 1"),
     "index 0 with texture": (b"f 1/1 2/1 0/1\n", 5, "of at least 1"),
@@ -131,8 +130,7 @@ BAD_FILES = {
     "a word": (b"f 1 2 three\n", 5, "whole numbers, found 'f 1 2 three'"),
     "no vertex": (b"f /1 /2 /3\n", 5, "whole numbers"),
     "a wrong texture": (b"f 1/a 2/1 3/1\n", 5, "whole numbers"),
-    "forms mixed": (b"f 1/1 2 1 3/1\n", 5, "one form"),
-    "three slashes": (b"f 1/1/1/1 2/1/1/1 3/1/1/1\n", 5, "one form"),
+    "three slashes": (b"f 1/1/1/1 2/1/1/1 3/1/1/1\n", 5, "a//c or a/b/c"),
     "two coordinates": (b"v 1 2\n", 5, "3 coordinates"),
     "five numbers": (b"v 1 2 3 4 5\n", 5, "3 coordinates"),
     "a lost coordinate": (b"v 1 2 3 1\n", 5, "as many numbers"),
@@ -167,6 +165,13 @@ def test_a_bad_line_is_named(tail: bytes | None, line: int, words: str) -> None:
     assert len(message) < 200
 
 
+def test_corners_of_several_forms_and_lines_as_faces() -> None:
+    """As SketchUp and Revit, and 3ds Max and CGAL, write them."""
+    with pytest.warns(UserWarning, match="2 of 4 faces have less than 3 corners"):
+        mesh = parse_obj(HEAD + b"f 1/1 2 3//1\nf 1 2\nf 3\n", "mixed.obj")
+    assert mesh.faces.tolist()[-1] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("width", [2, 5, 8])
 def test_vertices_of_a_width_that_is_not_known_are_refused(width: int) -> None:
     with pytest.raises(MeshError, match=f"wide.obj, line 1: .*3 coordinates .*, found 'v{width * ' 1'}'"):
@@ -195,6 +200,7 @@ words_of_obj = st.sampled_from(
 @settings(max_examples=1000, deadline=None)
 @example([b"vt ", b"\\"])  # a file that was cut off in a continued line
 @given(st.lists(st.tuples(words_of_obj, st.sampled_from([b" ", b" ", b"", b"\n"])).map(b"".join), max_size=12))
+@pytest.mark.filterwarnings("ignore:any.obj")
 def test_the_fast_path_reads_as_the_exact_one(pieces: list[bytes]) -> None:
     content = HEAD + b"".join(pieces)
     try:

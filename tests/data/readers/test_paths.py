@@ -14,7 +14,7 @@ from pointset.errors import PointsetError
 FAULTS = [
     ("gone", "there is no such file or folder"),
     ("gone.step", "there is no such file or folder"),
-    ("folder", "is a folder, but a shape is read from a file"),
+    ("folder", "is a folder, but a file is read"),
     ("folder.d", "is a folder"),
     ("file.step/a", "cannot be read: Not a directory"),
     ("a\0b", "cannot be read: "),
@@ -41,7 +41,7 @@ def test_a_path_without_a_file_is_told_before_its_suffix(name: str, words: str, 
 
 
 def test_a_wrong_suffix_is_told_with_those_of_meshes_and_of_clouds(there: Path) -> None:
-    with pytest.raises(PointsetError, match=r"file\.step: .* in one of \.glb, .*\.stl, .* in one of \.npy, .*'\.step'"):
+    with pytest.raises(PointsetError, match=r"file\.step: .* in one of \.3mf, .*\.stl, .* in one of \.asc, .*'\.step'"):
         require_shape_file(there / "file.step")
     assert path_fault(there / "file.step") == ""
     require_shape_file(there / "empty.npy")
