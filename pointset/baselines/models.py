@@ -4,6 +4,7 @@ They are whole models of the registry, and are fitted by `pointset.fit` like eve
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -29,33 +30,51 @@ class Baseline(nn.Module):
         extractors: modules from clouds [B, n, 3] with Z up to rows [B, width].
         head: see `pointset.baselines.heads`.
         turn: [3, 3], turns the clouds to Z up.
+        views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
     """
 
     turn: Tensor
+    views: Tensor
 
     def __init__(self, extractors: list[nn.Module], head: Head) -> None:
         super().__init__()
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
         self.head = head
         self.register_buffer("turn", torch.eye(3))
+        self.register_buffer("views", torch.eye(3)[None])
         self.anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # says where the model is
 
     def forward(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
-        return self.head(self.rows(points, mask))
+        return self.logits(self.blocks(points, mask))
 
     def rows(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> Float[Tensor, "B width"]:
-        """The rows of the head, from coordinates alone; an empty set counts as one point."""
-        return torch.cat(self.blocks(points, mask), dim=1)
+        """The rows of the head, from coordinates alone, of the first view; an empty set counts as one point."""
+        return torch.cat(self.blocks(points, mask), dim=2)[:, 0]
 
-    def blocks(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> list[Tensor]:
-        """The rows of each extractor."""
-        sets = [cloud[..., :3].float() @ self.turn.T for cloud in batches_of_one_size(points, mask)]
-        return [torch.cat([extract(cloud) for cloud in sets]) for extract in self.extractors]
+    def blocks(self, points: Float[Tensor, "*rows d"], mask: Layout | None = None) -> list[Float[Tensor, "B k width"]]:
+        """The rows of each extractor, of each view."""
+        turns = [self.turn @ view for view in self.views]
+        sets = [cloud[..., :3].float() for cloud in batches_of_one_size(points, mask)]
+        return [
+            torch.cat([torch.stack([extract(cloud @ turn.T) for turn in turns], dim=1) for cloud in sets])
+            for extract in self.extractors
+        ]
 
-    def fit_rows(self, blocks: list[Tensor], labels: Tensor) -> None:
-        """Fit the head to the rows of the training shapes, given by extractor."""
-        self.head.fit(torch.cat(blocks, dim=1), labels, [block.shape[1] for block in blocks])
+    def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
+        """Logits for these rows: the mean over the views of log probabilities, if there are several."""
+        rows = torch.cat(blocks, dim=2)
+        logits = self.head(rows.flatten(0, 1))
+        return logits if rows.shape[1] == 1 else logits.log_softmax(dim=1).view(*rows.shape[:2], -1).mean(dim=1)
+
+    def fit_rows(self, blocks: list[Float[Tensor, "N k width"]], labels: Tensor) -> None:
+        """Fit the head to the rows of the training shapes, given by extractor; every view counts as a shape."""
+        rows = torch.cat(blocks, dim=2).flatten(0, 1)
+        self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        self.views = self.views.new_empty(state_dict.setdefault(f"{prefix}views", torch.eye(3)[None]).shape)
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
 
 class Embedder(nn.Module):

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from pointset.commands.living import write_live_page
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
-from pointset.commands.options import Json
+from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.printing import print_json
 from pointset.configuration import Points, check
 from pointset.data.axes import UsualUp
@@ -66,6 +66,7 @@ def attend(
     points: int | None = None,
     seed: int = 0,
     up: UsualUp = "auto",
+    keep_outliers: KeepOutliers = False,
     live: bool = False,
     as_json: Json = False,
 ) -> None:
@@ -110,7 +111,7 @@ def attend(
     trained = load_model(model)
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], enough) if points is None else points
-    loaded = load_shape_like(data, shape, points=points, seed=seed, up=up)
+    loaded = load_shape_like(data, shape, points=points, seed=seed, up=up, keep_outliers=keep_outliers)
     classes, unlike = _predict(trained, loaded)
     name, confidence = classes[0]
     prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)

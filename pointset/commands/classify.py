@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
-from pointset.commands.options import Json
+from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.printing import print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
@@ -30,12 +30,14 @@ def classify(
     output: Table = None,
     on_error: Literal["raise", "skip"] = "raise",
     up: UsualUp = "auto",
+    keep_outliers: KeepOutliers = False,
     as_json: Json = False,
 ) -> None:
     """Classify files of shapes, or all files in a folder, with a trained model.
 
-    Each mesh is sampled with as many points as the model was trained on. All points of a point cloud are used: small
-    clouds are processed in batches, a large scan is read from the disk in pieces, whatever its size.
+    Each mesh is sampled with as many points as the model was trained on. All points of a point cloud are used, but for
+    isolated ones: small clouds are processed in batches, a large scan is read from the disk in pieces, whatever its
+    size, with all its points.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
@@ -66,6 +68,7 @@ def classify(
         temperature=trained.temperature,
         detector=trained.detector,
         up=up,
+        keep_outliers=keep_outliers,
     )
     found, failures = _all_of(classifier, shapes)
     _refuse(failures, len(found), on_error)

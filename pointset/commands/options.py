@@ -65,6 +65,9 @@ DataFlags = Parameter(name="*", group=group("Data", 2))
 ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=model_flag)
 RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=recipe_flag)
 Json = Annotated[bool, Parameter(name="--json")]
+KeepOutliers = Annotated[
+    bool, Parameter(name="--keep-outliers", help="Keep isolated points of point clouds, such as a background.")
+]
 Given = Annotated[frozenset[str], Parameter(parse=False)]
 """Filled by `pointset.commands.app` with the flags of the command line: a flag may repeat a default."""
 

@@ -1,6 +1,7 @@
 """`pointset embed` and `pointset find`: rows of numbers for shapes, and the shapes that are similar by them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -25,7 +26,23 @@ RESAMPLED = 64
 """Shapes that are sampled twice, for the threshold of near-duplicates."""
 HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
 Embedder = Annotated[str | None, Parameter(name="--model", help=HELP)]
-OnError = Literal["raise", "skip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How files are read."""
+
+    on_error: Literal["raise", "skip"] = "raise"
+    """How to handle files that cannot be used: "raise" reports them and writes nothing; "skip" continues without."""
+    up: UsualUp = "auto"
+    """The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the model's
+    shapes."""
+    keep_outliers: bool = False
+    """Keep isolated points of point clouds, such as a background."""
+
+
+ReadingFlags = Annotated[Reading, Parameter(name="*")]
+USUAL_READING = Reading()
 
 
 def embed(
@@ -33,8 +50,7 @@ def embed(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     model: Embedder = None,
-    on_error: OnError = "raise",
-    up: UsualUp = "auto",
+    reading: ReadingFlags = USUAL_READING,
     as_json: Json = False,
 ) -> None:
     """Write one row of numbers for each shape, in which similar shapes are near each other.
@@ -47,17 +63,13 @@ def embed(
     Args:
         files: Meshes, point clouds, and folders of them.
         output: File for the rows (*.npz, *.parquet or *.csv), with the names, classes and paths of the shapes.
-        on_error: How to handle files that cannot be used: "raise" reports them and writes nothing; "skip" continues
-            without them.
-        up: The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the
-            model's shapes.
         as_json: Print JSON.
     """
     from pointset.evaluation.embedding import check_rows_file
 
     check_rows_file(output)
     start = perf_counter()
-    embedded = _embed(load_model(model or EMBEDDER), files, on_error, up)
+    embedded = _embed(load_model(model or EMBEDDER), files, reading)
     embedded.save(output)
     seconds = perf_counter() - start
     count, width = embedded.rows.shape
@@ -76,8 +88,7 @@ def find(
     count: Annotated[int, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
     model: Embedder = None,
-    on_error: OnError = "raise",
-    up: UsualUp = "auto",
+    reading: ReadingFlags = USUAL_READING,
     as_json: Json = False,
 ) -> None:
     """Find the shapes of a folder that are most similar to a shape; with --leaks, those that are there twice.
@@ -91,8 +102,6 @@ def find(
         count: Number of similar shapes.
         leaks: Find near-duplicates: pairs of shapes no farther apart than two samplings of one shape. Pairs of a
             training and a test shape come first.
-        on_error: How to handle files that cannot be used: "raise" reports them; "skip" continues without them.
-        up: The axis that points up in the files; see `pointset embed`.
         as_json: Print JSON.
     """
     from pointset.viz.writing import checked_suffix
@@ -104,14 +113,14 @@ def find(
         raise PointsetError(f"find needs {wanted}, got {len(paths)} path{'s' * (len(paths) != 1)}")
     if count < 1:
         raise PointsetError(f"--count must be at least 1, got {count}")
-    trained, embedded = _rows_in(paths[-1], model, on_error, up)
+    trained, embedded = _rows_in(paths[-1], model, reading)
     if leaks:
-        _print_pairs(trained, embedded, paths[0], up, output, as_json)
+        _print_pairs(trained, embedded, paths[0], reading, output, as_json)
     else:
-        _print_similar(trained, embedded, paths[0], count, up, output, as_json)
+        _print_similar(trained, embedded, paths[0], count, reading, output, as_json)
 
 
-def _rows_in(path: Path, model: str | None, on_error: OnError, up: UsualUp) -> "tuple[Trained, Embedded]":
+def _rows_in(path: Path, model: str | None, reading: Reading) -> "tuple[Trained, Embedded]":
     from pointset.evaluation.embedding import SUFFIXES, load_embedded
 
     if path.is_file() and path.suffix.lower() in SUFFIXES:
@@ -122,10 +131,10 @@ def _rows_in(path: Path, model: str | None, on_error: OnError, up: UsualUp) -> "
             )
         return load_model(embedded.model), embedded
     trained = load_model(model or EMBEDDER)
-    return trained, _embed(trained, [path], on_error, up)
+    return trained, _embed(trained, [path], reading)
 
 
-def _embed(trained: Trained, paths: Sequence[Path], on_error: OnError, up: UsualUp) -> "Embedded":
+def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
     import numpy as np
 
     from pointset.data.unusable import refuse_or_leave_out
@@ -136,14 +145,16 @@ def _embed(trained: Trained, paths: Sequence[Path], on_error: OnError, up: Usual
 
     shapes = in_folders(paths)
     network = trained.network.to(find_device("auto"))
-    results = embed_files(network, trained.description["data"], shapes, up=up)
+    results = embed_files(
+        network, trained.description["data"], shapes, up=reading.up, keep_outliers=reading.keep_outliers
+    )
     answers = list(followed(results, "embedding", "shape", len(shapes), show=len(shapes) > SHOWN))
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     rows = [answer for answer in answers if not isinstance(answer, Failure)]
     if len(failures) == 1 and not rows:
         raise PointsetError(failures[0].reason)
     reasons = {failure.name: failure.reason for failure in failures}
-    refuse_or_leave_out(reasons, len(rows), on_error, "files", "repair them")
+    refuse_or_leave_out(reasons, len(rows), reading.on_error, "files", "repair them")
     return Embedded(
         trained.name,
         [shape.name for shape, _ in rows],
@@ -154,13 +165,19 @@ def _embed(trained: Trained, paths: Sequence[Path], on_error: OnError, up: Usual
 
 
 def _print_similar(
-    trained: Trained, embedded: "Embedded", shape: Path, count: int, up: UsualUp, output: Path | None, as_json: bool
+    trained: Trained,
+    embedded: "Embedded",
+    shape: Path,
+    count: int,
+    reading: Reading,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     import numpy as np
 
     from pointset.evaluation.neighbours import nearest
 
-    query = _embed(trained, [shape], "raise", up).rows
+    query = _embed(trained, [shape], reading).rows
     if len(query) != 1:
         raise PointsetError(f"{shape} is a folder: give one shape first, then the folder to search")
     others = [row for row, file in enumerate(embedded.files) if file != str(shape.resolve())]
@@ -173,7 +190,7 @@ def _print_similar(
         for row, distance in zip(chosen, distances[0], strict=True)
     ]
     if output is not None:
-        _draw_similar(trained, embedded, shape, chosen, np.concatenate([query, embedded.rows[chosen]]), up, output)
+        _draw_similar(trained, embedded, shape, chosen, np.concatenate([query, embedded.rows[chosen]]), reading, output)
     if as_json:
         print_json({"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)})
         return
@@ -182,7 +199,7 @@ def _print_similar(
 
 
 def _draw_similar(
-    trained: Trained, embedded: "Embedded", shape: Path, chosen: list[int], rows: Any, up: UsualUp, output: Path
+    trained: Trained, embedded: "Embedded", shape: Path, chosen: list[int], rows: Any, reading: Reading, output: Path
 ) -> None:
     import numpy as np
     import torch
@@ -191,7 +208,7 @@ def _draw_similar(
     from pointset.viz.similar import Tile, make_similar_page
 
     network, query = trained.network, torch.from_numpy(rows[0])
-    clouds = [_points(trained, path, up) for path in (shape, *(Path(embedded.files[row]) for row in chosen))]
+    clouds = [_points(trained, path, reading) for path in (shape, *(Path(embedded.files[row]) for row in chosen))]
     influence = [similarity_influence(network, cloud, query) for cloud in clouds[1:]]
     tiles = [Tile([clouds[0]], escaped(shape.name), "the shape")]
     for row, cloud, values, own in zip(chosen, clouds[1:], influence, rows[1:], strict=True):
@@ -205,22 +222,22 @@ def _draw_similar(
     make_similar_page(tiles, title=title, note=note, up=trained.description["data"]["up"]).save(output)
 
 
-def _points(trained: Trained, path: Path, up: UsualUp) -> Any:
+def _points(trained: Trained, path: Path, reading: Reading) -> Any:
     from pointset.data.loading import load_shape_like
 
-    return load_shape_like(trained.description["data"], path, up=up).points
+    return load_shape_like(trained.description["data"], path, up=reading.up, keep_outliers=reading.keep_outliers).points
 
 
 def _print_pairs(
-    trained: Trained, embedded: "Embedded", folder: Path, up: UsualUp, output: Path | None, as_json: bool
+    trained: Trained, embedded: "Embedded", folder: Path, reading: Reading, output: Path | None, as_json: bool
 ) -> None:
     from pointset.evaluation.neighbours import near_duplicates, splits_of
 
-    threshold = _same_shape_distance(trained, embedded, up)
+    threshold = _same_shape_distance(trained, embedded, reading)
     pairs = near_duplicates(embedded.rows, threshold, splits_of(folder, embedded.names))
     rows = [_described(embedded, pair) for pair in pairs]
     if output is not None:
-        _draw_pairs(trained, embedded, pairs[:SHOWN], up, output)
+        _draw_pairs(trained, embedded, pairs[:SHOWN], reading, output)
     leaked = sum(pair.leak for pair in pairs)
     if as_json:
         print_json({"model": embedded.model, "threshold": threshold, "leaks": leaked, "pairs": rows})
@@ -241,7 +258,7 @@ def _described(embedded: "Embedded", pair: "Pair") -> dict[str, Any]:
     return {**names, "distance": pair.distance, "leak": "train and test" if pair.leak else ""}
 
 
-def _same_shape_distance(trained: Trained, embedded: "Embedded", up: UsualUp) -> float:
+def _same_shape_distance(trained: Trained, embedded: "Embedded", reading: Reading) -> float:
     import numpy as np
 
     from pointset.data.loading import load_shape_like
@@ -251,15 +268,20 @@ def _same_shape_distance(trained: Trained, embedded: "Embedded", up: UsualUp) ->
     step = max(1, len(embedded.files) // RESAMPLED)
     chosen = range(0, len(embedded.files), step)
     data = trained.description["data"]
-    clouds = [load_shape_like(data, embedded.files[row], seed=1, up=up).points for row in chosen]
+    clouds = [
+        load_shape_like(data, embedded.files[row], seed=1, up=reading.up, keep_outliers=reading.keep_outliers).points
+        for row in chosen
+    ]
     return same_shape_distance(np.asarray(embedded.rows[list(chosen)]), embed_clouds(trained.network, clouds))
 
 
-def _draw_pairs(trained: Trained, embedded: "Embedded", pairs: "Sequence[Pair]", up: UsualUp, output: Path) -> None:
+def _draw_pairs(
+    trained: Trained, embedded: "Embedded", pairs: "Sequence[Pair]", reading: Reading, output: Path
+) -> None:
     from pointset.viz.similar import Tile, make_similar_page
 
     def tile(pair: "Pair") -> Any:
-        clouds = [_points(trained, Path(embedded.files[row]), up) for row in (pair.first, pair.second)]
+        clouds = [_points(trained, Path(embedded.files[row]), reading) for row in (pair.first, pair.second)]
         names = f"{embedded.names[pair.first]} and {embedded.names[pair.second]}"
         return Tile(clouds, escaped(names), f"distance {pair.distance:.2f}" + ", train and test" * pair.leak)
 

@@ -276,6 +276,21 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     return Compose(tuple(AUGMENTATIONS[name](up) for name in names))
 
 
+@dataclass(frozen=True)
+class HalfTurns:
+    """Turn each set by one of some matrices, chosen at random; see `pointset.data.normalize.half_turns`."""
+
+    matrices: Tensor
+    """[k, 3, 3]."""
+
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Turn [B, n, d] about the origin."""
+        chosen = torch.randint(len(self.matrices), (len(points),), generator=generator)
+        return _rows(points, points[..., :3] @ self.matrices[chosen].to(points).mT)
+
+
 def _check(points: Tensor, generator: Generator, mask: Tensor | None) -> None:
     check_clouds(points, mask, features=True)
     check_kind("generator", generator, Generator)

@@ -108,7 +108,9 @@ def load_split(
         _warn_of_missing_classes(folder, pool, split, present, classes)
         name, source = (card.name, card.name) if card else (folder.name, str(folder))
         up = options.up or (card.up if card else _usual_up(folder, pool))
-        sets = PointSets(pool, dataclasses.replace(options, up=up), name=name, source=source, split=split)
+        about_y = (options.normalize, up) == ("upright-axes", "y")
+        options = dataclasses.replace(options, up=up, normalize="upright-axes-y" if about_y else options.normalize)
+        sets = PointSets(pool, options, name=name, source=source, split=split)
     if classes is None:
         return sets
     pool, rows = _keep_classes(sets.source_pool, classes)

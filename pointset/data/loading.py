@@ -16,6 +16,7 @@ from pointset.configuration import Points, check
 from pointset.data.axes import Axis, UsualUp, check_up, turned_up, usual_up
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.data.dataset import PointSets, load_split
+from pointset.data.isolated import kept_points
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.pool import Pool
@@ -138,6 +139,7 @@ def load_shape_like(
     points: int | None = None,
     seed: int = 0,
     up: UsualUp | None = None,
+    keep_outliers: bool = False,
 ) -> Shape:
     """Read one mesh or point cloud and prepare it like the sets in a `PointSets.describe` description.
 
@@ -149,9 +151,10 @@ def load_shape_like(
         up: the file's upward axis. "auto" or None means: that of the sets, if they came from files of the same format;
             else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets. If it differs from the
             axis of the sets, the shape is rotated.
+        keep_outliers: keep isolated points of a cloud; see `pointset.data.isolated`.
 
     Warns:
-        UserWarning: the shape is rotated.
+        UserWarning: the shape is rotated, or points are left out.
 
     Raises:
         PointsetError: the file cannot be read or sampled, lacks a feature, or has all its points at one place; the
@@ -166,6 +169,8 @@ def load_shape_like(
         cloud = read_cloud(path, normals=options.has_normals, features=options.further)
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"{path}: the cloud {fault}")
+        if not keep_outliers:
+            cloud = cloud[kept_points(cloud.points, str(path))]
         cloud = cloud[downsample(cloud.points, min(wanted, len(cloud.points)), seed=seed)]
         normals = None if cloud.normals is None else turned_up(cloud.normals, now, upward)
         cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, upward), normals=normals)

@@ -58,7 +58,7 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
     """Normalise a cloud piece by piece, with the result of `normalize_points` for the whole cloud.
 
     This call reads the cloud twice in float64 (except for "none"): for its centre, and for its radius or standard
-    deviation.
+    deviation; for its axes, twice more.
 
     Args:
         chunks: pieces [n_i, 3 + features], as for `model.stream`; such as `pointset.data.open_scan(path)`.
@@ -88,12 +88,22 @@ def normalize_chunks(chunks: Chunks, how: str, *, rows: int = ROWS, features: in
     if how == "none":
         return points
     frame = _frame(lambda: (block[:, :3] for block in points()), how)
-    if not features:
-        return lambda: (frame.centred(block).div_(frame.spread) for block in points())
+    axes = torch.eye(3, dtype=torch.float64)
 
     def normalised(block: Tensor) -> Tensor:
-        return torch.cat([frame.centred(block[:, :3]).div_(frame.spread), block[:, 3:]], dim=1)
+        moved = frame.centred(block[:, :3]).div_(frame.spread)
+        moved = moved @ axes if how in ABOUT else moved
+        return torch.cat([moved, block[:, 3:]], dim=1) if features else moved
 
+    if how in ABOUT:
+        covariance, cubes = torch.zeros(3, 3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        for block in points():
+            centred = normalised(block)[:, :3]
+            covariance += centred.T @ centred
+        found = _axes(covariance[None], ABOUT[how])
+        for block in points():
+            cubes += (normalised(block)[:, :3] @ found[0]).pow(3).sum(dim=0)
+        axes = _signed(found, cubes[None], ABOUT[how])[0]
     return lambda: map(normalised, points())
 
 
@@ -138,10 +148,47 @@ def unchanged(points: Tensor, mask: Tensor | None = None) -> Tensor:
     return zero_padding(points, mask)
 
 
+def principal_axes(points: Tensor, mask: Tensor | None = None) -> Tensor:
+    """As `center_standardize`, then turn the cloud to its principal axes: the longest points up, along z.
+
+    Axes are the eigenvectors of the covariance, of increasing eigenvalue along x, y and z. The cubes of the coordinates
+    have a positive sum along y and z; along x the sign makes it a rotation. Rotated clouds so become equal, but where
+    an axis or its sign is not determined, small changes can turn a shape: see `half_turns`.
+    """
+    return _turned(center_standardize(points, mask), None)
+
+
+def upright_axes(points: Tensor, mask: Tensor | None = None) -> Tensor:
+    """As `principal_axes`, but turned about z alone: the longer horizontal axis lies along y."""
+    return _turned(center_standardize(points, mask), 2)
+
+
+def upright_axes_y(points: Tensor, mask: Tensor | None = None) -> Tensor:
+    """As `principal_axes`, but turned about y alone: the longer horizontal axis lies along z."""
+    return _turned(center_standardize(points, mask), 1)
+
+
+ABOUT = {"principal-axes": None, "upright-axes": 2, "upright-axes-y": 1}
+"""Normalisations that turn clouds to axes, and the axis that they turn about."""
+
+
+def half_turns(how: str) -> Float[Tensor, "k 3 3"]:
+    """The identity and the half turns about the axes of a normalisation, which its rule for signs may confuse.
+
+    Predictions averaged over them do not depend on that rule. With other normalisations there is only the identity.
+    """
+    diagonals = [[1.0, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
+    kept = {None: (0, 1, 2, 3), 2: (0, 1), 1: (0, 2)}[ABOUT[how]] if how in ABOUT else (0,)
+    return torch.stack([torch.diag(torch.tensor(diagonals[index])) for index in kept])
+
+
 NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
     "unit-sphere": unit_sphere,
     "standardize": standardize,
     "center-standardize": center_standardize,
+    "principal-axes": principal_axes,
+    "upright-axes": upright_axes,
+    "upright-axes-y": upright_axes_y,
     "none": unchanged,
 }
 
@@ -164,6 +211,40 @@ def _normalized(
         size = torch.where(measured, size, size_of(centred, count))
         size = torch.where(size == 0, 1, size)
     return centred / size
+
+
+def _turned(centred: Tensor, about: int | None) -> Tensor:
+    """Centred clouds [B, n, 3], turned to their axes; points at the origin, such as padding, stay there."""
+    if not centred.numel():
+        return centred
+    exact = centred.double().nan_to_num()
+    axes = _axes(exact.mT @ exact, about)
+    return centred @ _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype)
+
+
+def _axes(covariance: Tensor, about: int | None) -> Tensor:
+    """New axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
+    if about is None:
+        return torch.linalg.eigh(covariance).eigenvectors
+    plane = [axis for axis in range(3) if axis != about]
+    axes = torch.zeros_like(covariance)
+    axes[:, about, about] = 1
+    vectors = torch.linalg.eigh(covariance[:, plane][:, :, plane]).eigenvectors
+    for row, axis in enumerate(plane):
+        axes[:, axis, plane] = vectors[:, row]
+    return axes
+
+
+def _signed(axes: Tensor, cubes: Tensor, about: int | None) -> Tensor:
+    """The axes with signs: of positive sums of cubes [B, 3], except for the first free one, which makes a rotation."""
+    signs = torch.where(cubes < 0, -1.0, 1.0).to(axes)
+    if about is not None:
+        signs[:, about] = 1
+    free = 0  # x is never the axis that stays
+    signs[:, free] = 1
+    axes = axes * signs[:, None]
+    axes[:, :, free] *= torch.where(torch.linalg.det(axes) < 0, -1.0, 1.0).to(axes)[:, None]
+    return axes
 
 
 def _radius(centred: Tensor, count: Tensor | int) -> Tensor:

@@ -8,12 +8,17 @@ from pointset.configuration import Checked, Points, Seed
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 
+Normalize = Literal[
+    "unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes", "upright-axes-y", "none"
+]
+POSES: dict[str, Normalize] = {"aligned": "center-standardize", "upright": "upright-axes", "any": "principal-axes"}
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
 MORE_POINTS = "sample more with pool_points (--pool-points of `train` and `compare`)"
 """Advice when sets need more points than a pool has; other commands use the options that a model was trained with."""
+NOT_SAVED = ("on_error", "pose")
 SAVED_AS = {"data_seed": "seed", "pool_points": "pool"}
 """Fields with another name in the output of `PointSets.describe`."""
 
@@ -31,14 +36,17 @@ class DataOptions(Checked):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    LATER = ("features",)
+    LATER = ("features", "pose")
 
     points: Points = 1024
     """Points per set."""
     pool_points: Points = 2048
     """Points sampled once per mesh, from which sets are drawn."""
-    normalize: Literal["unit-sphere", "standardize", "center-standardize", "none"] = "unit-sphere"
+    normalize: Normalize = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""
+    pose: Literal["aligned", "upright", "any"] | None = None
+    """How shapes are turned in use, which sets `normalize`: all like those of training (aligned: center-standardize),
+    about the vertical (upright: upright-axes) or in any way (any: principal-axes)."""
     sampler: Sampler = "uniform"
     """How points are sampled from meshes; see `pointset.data.sampling`."""
     data_seed: Seed = 0
@@ -61,6 +69,11 @@ class DataOptions(Checked):
         super().__post_init__()
         if len(set(self.features)) < len(self.features) or not all(self.features):
             raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
+        if self.pose is not None:  # saved as the normalisation alone
+            object.__setattr__(self, "normalize", POSES[self.pose])
+            object.__setattr__(self, "pose", None)
+        if self.has_normals and "axes" in self.normalize:
+            raise PointsetError(f"normalize={self.normalize} does not turn normals: leave normals out, or the pose")
         if self.up == "auto":  # one spelling, because options of results are compared for equality
             object.__setattr__(self, "up", None)
         if self.has_normals:  # normals come first, so that they are always columns 3 to 5
@@ -78,7 +91,7 @@ class DataOptions(Checked):
 
     def describe(self) -> dict[str, Any]:
         """The fields by the names under which results save them, without `on_error`: results list skipped shapes."""
-        return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items() if name != "on_error"}
+        return {SAVED_AS.get(name, name): value for name, value in self.as_dict().items() if name not in NOT_SAVED}
 
     @classmethod
     def of(cls, description: dict[str, Any]) -> Self:
@@ -86,7 +99,7 @@ class DataOptions(Checked):
 
         The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".
         """
-        names = [field.name for field in dataclasses.fields(cls) if field.name != "on_error"]
+        names = [field.name for field in dataclasses.fields(cls) if field.name not in NOT_SAVED]
         stored = {name: SAVED_AS.get(name, name) for name in names}
         saved = {name: description[key] for name, key in stored.items() if key in description or name not in cls.LATER}
         sampler = saved["sampler"] if saved["sampler"] in SAMPLERS else "uniform"

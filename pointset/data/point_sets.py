@@ -105,8 +105,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def up(self) -> Axis:
-        """The axis that points up."""
-        return "y" if self.options.up == "y" else "z"
+        """The axis that points up, after the normalisation."""
+        return "y" if self.options.up == "y" and self.options.normalize != "principal-axes" else "z"
 
     @property
     def inputs(self) -> int:

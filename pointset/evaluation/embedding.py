@@ -158,7 +158,12 @@ def check_rows_file(path: Path, reading: bool = False) -> None:
 
 
 def embed_files(
-    model: nn.Module, data: Mapping[str, Any], shapes: Sequence[LooseShape], *, up: UsualUp = "auto"
+    model: nn.Module,
+    data: Mapping[str, Any],
+    shapes: Sequence[LooseShape],
+    *,
+    up: UsualUp = "auto",
+    keep_outliers: bool = False,
 ) -> Iterator[tuple[LooseShape, Float[ndarray, " d"]] | Failure]:
     """Embed files of shapes, each sampled like the shapes that the model was trained on.
 
@@ -169,6 +174,7 @@ def embed_files(
         data: `description["data"]`.
         shapes: meshes and point clouds; of a large cloud, a random subset is used.
         up: the files' upward axis; see `load_shape_like`.
+        keep_outliers: keep isolated points of clouds.
 
     Yields:
         For each shape, in their order, itself and its row; or why it cannot be used.
@@ -187,7 +193,9 @@ def embed_files(
         for shape, read in waiting:
             yield read if isinstance(read, Failure) else (shape, next(rows))
 
-    for shape, read in zip(shapes, _read_all(data, shapes, up), strict=True):
+    for shape, read in zip(
+        shapes, _read_all(partial(read_points, data, up=up, keep_outliers=keep_outliers), shapes), strict=True
+    ):
         waiting.append((shape, read))
         if len(waiting) == TOGETHER:
             yield from ready()
@@ -195,17 +203,19 @@ def embed_files(
     yield from ready()
 
 
-def read_points(data: Mapping[str, Any], shape: LooseShape, up: UsualUp) -> Tensor | Failure:
+def read_points(
+    data: Mapping[str, Any], shape: LooseShape, up: UsualUp, keep_outliers: bool = False
+) -> Tensor | Failure:
     """The points [n, d] of a file, prepared like the sets in a `PointSets.describe` description."""
     try:
         require_shape_file(shape.path)
-        return load_shape_like(dict(data), shape.path, up=up).points
+        return load_shape_like(dict(data), shape.path, up=up, keep_outliers=keep_outliers).points
     except (PointsetError, OSError) as error:
         return Failure(shape.name, one_line(error, 2 * REPEATED))
 
 
-def _read_all(data: Mapping[str, Any], shapes: Sequence[LooseShape], up: UsualUp) -> Iterator[Tensor | Failure]:
-    read, end = partial(read_points, data, up=up), time.monotonic() + GRACE_SECONDS
+def _read_all(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
+    end = time.monotonic() + GRACE_SECONDS
     for number, shape in enumerate(shapes):
         if len(shapes) - number > FEW and time.monotonic() > end:
             yield from _read_in_processes(read, shapes[number:])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pointset.data.axes import UsualUp, turned_up
 from pointset.data.batches import Batch
 from pointset.data.catalogue.folders import LooseShape, list_shapes
+from pointset.data.isolated import kept_points
 from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
 from pointset.data.normalize import normalize_chunks
 from pointset.data.ragged import pad_sets
@@ -72,6 +73,7 @@ class FileClassifier:
         temperature: float = 1.0,
         detector: Detector | None = None,
         up: UsualUp = "auto",
+        keep_outliers: bool = False,
     ) -> None:
         """Of a model, and of what run.json says of its data.
 
@@ -81,8 +83,9 @@ class FileClassifier:
             temperature: see the class.
             detector: see the class.
             up: the files' upward axis; see `load_shape_like`.
+            keep_outliers: keep isolated points of clouds that fit into memory; see `pointset.data.isolated`.
         """
-        self.up = up
+        self.up, self.keep_outliers = up, keep_outliers
         self.model, self.data, self.temperature, self.detector = model, dict(data), temperature, detector
         self.classes: list[str] = data["classes"]
         self.reason = ""
@@ -129,12 +132,17 @@ class FileClassifier:
         if self.reason and scan.count > most:
             raise PointsetError(f"{path} has {scan.count:,} points, more than {most:,}, and {self.reason}")
         now, wanted = file_up(self.data, path, self.up)
+        count, clouds = scan.count, cast(Callable[[], Iterator[np.ndarray]], scan)
+        if not self.keep_outliers and (scan.count <= SMALL or self.reason):
+            whole = np.concatenate([*scan()])
+            whole = whole[kept_points(whole[:, :3], str(path))]
+            count, clouds = len(whole), lambda: iter((whole,))
 
         def pieces() -> Iterator[np.ndarray]:
-            return (turned_up(piece, now, wanted, normals="normals" in features) for piece in scan())
+            return (turned_up(piece, now, wanted, normals="normals" in features) for piece in clouds())
 
         chunks = normalize_chunks(pieces, normalization_elsewhere(self.data), features=len(scan.columns) - 3)
-        return _Cloud(shape, chunks, scan.count)
+        return _Cloud(shape, chunks, count)
 
     def _whole(self, cloud: _Cloud) -> Tensor:
         """All points [n, 3] of a small cloud."""

@@ -101,6 +101,10 @@ def describe_plainly(
         raise PlainError(
             f"{name} has no encoder and pooling, so it cannot run in a page: use a model such as isab16-pma"
         )
+    if "axes" in model.normalize:
+        raise PlainError(
+            f"{name} turns shapes to their axes ({model.normalize}), which a page cannot do: draw it without --live"
+        )
     describer, data = Describer.of(model), (description or {}).get("data", {})
     tree = {
         "name": name,

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from pointset.baselines.folds import assign_folds
 from pointset.baselines.mixture import Mixture
-from pointset.baselines.models import UP_TO_Z
 from pointset.configuration import check_seed
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -26,7 +25,7 @@ from pointset.evaluation.calibration import fit_temperature
 from pointset.evaluation.predictions import evaluate
 from pointset.runs import digests
 from pointset.runs.claims import claim
-from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, held_out_logits
+from pointset.training.baselines import FOLDS, baseline_of, extract_rows, fit_head, held_out_logits, set_pose
 from pointset.training.checkpoints import RunFolder, load_weights
 from pointset.training.history import Fitted, make_fitted
 from pointset.training.loop import fit, know_training_data
@@ -178,7 +177,7 @@ class _Choice:
         model = create_model(name, classes=len(self.train.classes), inputs=self.train.inputs, seed=self.seed)
         baseline = baseline_of(model)
         assert baseline is not None
-        baseline.turn = torch.tensor(UP_TO_Z[self.train.up])
+        set_pose(baseline, self.train)
         blocks = extract_rows(baseline, self.train, self.progress)
         logits = held_out_logits(baseline, blocks, self.labels, self.folds, FOLDS)
         fit_head(baseline, blocks, self.labels, logits)

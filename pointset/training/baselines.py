@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from pointset.baselines.folds import assign_folds
 from pointset.baselines.models import UP_TO_Z, Baseline
 from pointset.data.batches import fixed_batches
+from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.modes import in_evaluation_mode
@@ -28,8 +29,14 @@ def baseline_of(model: nn.Module) -> Baseline | None:
     return inner if isinstance(inner, Baseline) else None
 
 
+def set_pose(baseline: Baseline, train: PointSets) -> None:
+    """Let a baseline see shapes with Z up, and all half turns that the normalisation of the sets may confuse."""
+    baseline.turn = torch.tensor(UP_TO_Z[train.up])
+    baseline.views = half_turns(train.options.normalize)
+
+
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool) -> list[Tensor]:
-    """The rows of all shapes, one block [N, width] for each extractor."""
+    """The rows of all shapes, one block [N, views, width] for each extractor."""
     batches = fixed_batches(sets, 64)
     count = -(-len(sets) // 64)
     with torch.inference_mode(), in_evaluation_mode(baseline):
@@ -47,7 +54,7 @@ def held_out_logits(baseline: Baseline, blocks: list[Tensor], labels: Tensor, fo
         inside = torch.from_numpy(folds == fold)
         if inside.any():
             baseline.fit_rows([block[~inside] for block in blocks], labels[~inside])
-            logits[inside] = baseline.head(torch.cat(blocks, dim=1)[inside])
+            logits[inside] = baseline.logits([block[inside] for block in blocks])
     return logits
 
 
@@ -65,7 +72,7 @@ def fit_baseline(
 ) -> Fitted:
     """Fit a baseline to the fixed subsets of all training shapes; its run has one row of history."""
     began = time.perf_counter(), time.process_time()
-    baseline.turn = torch.tensor(UP_TO_Z[train.up])
+    set_pose(baseline, train)
     blocks = extract_rows(baseline, train, progress)
     folds = assign_folds(train.names, train.labels.tolist(), FOLDS, seed)
     baseline.head.temperature = torch.ones(())
@@ -73,7 +80,7 @@ def fit_baseline(
     held_out = held_out_logits(baseline, blocks, train.labels, folds, most)
     fit_head(baseline, blocks, train.labels, held_out)
     with torch.inference_mode():
-        logits = baseline.head(torch.cat(blocks, dim=1))
+        logits = baseline.logits(blocks)
     row: dict[str, Any] = {
         "epoch": 1,
         "loss": float(nn.functional.cross_entropy(logits, train.labels)),

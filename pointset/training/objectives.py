@@ -1,6 +1,7 @@
 """Objectives: the sets and the loss of a training. The training loop is in `pointset.training.loop`."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -10,11 +11,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.data.augment import Compose, HalfTurns
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.faults import first_fault
 from pointset.data.mixing import recipe_augmentations
-from pointset.errors import PointsetError
+from pointset.data.normalize import half_turns
+from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
 from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import described
@@ -76,9 +79,16 @@ class Classification:
                 "shapes of another class"
             )
         self.train = train
+        self.weights = class_weights(recipe.class_weights, train)
         self.recipe = recipe
         self.seed = seed
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
+        if len(turns := half_turns(train.options.normalize)) > 1:
+            self.augment = Compose((HalfTurns(turns), *self.augment.steps))
+        if self.mix is not None and self.weights is not None:
+            raise PointsetError(
+                "class_weights cannot be used with sets of two classes: leave out cutmix, or the weights"
+            )
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
 
     def batches(self, epoch: int) -> Iterator[Batch | MixedBatch]:
@@ -113,7 +123,8 @@ class Classification:
             )
         smoothing = self.recipe.label_smoothing
         if isinstance(batch, Batch):
-            mean = F.cross_entropy(output, labels, label_smoothing=smoothing)
+            weights = None if self.weights is None else self.weights.to(output)
+            mean = F.cross_entropy(output, labels, weights, label_smoothing=smoothing)
         else:
             others, shares = batch.others.to(output.device), batch.shares.to(output.device)
             own, theirs = (
@@ -133,3 +144,27 @@ class Classification:
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
         return first_fault(self.train)
+
+
+def class_weights(wanted: str | None, train: PointSets) -> Float[Tensor, " classes"] | None:
+    """The weights that `Recipe.class_weights` means for these training shapes; None for no weights.
+
+    Raises:
+        PointsetError: it is neither "balanced" nor names of classes with positive numbers.
+    """
+    if wanted is None:
+        return None
+    counts = torch.bincount(train.labels, minlength=len(train.classes)).float()
+    if wanted == "balanced":
+        weights = counts.clamp(min=1).rsqrt()
+        return weights * counts.sum() / (weights * counts).sum()
+    weights = torch.ones(len(train.classes))
+    for part in wanted.split(","):
+        name, _, number = part.rpartition("=")
+        if name.strip() not in train.classes or not re.fullmatch(r"\d+\.?\d*|\.\d+", number.strip()):
+            raise PointsetError(
+                f"class_weights must be balanced, or classes with numbers such as {train.classes[0]}=2, got "
+                f"{quoted(wanted)}"
+            )
+        weights[train.classes.index(name.strip())] = float(number)
+    return weights

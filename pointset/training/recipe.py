@@ -24,7 +24,7 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("least_steps", "points", "last_points", "points_share", "average")
+    LATER = ("class_weights", "least_steps", "points", "last_points", "points_share", "average")
 
     epochs: Length = 50
     """Passes over the training shapes."""
@@ -68,6 +68,10 @@ class Recipe(Checked):
     """Factor of the learning rate at each drop of schedule "step"."""
     label_smoothing: Share = 0.1
     """Share of the target probability that is spread over all classes."""
+    class_weights: str | None = None
+    """Weights of the classes in the loss: "balanced", or some of them by name, such as "chair=2,lamp=0.5" (others 1).
+    Balanced weights are inverse to the square root of a class's number of training shapes, N_c ** -0.5, and 1 on
+    average over the shapes: half way, on a logarithmic scale, between equal shapes and equal classes."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
     average: Decay | None = None

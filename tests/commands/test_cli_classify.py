@@ -220,3 +220,13 @@ def test_mistakes_are_one_line(runs, tmp_path, capsys) -> None:
     np.save(tmp_path / "heap.npy", np.full((70_000, 3), 0.5))
     error = fail(capsys, "classify", tmp_path / "heap.npy", "--model", runs / "isab4-pma")
     assert "heap.npy: the cloud has no extent: all its 70,000 points are at [0.5, 0.5, 0.5]" in error
+
+
+@pytest.mark.filterwarnings("default")
+def test_isolated_points_are_left_out_unless_they_are_kept(runs, tmp_path, capsys) -> None:
+    np.save(tmp_path / "stray.npy", np.concatenate([CLOUD, [[900.0, 0, 0]]]))
+    for flags, count in (((), 700), (("--keep-outliers",), 701)):
+        main(["classify", str(tmp_path / "stray.npy"), "--model", str(runs / "isab4-pma"), "--json", *flags])
+        printed, said = capsys.readouterr()
+        assert json.loads(printed)["predictions"][0]["points"] == count
+        assert ("1 of 701 points left out as isolated" in said) == (count == 700)

@@ -18,7 +18,8 @@ def shapes(tmp_path: Path) -> Path:
         for split in ("train", "test"):
             (tmp_path / "shapes" / kind / split).mkdir(parents=True)
             for number in range(3):
-                cloud = rng.normal(size=(300, 3)) * stretch * rng.uniform(0.6, 1.5, 3)
+                sphere = rng.normal(size=(300, 3))
+                cloud = sphere / np.linalg.norm(sphere, axis=1, keepdims=True) * stretch * rng.uniform(0.6, 1.5, 3)
                 np.save(tmp_path / "shapes" / kind / split / f"{kind}{number}.npy", cloud)
     rod = np.load(tmp_path / "shapes/rod/train/rod0.npy")
     np.save(tmp_path / "shapes/rod/test/rod0.npy", 3 * rng.permutation(rod))

@@ -1,0 +1,110 @@
+"""Clouds turned to their axes, and points of the background."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import special_ortho_group
+
+import pointset
+from pointset.data.augment import HalfTurns
+from pointset.data.isolated import isolated, kept_points
+from pointset.data.normalize import ABOUT, half_turns, normalize_chunks, normalize_points
+
+
+@pytest.fixture
+def clouds() -> torch.Tensor:
+    """Clouds [6, 200, 3] without symmetries."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(6, 200, 3, generator=generator)
+    return noise * torch.tensor([1.0, 2.0, 3.0]) + torch.randn(6, 200, 3, generator=generator) ** 2
+
+
+def turns(count: int, about: int | None) -> torch.Tensor:
+    rotations = special_ortho_group.rvs(3, size=count, random_state=0)
+    if about is not None:
+        plane = [axis for axis in range(3) if axis != about]
+        rotations = np.stack([np.eye(3)] * count)
+        rotations[np.ix_(range(count), plane, plane)] = special_ortho_group.rvs(2, size=count, random_state=0)
+    return torch.from_numpy(rotations).float()
+
+
+@pytest.mark.parametrize("how", ABOUT)
+def test_turned_clouds_become_equal(how: str, clouds: torch.Tensor) -> None:
+    turned = clouds @ turns(len(clouds), ABOUT[how]).mT + 7
+    normalised = normalize_points(clouds, how)
+    torch.testing.assert_close(normalize_points(turned, how), normalised, atol=1e-4, rtol=0)
+    lengths = normalize_points(clouds, "center-standardize").norm(dim=2)
+    torch.testing.assert_close(normalised.norm(dim=2), lengths)  # a rotation, not a reflection:
+    rotation = torch.linalg.lstsq(normalize_points(clouds, "center-standardize"), normalised).solution
+    torch.testing.assert_close(torch.linalg.det(rotation), torch.ones(len(clouds)))
+    deviations = normalised.std(dim=1)
+    assert (deviations[:, 2] > deviations[:, 0]).all() or how == "upright-axes"
+
+
+@pytest.mark.parametrize("how", ABOUT)
+def test_in_pieces_and_with_padding_as_whole(how: str, clouds: torch.Tensor) -> None:
+    whole = normalize_points(clouds, how)
+    features = torch.rand(200, 2)
+    pieces = normalize_chunks(torch.cat([clouds[0], features], dim=1), how, features=2, rows=33)
+    read = torch.cat([piece.clone() for piece in pieces()])
+    torch.testing.assert_close(read[:, :3].float(), whole[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(read[:, 3:].float(), features)
+    mask = torch.arange(230) < torch.full((6, 1), 200)
+    padded = normalize_points(torch.cat([clouds, torch.ones(6, 30, 3)], dim=1), how, mask)
+    torch.testing.assert_close(padded[:, :200], whole, atol=1e-5, rtol=0)
+    assert not padded[:, 200:].any()
+
+
+def test_half_turns_are_rotations_that_keep_the_axes() -> None:
+    assert [len(half_turns(how)) for how in ("none", "upright-axes", "upright-axes-y", "principal-axes")] == [
+        1,
+        2,
+        2,
+        4,
+    ]
+    turned = HalfTurns(half_turns("principal-axes"))(torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
+    assert {tuple(row) for row in turned[:, 0].tolist()} == {
+        (1, 1, 1, 1),
+        (-1, -1, 1, 1),
+        (-1, 1, -1, 1),
+        (1, -1, -1, 1),
+    }
+
+
+@pytest.mark.parametrize(("pose", "up", "how"), [("any", "z", "principal-axes"), ("upright", "y", "upright-axes-y")])
+def test_a_pose_is_saved_as_its_normalisation(pose: str, up: str, how: str, clouds_folder) -> None:
+    sets = pointset.load_dataset(clouds_folder, "train", 24, pose=pose, up=up)
+    assert sets.options.normalize == how
+    assert "pose" not in sets.describe()
+    torch.testing.assert_close(normalize_points(sets.points, how), sets.points, atol=1e-4, rtol=0)
+    with pytest.raises(pointset.PointsetError, match="normals"):
+        pointset.DataOptions(pose=pose, features="normals")
+
+
+def test_a_model_for_any_pose_predicts_turned_shapes_alike(clouds_folder, tmp_path) -> None:
+    train, test = (pointset.load_dataset(clouds_folder, split, 64, pose="any") for split in ("train", "test"))
+    turned = test.points @ turns(len(test), None).mT
+    for name in ("features-svm", "rff-max"):
+        model = pointset.create_model(name, classes=3, **({"dim": 16} if name == "rff-max" else {}))
+        pointset.fit(model, train, pointset.Recipe(epochs=30, learning_rate=1e-2), run=tmp_path / name)
+        loaded, _ = pointset.load_run(tmp_path / name)
+        same = (loaded.predict(turned) == loaded.predict(test.points)).float().mean()
+        assert same > 0.9, name
+        with pytest.raises(pointset.PointsetError, match="page"):
+            pointset.describe_plainly(loaded)
+        assert pointset.evaluate(loaded, test).accuracy > 0.5, name
+
+
+def test_isolated_points_are_left_out_with_one_line() -> None:
+    rng = np.random.default_rng(0)
+    sphere = rng.normal(size=(1000, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    assert not isolated(sphere).any()
+    stray = np.concatenate([sphere, [[9.0, 0, 0]]])
+    with pytest.warns(UserWarning, match=r"a.npy: 1 of 1,001 points left out as isolated \(--keep-outliers"):
+        assert np.flatnonzero(~kept_points(stray, "a.npy")).tolist() == [1000]
+    found = isolated(np.concatenate([sphere, rng.uniform(-2, 2, (60, 3))]))
+    assert found[1000:].mean() > 0.8
+    assert found[:1000].mean() <= 0.02
+    assert isolated(rng.normal(size=(1000, 3))).mean() < 0.02
+    assert not isolated(stray[-20:]).any()

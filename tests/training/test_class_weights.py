@@ -1,0 +1,43 @@
+"""Weights of classes in the loss: balanced, by name, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.training.objectives import Classification, class_weights
+
+
+@pytest.fixture
+def unbalanced() -> pointset.PointSets:
+    X = np.random.default_rng(0).normal(size=(20, 8, 3))
+    return pointset.from_arrays(X, ["chair"] * 16 + ["lamp"] * 4, ["chair", "lamp", "sofa"])
+
+
+def test_balanced_weights_are_one_on_average_and_rare_classes_weigh_more(unbalanced) -> None:
+    weights = class_weights("balanced", unbalanced)
+    assert weights[1] / weights[0] == pytest.approx(2)  # the root of 16 / 4
+    assert (16 * weights[0] + 4 * weights[1]) / 20 == pytest.approx(1)
+    assert class_weights(None, unbalanced) is None
+    assert class_weights("lamp=2.5, chair=.5", unbalanced).tolist() == [0.5, 2.5, 1.0]
+
+
+def test_the_loss_is_weighted(unbalanced) -> None:
+    recipe = pointset.Recipe(class_weights="chair=3", label_smoothing=0.0)
+    objective = Classification(unbalanced, recipe, seed=0)
+    batch = next(objective.batches(0))
+    output = torch.randn(len(batch.labels), 3, generator=torch.Generator().manual_seed(0))
+    weights = torch.where(batch.labels == 0, 3.0, 1.0)
+    losses = torch.nn.functional.cross_entropy(output, batch.labels, reduction="none")
+    torch.testing.assert_close(objective.loss(output, batch).mean, (weights * losses).sum() / weights.sum())
+
+
+def test_mixed_sets_have_no_weights(unbalanced) -> None:
+    with pytest.raises(pointset.PointsetError, match="cutmix"):
+        Classification(unbalanced, pointset.Recipe(class_weights="balanced", augment=("cutmix-r",)), seed=0)
+
+
+@pytest.mark.parametrize("wanted", ["even", "table=2", "chair=-1", "chair", "chair=2,"])
+def test_what_is_no_weight_is_refused(wanted: str, unbalanced) -> None:
+    with pytest.raises(pointset.PointsetError, match="class_weights must be balanced"):
+        Classification(unbalanced, pointset.Recipe(class_weights=wanted), seed=0)
