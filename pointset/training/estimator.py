@@ -22,12 +22,16 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import InputError, described
+from pointset.training.automatic import BUDGET, fit_automatic, transfer_recipe
 from pointset.training.devices import find_device
+from pointset.training.history import Fitted
+from pointset.training.loading import load_run
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import predicted_logits
+from pointset.zoo.transfer import start_from
 
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
@@ -44,7 +48,12 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
     widths and learning rates.
 
     Args:
-        model: a name of the zoo, such as "isab16-pma"; see `list_models`.
+        model: a name of the zoo, such as "isab16-pma", or of a baseline, such as "embedding-svm"; see `list_models`.
+            "auto" takes the best classifier within `budget`, as `pointset train` without a model does, and chooses
+            normalisation and recipe itself.
+        start: a trained model that comes with the package, or the folder of a run: training begins from its weights,
+            and `model` is ignored. Fields of `Recipe` that are given replace those of `transfer_recipe`.
+        budget: core-seconds for "auto".
         points: of each set: every epoch draws as many from each cloud anew, and a prediction takes a fixed choice of as
             many. None takes all.
         normalize: of each cloud; see `DataOptions`, and there `up`.
@@ -71,6 +80,8 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
     """
 
     model: str
+    start: str | None
+    budget: float
     points: int | None
     normalize: str
     up: str | None
@@ -109,6 +120,8 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
             InputError: as for `fit`, or y has a label that is not a class.
         """
         labels = _labels(y)
+        if self.model == "auto" and self.start is None:
+            raise InputError("partial_fit needs a network, which model='auto' may not give: name one, or give start")
         if not hasattr(self, "model_"):
             return self._begin(X, labels, np.unique(labels if classes is None else _labels(classes)))
         if classes is not None and not np.array_equal(np.unique(_labels(classes)), self.classes_):
@@ -142,7 +155,16 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self, X: Any, labels: np.ndarray, classes: np.ndarray) -> Self:
         sets, seed = self._sets(X, labels, classes), self._seed()
+        if self.model == "auto" and self.start is None:
+            with value_errors():
+                chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
+            return self._keep(chosen.fitted, sets, classes, seed)
         with value_errors(ModelOptions):
+            if self.start is not None:
+                trained, description = load_run(self.start)
+                up = description["data"]["up"]
+                model = start_from(trained, sets.classes, sets.up, trained_up=up, seed=seed, start=str(self.start))
+                return self._train(model, sets, classes, seed)
             options = self._fields(ModelOptions)
             model = create_model(self.model, classes=len(classes), inputs=sets.inputs, seed=seed, **options)
         return self._train(model, sets, classes, seed)
@@ -157,7 +179,22 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Train a model further; what came of it is kept where nothing was wrong."""
         with value_errors(Recipe):
-            fitted = fit(model, sets, Recipe.from_dict(self._fields(Recipe)), seed=seed, progress=self.progress)
+            fitted = fit(model, sets, self._recipe(sets), seed=seed, progress=self.progress)
+        return self._keep(fitted, sets, classes, seed, before)
+
+    def _recipe(self, sets: PointSets) -> Recipe:
+        recipe = Recipe.from_dict(self._fields(Recipe))
+        if self.start is None:
+            return recipe
+        usual = Recipe()
+        fields = [field.name for field in dataclasses.fields(Recipe)]
+        given = {name: getattr(recipe, name) for name in fields if getattr(recipe, name) != getattr(usual, name)}
+        given |= {"steps": None} if "epochs" in given and "steps" not in given else {}
+        return dataclasses.replace(transfer_recipe(sets), **given)
+
+    def _keep(
+        self, fitted: Fitted, sets: PointSets, classes: np.ndarray, seed: int, before: Sequence[dict[str, Any]] = ()
+    ) -> Self:
         rows = [{**row, "epoch": row["epoch"] + len(before)} for row in fitted.history]
         self.model_, self.classes_, self.history_ = fitted.model, classes, [*before, *rows]
         self.n_features_in_, self.n_iter_ = sets.inputs, len(self.history_)
@@ -205,6 +242,7 @@ def _signature() -> inspect.Signature:
     for kind in (Recipe, ModelOptions):
         for one in dataclasses.fields(kind):
             found.append((_called(kind, one.name), one.type, one.default))
+    found += [("start", str | None, None), ("budget", float, BUDGET)]
     found += [("progress", bool, False), ("random_state", int | np.random.RandomState | None, None)]
     parameter = inspect.Parameter
     return inspect.Signature(
