@@ -23,6 +23,7 @@ from pointset.runs import digests
 from pointset.runs.claims import check_claim, claim, owned
 from pointset.training.recipe import Recipe
 from pointset.zoo.carried import carried
+from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
 
 
@@ -169,7 +170,7 @@ class Run:
                 self.size,
                 self.seed,
                 metrics=metrics,
-                parameters=sum(parameter.numel() for parameter in fitted.model.parameters()),
+                parameters=count_parameters(fitted.model),
                 seconds=round(seconds, 3),
                 length=self.task.done(len(fitted.history), self.recipe),
                 tested=tested,

@@ -50,7 +50,7 @@ class Classifier(nn.Module):
     def __repr__(self) -> str:
         """What it is, in a line; `print(model)` shows its layers."""
         spec = getattr(self, "spec", None)
-        count = sum(parameter.numel() for parameter in self.parameters())
+        count = count_parameters(self)
         classes = "" if spec is None else f"{spec.classes} classes, "
         return (
             f"{type(self).__name__} {'of your own' if spec is None else spec.name}: {classes}{self.inputs} numbers of "
@@ -219,6 +219,13 @@ class PackedClassifier(Classifier):
     def stream(self, chunks: Any) -> Float[Tensor, "1 classes"]:
         """Return the logits [1, classes] of one cloud in pieces; see `SetClassifier.stream`. dgcnn refuses."""
         return stream_logits(self, chunks)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """The number of learned numbers, with those of the fitted heads of baselines."""
+    baselines = [module for module in model.modules() if isinstance(module, Baseline)]
+    heads = sum(buffer.numel() for baseline in baselines for buffer in baseline.head.buffers())
+    return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their anchors
 
 
 def checked(points: Any, mask: Any, inputs: int, model: Classifier | None = None) -> tuple[Tensor, Tensor | None]:
