@@ -23,20 +23,28 @@ export function showAnswer(classes, list = element("answer")) {
 const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
 const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
 
-/** Draw `lines`, [{points: [[share left, probability], ...], style}], with at least one point each. */
-function drawChart(box, lines, label) {
+function emptyChart(lines, label) {
   const axes = [["end", 0], ["middle", 0.5], ["start", 1]].flatMap(([anchor, share]) => [
     made("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: down(share), y2: down(share), class: "grid" }),
     made("text", { x: LEFT - 4, y: down(share) + 3, "text-anchor": "end" }, `${100 * share}`),
     made("text", { x: across(share), y: HEIGHT - 4, "text-anchor": anchor }, `${100 * share} %`),
   ]);
-  const curves = lines.map(({ points, style }) => {
-    const [left, last] = points.at(-1), corners = points.map(([share, p]) => `${across(share)},${down(p)}`);
-    const dot = made("circle", { cx: across(left), cy: down(last), r: 2.5 });
-    return made("g", { class: style }, made("polyline", { points: corners.join(" ") }), dot);
+  const curves = lines.map(({ style }) => made("g", { class: style }, made("polyline"), made("circle", { r: 2.5 })));
+  return made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...axes, ...curves);
+}
+
+/**
+ * Draw `lines`, [{points: [[share left, probability], ...], style}], with at least one point each. Curves of a chart
+ * with the same label are updated in place, which is fast enough while the user drags.
+ */
+function drawChart(box, lines, label) {
+  if (box.firstChild?.getAttribute("aria-label") !== label) box.replaceChildren(emptyChart(lines, label));
+  box.querySelectorAll("g").forEach((curve, i) => {
+    const { points } = lines[i], [line, dot] = curve.children, [left, last] = points.at(-1);
+    line.setAttribute("points", points.map(([share, p]) => `${across(share)},${down(p)}`).join(" "));
+    dot.setAttribute("cx", across(left));
+    dot.setAttribute("cy", down(last));
   });
-  const viewBox = `0 0 ${WIDTH} ${HEIGHT}`;
-  box.replaceChildren(made("svg", { viewBox, role: "img", "aria-label": label }, ...axes, ...curves));
 }
 
 /** The answer of one model of the live page. */

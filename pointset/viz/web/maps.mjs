@@ -3,7 +3,9 @@
 /** Decode base 64 to an ArrayBuffer. */
 export function bytes(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
+  const letters = atob(text), decoded = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) decoded[i] = letters.charCodeAt(i);
+  return decoded.buffer;
 }
 
 /**
@@ -88,8 +90,11 @@ export class LiveLayer extends Layer {
   }
 
   get codes() {
-    const code = (_, i) => codeOf(this.value(Math.floor(i / this.points), i % this.points));
-    return (this.decoded ??= Uint16Array.from({ length: this.count * this.points }, code));
+    if (this.decoded) return this.decoded;
+    this.decoded = new Uint16Array(this.count * this.points);
+    for (let index = 0, to = 0; index < this.count; index++)
+      for (let point = 0; point < this.points; point++) this.decoded[to++] = codeOf(this.value(index, point));
+    return this.decoded;
   }
 
   /** The normalised entropy of each map over the points: 1 is uniform. */

@@ -64,8 +64,9 @@ class SetNorm extends LayerNorm {
 /** Normalises each feature with its running mean and variance from training (arXiv 1502.03167). */
 class BatchNorm extends Module {
   forward(X) {
-    const scale = this.weight.map((weight, j) => weight / Math.sqrt(this.running_var[j] + this.eps));
-    return mapped(X, (x, j) => (x - this.running_mean[j]) * scale[j] + this.bias[j]);
+    const { weight, bias, running_mean: means, running_var: variances, eps } = this;
+    const scale = weight.map((own, j) => own / Math.sqrt(variances[j] + eps));
+    return mapped(X, (x, j) => (x - means[j]) * scale[j] + bias[j]);
   }
 }
 
