@@ -10,6 +10,4 @@ check by simulation that the rule keeps its level. A single seed is never enough
 `pointset.evaluation.calibration` and `pointset.evaluation.corruptions`.
 
 A `Task` (task.py) defines what is learned, on which sets and with which metrics; the tasks are in `pointset.tasks`.
-
-Imports: `evaluation`, `runs`, `training`, `viz`, `zoo`. Imported by: `commands`, `tasks`.
 """

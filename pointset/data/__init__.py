@@ -2,9 +2,6 @@
 
 The names in `__init__.pyi` are imported on first use. The function `batches` is not among them because it would hide
 the module of the same name.
-
-Imports: `runs`. Imported by: `commands`, `evaluation`, `explain`, `export`, `streaming`, `tasks`, `training`, `viz`,
-`zoo`.
 """
 
 import lazy_loader

@@ -1,7 +1,4 @@
-"""Metrics: accuracy, calibration, robustness, costs, symmetry, mixtures.
-
-Imports: `data`, `nn`, `runs`, `streaming`, `zoo`. Imported by: `commands`, `comparison`, `tasks`, `training`, `viz`.
-"""
+"""Metrics: accuracy, calibration, robustness, costs, symmetry, mixtures."""
 
 from pointset.evaluation.corruptions import corrupt, list_corruptions
 from pointset.evaluation.predictions import Evaluation, evaluate

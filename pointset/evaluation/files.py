@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp, turned_up
-from pointset.data.batches import Batch
 from pointset.data.catalogue.folders import LooseShape, list_shapes
 from pointset.data.isolated import kept_points
 from pointset.data.loading import file_up, is_cloud_file, load_shape_like, normalization_elsewhere
@@ -23,9 +23,9 @@ from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.guesses import Guess, guess
 from pointset.evaluation.strangers import Detector, Rows, last_inputs
-from pointset.evaluation.unpadded import logits_of
 from pointset.nn.modes import in_evaluation_mode
 from pointset.streaming import StreamingError, check_streams, stream_logits
+from pointset.zoo.predicting import padded_logits
 
 SMALL = 16_384
 """Most points of a cloud that is not streamed although the model can."""
@@ -48,8 +48,8 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class _Cloud:
-    """The normalised points of a file."""
+class _Scan:
+    """The normalised points of a file that is read in pieces."""
 
     shape: LooseShape
     chunks: Callable[[], Iterable[Tensor]]
@@ -103,12 +103,11 @@ class FileClassifier:
             try:
                 require_shape_file(shape.path)
                 cloud = self._open(shape)
-                if cloud.points <= SMALL or self.reason:
-                    whole = self._whole(cloud)
-                    if not self._fits(waiting, whole):
+                if isinstance(cloud, Tensor):
+                    if not self._fits(waiting, cloud):
                         yield from self._batch(waiting)
                         waiting = []
-                    waiting.append((shape, whole))
+                    waiting.append((shape, cloud))
                     continue
                 ready = [self._stream(cloud)]
             except (PointsetError, OSError) as error:
@@ -118,12 +117,11 @@ class FileClassifier:
             yield from ready
         yield from self._batch(waiting)
 
-    def _open(self, shape: LooseShape) -> _Cloud:
-        """A file's points, normalised as those that the model was trained on."""
+    def _open(self, shape: LooseShape) -> "Tensor | _Scan":
+        """A file's points, normalised as those that the model was trained on; a large cloud is not read yet."""
         path = shape.path
         if path.suffix.lower() in MESH_SUFFIXES and not is_cloud_file(path):
-            sampled = load_shape_like(self.data, path, up=self.up).points
-            return _Cloud(shape, lambda: (sampled,), len(sampled))
+            return load_shape_like(self.data, path, up=self.up).points
         features = self.data.get("features", ())
         scan = open_scan(path, features=features)
         if fault := extent_fault(piece[:, :3] for piece in scan()):
@@ -132,21 +130,21 @@ class FileClassifier:
         if self.reason and scan.count > most:
             raise PointsetError(f"{path} has {scan.count:,} points, more than {most:,}, and {self.reason}")
         now, wanted = file_up(self.data, path, self.up)
-        count, clouds = scan.count, cast(Callable[[], Iterator[np.ndarray]], scan)
-        if not self.keep_outliers and (scan.count <= SMALL or self.reason):
+        small = scan.count <= SMALL or bool(self.reason)
+        clouds: Callable[[], Iterable[np.ndarray]] = scan
+        if small:
             whole = np.concatenate([*scan()])
-            whole = whole[kept_points(whole[:, :3], str(path))]
-            count, clouds = len(whole), lambda: iter((whole,))
+            kept = whole if self.keep_outliers else whole[kept_points(whole[:, :3], str(path))]
+
+            clouds = partial(iter, (kept,))
 
         def pieces() -> Iterator[np.ndarray]:
             return (turned_up(piece, now, wanted, normals="normals" in features) for piece in clouds())
 
         chunks = normalize_chunks(pieces, normalization_elsewhere(self.data), features=len(scan.columns) - 3)
-        return _Cloud(shape, chunks, count)
-
-    def _whole(self, cloud: _Cloud) -> Tensor:
-        """All points [n, 3] of a small cloud."""
-        return torch.cat([piece.to(torch.float32, copy=True) for piece in cloud.chunks()])
+        if small:
+            return torch.cat([piece.to(torch.float32, copy=True) for piece in chunks()])
+        return _Scan(shape, chunks, scan.count)
 
     def _fits(self, waiting: Sequence[tuple[LooseShape, Tensor]], further: Tensor) -> bool:
         sets = len(waiting) + 1
@@ -158,14 +156,13 @@ class FileClassifier:
         if not waiting:
             return iter(())
         points, mask = pad_sets([cloud for _, cloud in waiting])
-        batch = Batch(points, mask, torch.zeros(len(waiting), dtype=torch.int64))
         device = next(self.model.parameters()).device
         sizes = [len(cloud) for _, cloud in waiting]
         with torch.inference_mode(), in_evaluation_mode(self.model), last_inputs(self.model) as rows:
-            logits = logits_of(self.model, batch, device)
+            logits = padded_logits(self.model, points.to(device), None if mask is None else mask.to(device)).float()
             return self._answers([shape for shape, _ in waiting], logits, rows, sizes, streamed=False)
 
-    def _stream(self, cloud: _Cloud) -> Guess | Failure:
+    def _stream(self, cloud: _Scan) -> Guess | Failure:
         with last_inputs(self.model) as rows:
             logits = stream_logits(self.model, cloud.chunks)
         return next(self._answers([cloud.shape], logits, rows, [cloud.points], streamed=True))

@@ -16,9 +16,9 @@ from pointset.data.dataset import PointSets
 from pointset.data.faults import first_fault
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, reliability
-from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import takes
 from pointset.nn.modes import in_evaluation_mode
+from pointset.zoo.predicting import logits_of
 
 
 @dataclass(frozen=True, eq=False)

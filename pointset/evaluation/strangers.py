@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation.unpadded import logits_of
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs import digests
+from pointset.zoo.predicting import logits_of
 from pointset.zoo.pretrained import StrangerScore, Unlike
 
 BELOW = 0.95

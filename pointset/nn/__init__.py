@@ -1,8 +1,6 @@
 """Set networks as plain torch modules, independent of datasets: rows in, rows out; masks are True at real rows.
 
 Sets of several sizes can also be packed: concatenated, with a `Packed` instead of the mask.
-
-Imports: no other subpackage. Imported by: `evaluation`, `explain`, `export`, `streaming`, `tasks`, `zoo`.
 """
 
 from pointset.nn.attention import Multihead, attend

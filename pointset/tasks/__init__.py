@@ -5,9 +5,6 @@ classification/ classifies point sets of shapes. The other tasks are set problem
 published results:
 
     pointset task max-regression
-
-Imports: `comparison`, `data`, `evaluation`, `explain`, `export`, `nn`, `runs`, `training`, `viz`,
-`zoo`. Imported by: `commands`.
 """
 
 import lazy_loader

@@ -1,4 +1,1 @@
-"""The training loop, objectives, optimizers and checkpoints, in one process or several.
-
-Imports: `data`, `evaluation`, `runs`, `zoo`. Imported by: `commands`, `comparison`, `export`, `tasks`.
-"""
+"""The training loop, objectives, optimizers and checkpoints, in one process or several."""

@@ -12,9 +12,10 @@ from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.inputs import takes
 from pointset.training.checkpoints import RunFolder, load_weights
+from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import Spec, build_model, know_data, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
-from pointset.zoo.pretrained import list_pretrained, pretrained_folder
+from pointset.zoo.pretrained import FOLDER, list_pretrained, pretrained_card, pretrained_folder
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:
@@ -80,6 +81,8 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _not_a_run(file, error) from error
     load_weights(built, weights, f"model.safetensors in {path}")
+    if folder.path.parent == FOLDER and isinstance(built, Classifier):
+        built.temperature = pretrained_card(folder.path.name).temperature
     return built.eval(), description
 
 

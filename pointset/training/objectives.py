@@ -19,10 +19,10 @@ from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
-from pointset.evaluation.unpadded import logits_of
 from pointset.inputs import described
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import bounds, drawn_size, require_sizes
+from pointset.zoo.predicting import logits_of
 
 
 class Loss(NamedTuple):

@@ -1,5 +1,1 @@
-"""Models by name, and trained models.
-
-Imports: `data`, `nn`, `runs`, `streaming`. Imported by: `commands`, `comparison`, `evaluation`, `explain`, `export`,
-`tasks`, `training`.
-"""
+"""Models by name, and trained models."""

@@ -31,6 +31,7 @@ class Classifier(nn.Module):
     Attributes:
         classes: names of the classes in the order of the logits; None before training.
         normalize: how each cloud is normalised before a prediction, as in training; "none" before training.
+        temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -38,6 +39,7 @@ class Classifier(nn.Module):
         self.inputs = inputs
         self.classes: list[str] | None = None
         self.normalize = "none"
+        self.temperature = 1.0
         self.computes_in: torch.dtype | None = None
         """Of the weights, known beforehand: looking for a parameter takes a tenth of a tiny model's time."""
 
@@ -88,8 +90,8 @@ class Classifier(nn.Module):
         return as_given(self._logits(points, mask, batch_size).argmax(dim=1), points)
 
     def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
-        """Return the probabilities of the classes, float32 [B, classes]: the softmax of the logits; see `predict`."""
-        return as_given(self._logits(points, mask, batch_size).softmax(dim=1), points)
+        """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`."""
+        return as_given((self._logits(points, mask, batch_size) / self.temperature).softmax(dim=1), points)
 
     def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
         """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.

@@ -31,7 +31,7 @@ from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.listing import CLASSES
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.pretrained import pretrained_run, pretrained_weights
+from pointset.zoo.pretrained import pretrained_card, pretrained_run, pretrained_weights
 from pointset.zoo.trying import check_encoder, check_pooling
 
 MIXTURE = "mixture"
@@ -131,6 +131,8 @@ def create_model(
     model = build_model(replace(spec, classes=classes or spec.classes, seed=seed))
     load_pretrained(model, trained, spec.classes)
     know_data(model, run["data"])
+    if isinstance(model, Classifier) and model.classes:
+        model.temperature = pretrained_card(trained).temperature
     return model
 
 
@@ -146,7 +148,7 @@ def load_pretrained(model: nn.Module, trained: str, classes: int) -> None:
 def know_data(model: nn.Module, data: Mapping[str, Any]) -> None:
     """Set the classes and the normalisation of a zoo model's predictions from the description of its training data."""
     if isinstance(model, Classifier):
-        model.normalize = normalization_elsewhere(data)
+        model.normalize, model.temperature = normalization_elsewhere(data), 1.0
         same = model.spec.classes == len(data["classes"])  # type: ignore[union-attr]
         model.classes = list(data["classes"]) if same else None
 

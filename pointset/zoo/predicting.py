@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pointset.data.batches import Batch, MixedBatch
 from pointset.data.normalize import center_standardize, is_standardized, normalization
 from pointset.inputs import InputError, as_mask, as_points, described
 from pointset.nn.fast.torch_private import has_hooks
@@ -158,6 +159,12 @@ def padded_logits(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tens
     elif points.device.type == "cpu" and _packs(model):
         return model.packed(points[mask], mask.nonzero()[:, 0], len(points))  # type: ignore[operator]
     return model(points, mask)
+
+
+def logits_of(model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Tensor:
+    """What `model(points, mask)` gives for a batch on a device, float32 [B, classes]; see `padded_logits`."""
+    mask = None if batch.mask is None else batch.mask.to(device)
+    return padded_logits(model, batch.points.to(device), mask).float()
 
 
 def _may_be_cut(model: nn.Module, points: Tensor) -> bool:

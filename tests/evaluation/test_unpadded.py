@@ -11,12 +11,12 @@ from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.ragged import pad_sets
 from pointset.evaluation import predictions
-from pointset.evaluation.unpadded import logits_of
 from pointset.nn.fast import packing
 from pointset.training import objectives
 from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.predicting import logits_of
 
 CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=3, batch_size=4, learning_rate=3e-3, validation=0.3)

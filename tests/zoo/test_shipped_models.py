@@ -53,3 +53,14 @@ def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_d
     assert pointset.evaluate(model, test).accuracy == pytest.approx(
         pretrained_card(name).accuracy["100"].accuracy, abs=1e-3
     )
+
+
+def test_probabilities_are_those_of_classify():
+    """One model has one temperature, in Python and on the command line."""
+    name, X = "rff-max.modelnet40-1024", torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
+    temperature = pretrained_card(name).temperature
+    for model in (pointset.load_run(name)[0], pointset.create_model("rff-max", pretrained="modelnet40-1024").eval()):
+        logits = model(pointset.data.normalize_points(X, model.normalize))
+        torch.testing.assert_close(model.predict_proba(X), (logits / temperature).softmax(dim=1))
+    assert temperature != 1
+    assert pointset.create_model("rff-max", classes=3, pretrained="modelnet40-1024").temperature == 1
