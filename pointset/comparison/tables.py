@@ -15,6 +15,7 @@ from pointset.errors import escaped
 from pointset.runs import digests
 from pointset.runs.claims import read_description
 from pointset.runs.provenance import command, origin
+from pointset.runs.spreadsheets import as_texts
 
 if TYPE_CHECKING:
     from pointset.comparison.results import Comparison
@@ -238,7 +239,7 @@ def _grid_columns(run: Any) -> dict[str, Any]:
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with equal columns as CSV with a header."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer = csv.DictWriter(text, fieldnames=list(as_texts(rows[0])))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(as_texts, rows))
     return text.getvalue()

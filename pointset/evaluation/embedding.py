@@ -26,6 +26,7 @@ from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.evaluation.files import Failure
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.atomic import check_place, write_for_user
+from pointset.runs.spreadsheets import as_text, from_text
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import padded_rows
@@ -108,7 +109,7 @@ class Embedded:
         return pandas.DataFrame({**about, **numbers})
 
     def _write_csv(self, path: Path) -> None:
-        self._table().to_csv(path, index=False, lineterminator="\n", errors="backslashreplace")
+        self._table().map(as_text).to_csv(path, index=False, lineterminator="\n", errors="backslashreplace")
 
     def _write_parquet(self, path: Path) -> None:
         self._table().to_parquet(path, engine="pyarrow", index=False)
@@ -137,7 +138,7 @@ def load_embedded(path: Path) -> Embedded:
         rows = table[columns].to_numpy(np.float32)
         if not rows.size:
             raise ValueError("there are no columns embedding_0, embedding_1, ...")
-        names, classes, paths = (list(table[key]) for key in ("name", "true_class", "path"))
+        names, classes, paths = (list(map(from_text, table[key])) for key in ("name", "true_class", "path"))
         return Embedded(str(table["model"][0]), names, classes, rows, paths)
     except (ValueError, KeyError, OSError, BadZipFile) as error:
         raise PointsetError(f"{path} is not a file of embeddings: write one with `pointset embed`") from error

@@ -16,6 +16,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.calibration import probabilities
 from pointset.evaluation.predictions import Evaluation
 from pointset.runs.atomic import check_place, write_for_user
+from pointset.runs.spreadsheets import as_texts
 
 BEST = 5
 """Number of classes listed for each shape."""
@@ -174,10 +175,10 @@ def write_guesses(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]
 
 def _write_csv(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        rows = _rows(guesses)
-        writer = csv.DictWriter(file, next(rows, {}), lineterminator="\n")
+        rows = [as_texts(row) for row in _rows(guesses)]
+        writer = csv.DictWriter(file, rows[0] if rows else (), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(_rows(guesses))
+        writer.writerows(rows)
 
 
 def _write_json(path: Path, guesses: Sequence[Guess], about: Mapping[str, Any]) -> None:

@@ -18,6 +18,8 @@ from pointset.errors import PointsetError, quoted
 
 Backend = Literal["loky", "dask", "ray"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
+DASK_SECONDS = 5
+"""Time in which a dask scheduler must answer."""
 MOST = 4096
 """Maximum number of worker processes: a larger number is a mistake that would overload the machine."""
 
@@ -163,7 +165,7 @@ def _cluster(workers: Workers) -> Iterator[None]:
             yield
         return
     try:
-        client = library.Client(workers.scheduler) if workers.scheduler else _own_client(library)
+        client = library.Client(workers.scheduler, timeout=DASK_SECONDS) if workers.scheduler else _own_client(library)
     except (OSError, ValueError) as error:
         raise PointsetError(f"no dask scheduler answers at {quoted(workers.scheduler)}: {error}") from error
     with client if workers.scheduler else contextlib.nullcontext():

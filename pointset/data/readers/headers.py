@@ -28,7 +28,7 @@ class Header:
     text: int
     """Offset of text data: after the header's last line, with any line end."""
     numbers: int | None
-    """Offset of binary data: after the last line with the line end of the first. None if these line ends differ."""
+    """Offset of binary data. None after old line ends (carriage returns) if that of the last line may be two."""
 
     @property
     def start_of_numbers(self) -> int:
@@ -58,15 +58,16 @@ def read_header(path: Path, last: str) -> Header:
             if not more:
                 break
             content += more
-    lines = _LINE_END.split(content[: found.start(1)], MOST_LINES) if found else []
+    first_end = _LINE_END.search(content)
+    line_end = first_end[0] if first_end else b""
+    apart = re.compile(rb"\r?\n") if b"\n" in line_end else _LINE_END  # a \r may stand in a comment
+    lines = apart.split(content[: found.start(1)], MOST_LINES) if found else []
     if found is None or found.end() > MOST_BYTES or len(lines) > MOST_LINES:
         raise PointsetError(f"expected a header that ends with {last}: it is another kind of file, or cut off")
     split = ((number, [word.decode("latin-1") for word in line.split()]) for number, line in enumerate(lines, 1))
     words = [(number, line) for number, line in split if line]
-    first_end = _LINE_END.search(content)
-    line_end = first_end[0] if first_end else b""
     same = content.startswith(line_end, found.start(1))
-    numbers = found.start(1) + len(line_end) if same else None
+    numbers = found.start(1) + len(line_end) if same else None if line_end == b"\r" else found.end()
     return Header(lines[0], words, len(lines) + 1, found.end(), numbers)
 
 

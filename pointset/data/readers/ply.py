@@ -107,11 +107,12 @@ def parse_ply(path: Path) -> Mesh:
 def _header(path: Path) -> tuple[str, list[Element], int]:
     """Byte order (empty for text), elements, and the offset of the data."""
     header = read_header(path, "end_header")
-    words = [line for _, line in header.lines if line[0] not in ("comment", "obj_info")]
-    if header.first.strip() != b"ply" or len(words) < 3 or words[1][:1] != ["format"] or words[1][1:2][0] not in ORDERS:
+    words = [line for _, line in header.lines[1:] if line[0] not in ("comment", "obj_info")]
+    formats = [line for line in words if line[0] == "format"]
+    if header.first.strip() != b"ply" or len(formats) != 1 or len(formats[0]) != 3 or formats[0][1] not in ORDERS:
         raise PointsetError("expected a PLY file, which begins with ply and its format")
     elements: list[Element] = []
-    for line in words[2:-1]:
+    for line in [line for line in words[:-1] if line[0] != "format"]:
         match line:
             case ["element", name, count] if whole_number(count) is not None:
                 elements.append(Element(name, whole_number(count) or 0))
@@ -123,7 +124,7 @@ def _header(path: Path) -> tuple[str, list[Element], int]:
                 elements[-1].properties[name] = (TYPES[kind],)
             case _:
                 raise PointsetError(f"expected a line of a PLY file's header, found {quoted(' '.join(line))}")
-    order = ORDERS[words[1][1]]
+    order = ORDERS[formats[0][1]]
     return order, elements, header.start_of_numbers if order else header.text
 
 

@@ -136,6 +136,21 @@ def ply_faces(order: str, faces: list[list[int]]) -> bytes:
     return head.encode() + body
 
 
+@pytest.mark.parametrize("order", ["ascii", "binary_little_endian"])
+def test_ply_headers_as_other_programs_write_them(order: str, tmp_path: Path) -> None:
+    plain = ply_faces(order, [[0, 1, 3, 2], [4, 5, 7, 6]])
+    (tmp_path / "a.ply").write_bytes(plain)
+    expected = read_mesh(tmp_path / "a.ply")
+    line = f"format {order} 1.0\n".encode()
+    for changed in (
+        plain.replace(b"end_header\n", b"end_header\r\n"),
+        plain.replace(line, b"comment first\n" + line + b"comment a\rb\n"),
+        plain.replace(line, b"").replace(b"element face", line + b"element face"),
+    ):
+        (tmp_path / "a.ply").write_bytes(changed)
+        np.testing.assert_array_equal(read_mesh(tmp_path / "a.ply").vertices, expected.vertices)
+
+
 @pytest.mark.parametrize("order", ["ascii", "binary_little_endian", "binary_big_endian"])
 def test_ply_with_faces_of_several_sizes(order: str, tmp_path: Path) -> None:
     """trimesh 5.2 refuses the binary ones."""
