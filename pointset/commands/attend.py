@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pointset.commands.living import write_live_page
+from pointset.commands.live_page import write_live_page
 from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.printing import print_json
@@ -157,7 +157,7 @@ def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]],
     """The most likely classes, with probabilities; whether the shape is unlike the training shapes, if known."""
     import torch
 
-    from pointset.evaluation.strangers import last_inputs
+    from pointset.evaluation.novelty import last_inputs
 
     detector, unlike = trained.detector, None
     with torch.inference_mode(), last_inputs(trained.network) as rows:

@@ -16,7 +16,7 @@ from pointset.errors import PointsetError, escaped
 if TYPE_CHECKING:
     from pointset.data.catalogue.folders import LooseShape
     from pointset.evaluation.files import Failure, FileClassifier
-    from pointset.evaluation.guesses import Guess
+    from pointset.evaluation.shape_predictions import Guess
 
 FEW = 5
 """Up to this number of shapes, each gets a table; otherwise, each gets a line."""
@@ -53,7 +53,7 @@ def classify(
         as_json: Print JSON.
     """
     from pointset.evaluation.files import FileClassifier, in_folders
-    from pointset.evaluation.guesses import accuracy_of, check_suffix, write_guesses
+    from pointset.evaluation.shape_predictions import accuracy_of, check_suffix, write_guesses
     from pointset.training.devices import find_device
 
     for path in files:
@@ -94,7 +94,7 @@ def classify(
 
 def _all_of(classifier: "FileClassifier", shapes: "Sequence[LooseShape]") -> "tuple[list[Guess], list[Failure]]":
     """The predictions for all shapes, and the files that cannot be used."""
-    from pointset.evaluation.guesses import Guess
+    from pointset.evaluation.shape_predictions import Guess
     from pointset.runs.progress import followed
 
     found: list[Guess] = []
@@ -134,7 +134,7 @@ def _row(one: "Guess") -> dict[str, Any]:
 
 def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | None, seconds: float) -> None:
     """Print the number of shapes, how many are unfamiliar, and the accuracy if known."""
-    from pointset.evaluation.guesses import accuracy_of
+    from pointset.evaluation.shape_predictions import accuracy_of
 
     where = f"saved in {output}: " if output else ""
     count = f"{len(found):,} shape{'s' * (len(found) != 1)} in {seconds:.1f} s"

@@ -12,7 +12,7 @@ from pointset.zoo.pretrained import USUAL, PretrainedCard, list_pretrained, pret
 if TYPE_CHECKING:
     from torch import nn
 
-    from pointset.evaluation.strangers import Detector
+    from pointset.evaluation.novelty import Detector
 
 UNLIKE = "unlike the shapes it was trained on"
 HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {USUAL}."
@@ -46,7 +46,7 @@ def load_model(model: str | None) -> Trained:
     Raises:
         PointsetError: there is no such model.
     """
-    from pointset.evaluation.strangers import load_detector
+    from pointset.evaluation.novelty import load_detector
     from pointset.training.loading import find_run, load_run
     from pointset.zoo.pretrained import FOLDER
 

@@ -244,8 +244,8 @@ def evaluate(
     """
     from pointset.data.loading import load_like
     from pointset.evaluation import evaluate as evaluate_model
-    from pointset.evaluation.guesses import check_suffix, guesses_of, write_guesses
-    from pointset.evaluation.strangers import last_inputs
+    from pointset.evaluation.novelty import last_inputs
+    from pointset.evaluation.shape_predictions import check_suffix, guesses_of, write_guesses
     from pointset.training.devices import find_device
 
     if predictions is not None:

@@ -34,7 +34,7 @@ from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 from pointset.training.devices import find_device
 from pointset.training.distributed import world_size
 from pointset.training.precision import warn_of_slow_products
-from pointset.zoo.carried import user_parts
+from pointset.zoo.custom_parts import user_parts
 
 MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""

@@ -22,8 +22,8 @@ from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.claims import check_claim, claim, owned
 from pointset.training.recipe import Recipe
-from pointset.zoo.carried import carried
 from pointset.zoo.classifiers import count_parameters
+from pointset.zoo.custom_parts import carried
 from pointset.zoo.options import ModelOptions
 
 

@@ -14,7 +14,6 @@ from torch.utils.data import Dataset
 
 from pointset.configuration import Points, check
 from pointset.data.augment import Axis
-from pointset.data.cut import validation_rows
 from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
@@ -22,6 +21,7 @@ from pointset.data.options import MORE_POINTS, DataOptions
 from pointset.data.pool import AS_RELEASED, Pool
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
+from pointset.data.validation import validation_rows
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_places, check_kind
 

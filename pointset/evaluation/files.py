@@ -21,8 +21,8 @@ from pointset.data.readers.formats import MESH_SUFFIXES
 from pointset.data.readers.paths import require_shape_file
 from pointset.data.readers.scans import open_scan
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.evaluation.guesses import Guess, guess
-from pointset.evaluation.strangers import Detector, Rows, last_inputs
+from pointset.evaluation.novelty import Detector, Rows, last_inputs
+from pointset.evaluation.shape_predictions import Guess, guess
 from pointset.nn.modes import in_evaluation_mode
 from pointset.streaming import StreamingError, check_streams, stream_logits
 from pointset.zoo.predicting import padded_logits

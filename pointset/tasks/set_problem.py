@@ -25,7 +25,7 @@ from pointset.tasks.rows import parts_of
 from pointset.training.loop import Fitted, fit_objective
 from pointset.training.objectives import Loss
 from pointset.training.recipe import Recipe
-from pointset.zoo.carried import source_digests
+from pointset.zoo.custom_parts import source_digests
 from pointset.zoo.names import CLASSIFIER
 from pointset.zoo.options import ModelOptions
 

@@ -12,9 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.data.augment import Compose, HalfTurns
+from pointset.data.bad_values import first_fault
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
-from pointset.data.faults import first_fault
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
 from pointset.errors import PointsetError, quoted

@@ -25,14 +25,14 @@ from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.registry import Choice, part_of
 from pointset.nn.weights import Weights
 from pointset.streaming.parts import check_streams
-from pointset.zoo.carried import source_digests
 from pointset.zoo.classifiers import Classifier, PackedClassifier, SetClassifier
+from pointset.zoo.custom_parts import source_digests
 from pointset.zoo.layers import put_together, shape_of
 from pointset.zoo.listing import CLASSES
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.part_checks import check_encoder, check_pooling
 from pointset.zoo.pretrained import pretrained_card, pretrained_run, pretrained_weights
-from pointset.zoo.trying import check_encoder, check_pooling
 
 MIXTURE = "mixture"
 """Name of the specs that have members."""

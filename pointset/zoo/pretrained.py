@@ -27,7 +27,7 @@ AGAIN = "install pointset again"
 
 
 StrangerScore = Literal["energy", "distance"]
-"""See `pointset.evaluation.strangers`."""
+"""See `pointset.evaluation.novelty`."""
 Finite = Annotated[float, Meta(ge=-FINITE, le=FINITE, description="a finite number")]
 
 
@@ -41,7 +41,7 @@ class Tested(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Unlike(Checked):
-    """What tells shapes unlike those of training; see `pointset.evaluation.strangers`."""
+    """What tells shapes unlike those of training; see `pointset.evaluation.novelty`."""
 
     score: StrangerScore
     threshold: Finite

@@ -4,7 +4,7 @@
     python scripts/experiments/strangers.py card isab16-pma.modelnet40-1024 --data path/to/modelnet40_ply_hdf5 \
         --strangers path/to/labeled_db --choose distance
 
-See `pointset.evaluation.strangers` for the scores.
+See `pointset.evaluation.novelty` for the scores.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from pointset.data.dataset import PointSets, load_dataset, load_split
 from pointset.data.loading import load_like, normalization_elsewhere
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
-from pointset.evaluation.strangers import Measured, measure_strangers, save_means
+from pointset.evaluation.novelty import Measured, measure_strangers, save_means
 from pointset.runs import digests
 from pointset.training.loading import find_run, load_run
 from pointset.training.loop import fit

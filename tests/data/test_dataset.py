@@ -12,8 +12,8 @@ import pytest
 import torch
 from small_sets import P, pool
 
+from pointset.data.bad_values import first_fault
 from pointset.data.dataset import PointSets, load_dataset
-from pointset.data.faults import first_fault
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool

@@ -7,7 +7,7 @@ from torch import nn
 
 import pointset
 from pointset.evaluation import Evaluation
-from pointset.evaluation.guesses import accuracy_of, guess
+from pointset.evaluation.shape_predictions import accuracy_of, guess
 
 
 def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:

@@ -15,7 +15,7 @@ from pointset.export.model import export_model
 from pointset.nn import registry
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
-from pointset.zoo.carried import carried, source_digests
+from pointset.zoo.custom_parts import carried, source_digests
 from pointset.zoo.options import ModelOptions
 
 POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))

@@ -17,7 +17,7 @@ from pointset.nn import StatisticPool, registry
 from pointset.nn.layers import Masked
 from pointset.streaming import StreamingError
 from pointset.training.recipe import Recipe
-from pointset.zoo.carried import arrive, carried, source_digests
+from pointset.zoo.custom_parts import arrive, carried, source_digests
 from pointset.zoo.names import missing_parts
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source

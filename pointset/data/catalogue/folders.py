@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.catalogue.branches import Branch, read_branch
-from pointset.data.catalogue.passed_over import clouds_in_text, deep_files, warn_of_passed_over
+from pointset.data.catalogue.file_tree import Branch, read_branch
+from pointset.data.catalogue.skipped_files import clouds_in_text, deep_files, warn_of_passed_over
 from pointset.data.readers.formats import (
     CLOUD_SUFFIXES,
     MESH_SUFFIXES,

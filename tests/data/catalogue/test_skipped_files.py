@@ -9,7 +9,7 @@ import pytest
 
 from pointset.cli import main
 from pointset.data.catalogue.folders import list_folder, list_shapes
-from pointset.data.catalogue.passed_over import may_hold_cloud
+from pointset.data.catalogue.skipped_files import may_hold_cloud
 from pointset.errors import PointsetError
 
 LINES = "# x y z\n\n0 0 0\n1 0 0\n"

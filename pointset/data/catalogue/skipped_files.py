@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pointset.data.catalogue.branches import Branch
+from pointset.data.catalogue.file_tree import Branch
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import NOTE_SUFFIXES, is_shape_file, suffix_of
 from pointset.data.readers.scans import open_scan

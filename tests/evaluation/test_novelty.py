@@ -8,7 +8,7 @@ from torch import nn
 
 import pointset
 from pointset.errors import PointsetError
-from pointset.evaluation.strangers import (
+from pointset.evaluation.novelty import (
     ClassMeans,
     answers_of,
     auroc,

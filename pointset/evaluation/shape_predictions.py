@@ -44,7 +44,7 @@ class Guess:
     unlike: bool | None = None
     """True for a shape unlike the training shapes; None if the model has no threshold."""
     unlike_score: float | None = None
-    """The score behind `unlike`: see `pointset.evaluation.strangers`."""
+    """The score behind `unlike`: see `pointset.evaluation.novelty`."""
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
@@ -83,7 +83,7 @@ def guess(
         true_classes: the true class of each shape, empty if unknown.
         streamed: see `Guess`.
         temperature: divides the logits.
-        strangeness: scores of `pointset.evaluation.strangers`, and their threshold.
+        strangeness: scores of `pointset.evaluation.novelty`, and their threshold.
     """
     from scipy.special import entr
 
