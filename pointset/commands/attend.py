@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from pointset.commands.live_page import write_live_page
-from pointset.commands.models import UNLIKE, Model, Trained, load_model, say_usual
+from pointset.commands.models import UNLIKE, Model, Trained, load_model, require_network, say_usual
 from pointset.commands.options import Json, KeepOutliers
 from pointset.commands.printing import print_json
 from pointset.configuration import Points, check
@@ -109,6 +109,8 @@ def attend(
     require_shape_file(shape)
     enough = MOST_TO_ASK if live else ENOUGH_TO_SEE
     trained = load_model(model)
+    if live:
+        require_network(trained, "shown in a page")
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], enough) if points is None else points
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=up, keep_outliers=keep_outliers)

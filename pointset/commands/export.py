@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from pointset.commands.attend import Output
-from pointset.commands.models import Model, load_model, say_usual
+from pointset.commands.models import Model, load_model, require_network, say_usual
 from pointset.commands.options import Json
 from pointset.commands.printing import print_json, print_rows
 from pointset.configuration import Cores, check
@@ -48,6 +48,7 @@ def export(
     check("repeats", repeats, Repeats)
     format_of(output)  # a wrong name fails before anything is loaded
     trained = load_model(model)
+    require_network(trained, "exported")
     network, description = trained.network, trained.description
     agreement = export_model(network, output, mask=mask, description=description)
     latency = compare_latency(network, output, mask=mask, repeats=repeats, threads=threads) if repeats > 0 else []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -61,6 +62,25 @@ def load_model(model: str | None) -> Trained:
     card = pretrained_card(folder.name) if folder.parent == FOLDER else None
     detector = load_detector(card.unlike, folder) if card and card.unlike else None
     return Trained(name, network, description, card, detector)
+
+
+def require_network(trained: Trained, verb: str) -> None:
+    """Require one network: not a product of classifiers, nor a baseline.
+
+    Raises:
+        PointsetError: it is one; the message says which network to take.
+    """
+    from pointset.baselines.models import BASELINES
+
+    model = trained.description["model"]
+    if model.get("members"):
+        inside = Path(trained.name) / "network"
+        raise PointsetError(
+            f"{trained.name} is a product of several classifiers, of which only the network can be {verb}: write "
+            f"--model {inside}"
+        )
+    if str(model.get("name")) in BASELINES:
+        raise PointsetError(f"{trained.name} is {model['name']}, and only networks can be {verb}: train one by name")
 
 
 def say_usual(model: str | None) -> None:

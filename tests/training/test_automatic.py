@@ -51,6 +51,9 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(tmp_path
     assert evaluated["accuracy"] > 0.8
     assert run("classify", data / "test", "--model", folder, "--json") == 0
     assert json.loads(capsys.readouterr().out)["shapes"] == 16
+    if description["model"].get("members"):
+        assert run("export", "--model", folder, "-o", tmp_path / "a.onnx") == 2
+        assert str(folder / "network") in capsys.readouterr().err
     (folder / "model.safetensors").unlink()  # as after a kill just before the end
     weights = model.state_dict()
     assert run(*command) == 0
@@ -90,3 +93,10 @@ def test_a_budget_is_a_time(budget, tmp_path, capsys):
 def test_options_of_a_model_need_its_name(tmp_path, capsys):
     assert run("train", "--data", tmp_path, "--dim", "32") == 2
     assert "dim needs the name of a model" in capsys.readouterr().err
+
+
+def test_a_baseline_is_not_exported_and_the_message_says_so(tmp_path, capsys):
+    train = pointset.load_dataset(write_clouds(tmp_path / "data"), points=32)
+    pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
+    assert run("export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx") == 2
+    assert "features-svm, and only networks can be exported" in capsys.readouterr().err
