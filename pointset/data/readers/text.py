@@ -24,7 +24,6 @@ NAMES = {
 }
 """The columns of files whose suffix and number of columns say what they are."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
-_WORDS = re.compile(r"[^\s,;]+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -47,8 +46,9 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     mark = _separator(lines[0][1])
     table = _table(lines, mark)
     width = table.shape[1]
-    if len(names) != width:  # a remark, such as "# x y z"
-        names = []
+    if names and len(names) != width:
+        found = f"{len(names)} names of columns, {quoted(', '.join(names))}"
+        raise PointsetError(f"has {found}, and {width} numbers in a line: it is damaged")
     named = usual_names(names) if names else NAMES.get((path.suffix.lower(), width)) or plain_names(width, features)
     columns = {name: table[:, index] for index, name in enumerate(named)}
     for group in COLORS:
@@ -73,19 +73,25 @@ def number_table(lines: Sequence[str], width: int, what: str) -> np.ndarray:
 def _without_header(lines: list[tuple[int, str]]) -> tuple[list[str], int | None, list[tuple[int, str]]]:
     """Names of columns and number of points, where the file says them, and the lines of points."""
     names: list[str] = []
+    is_remark = False
     count: int | None = None
     first = 0
     for _, line in lines[:100]:
-        words = _WORDS.findall(_COMMENT.sub("", line))
+        text = _COMMENT.sub("", line)
+        mark = next((mark for mark in ";," if mark in text), None)
+        words = [word.strip() for word in text.split(mark) if word.strip()]  # names may have blanks between commas
         is_comment = bool(_COMMENT.match(line))
         if len(words) >= 3 and {"x", "y", "z"} <= {word.lower().strip('"') for word in words}:
-            names = [word.strip('"') for word in words]
+            names, is_remark = [word.strip('"') for word in words], is_comment
         elif not is_comment and len(words) == 1 and words[0].isdigit() and count is None:
             count = int(words[0])
         elif not is_comment:
             break
         first += 1
-    return names, count, [(number, line) for number, line in lines[first:] if not _COMMENT.match(line)]
+    points = [(number, line) for number, line in lines[first:] if not _COMMENT.match(line)]
+    if is_remark and points and len(points[0][1].replace(",", " ").replace(";", " ").split()) != len(names):
+        names = []  # a remark, such as "# x y z" above points with normals
+    return names, count, points
 
 
 def _separator(line: str) -> str | None:

@@ -242,6 +242,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.txt", b"1_0 2 3\n", ("line 1", "'1_0'")),
     ("a.pts", b"3\n0 0 0\n1 1 1\n", ("2 points", "3")),
     ("a.csv", b"x,y,x,z\n0,0,0,0\n", ("two columns", "'x'")),
+    ("a.csv", b"x,y,z\n0,0,0,1\n1,1,1,1\n", ("3 names", "4 numbers")),
     ("a.txt", b"", ("no point",)),
     ("a.xyz", b"# none\n\n", ("no point",)),
     ("a.xyz", "0 0 0\n".encode("utf-16"), ("UTF-16",)),
