@@ -54,6 +54,8 @@ class ObjReader:
         vertices = np.array(self._vertices, np.float64).reshape(-1, 3)
         has_area = sizes >= 3
         if not has_area.all():
+            if not has_area[-1] and self._words[0] == b"f" and not self._content.endswith((b"\n", b"\r")):
+                raise self._error("expected a line end after a face of one or two corners: the file may be cut off")
             if not has_area.any():
                 raise MeshError(f"{self._name}: expected a mesh, found only faces of one or two corners")
             warnings.warn(

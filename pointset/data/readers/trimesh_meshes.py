@@ -113,11 +113,12 @@ def _check_gltf(document: dict[str, Any]) -> int:
     accessors, triangles = document.get("accessors", []), 0
     if any("sparse" in accessor for accessor in accessors):
         raise PointsetError("has sparse accessors, which are not supported: export the mesh in full")
-    if any("skin" in node for node in document.get("nodes", ())):
-        raise PointsetError("has a skin, which is not supported: export the mesh as it stands")
-    for mesh in document.get("meshes", ()):
-        if any(mesh.get("weights", ())):
-            raise PointsetError("has a morphed shape, which is not supported: export the mesh as it stands")
+    nodes, meshes = document.get("nodes", []), document.get("meshes", [])
+    if any("skin" in node or "EXT_mesh_gpu_instancing" in node.get("extensions", ()) for node in nodes):
+        raise PointsetError("has a skin or instances, which are not supported: export the mesh as it stands")
+    if any(any(item.get("weights", ())) for item in nodes + meshes):
+        raise PointsetError("has a morphed shape, which is not supported: export the mesh as it stands")
+    for mesh in meshes:
         for primitive in mesh["primitives"]:
             mode = primitive.get("mode", 4)
             corners = int(accessors[primitive.get("indices", primitive["attributes"]["POSITION"])]["count"])

@@ -184,6 +184,8 @@ def changed_gltf(**changes: object) -> bytes:
         ({"whole": {"extensionsRequired": ["KHR_draco_mesh_compression"]}}, "KHR_draco_mesh_compression"),
         ({"accessors": {"sparse": {"count": 1}}}, "sparse"),
         ({"nodes": {"skin": 0}}, "skin"),
+        ({"nodes": {"weights": [0.5]}}, "morphed"),
+        ({"nodes": {"extensions": {"EXT_mesh_gpu_instancing": {}}}}, "instances"),
         ({"meshes": {"weights": [0.5]}}, "morphed"),
         ({"meshes": {"primitives": [{"attributes": {"POSITION": 0}, "mode": 6}]}}, "triangles"),
         ({"whole": {"meshes": []}}, "box.gltf"),

@@ -113,6 +113,7 @@ def test_polygons_are_cut_as_older_pools_were(between: bytes, faces: bytes, expe
 
 HEAD = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\n"  # what follows stands on line 5
 BAD_FILES = {
+    "cut off in a face": (b"f 1 2", 5, "cut off"),
     "nothing": (b"f\n", 5, "at least 3 corners"),
     "index 0": (b"f 1 2 0\n", 5, "of at least 1"),
     "index 0 with texture": (b"f 1/1 2/1 0/1\n", 5, "of at least 1"),
