@@ -1,4 +1,4 @@
-"""The manifest of a finished pool, which is checked against the pool's arrays and its plan.
+"""The manifest of a finished pool, which is checked against the pool's arrays, its plan and the shapes' files.
 
 A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds; on request
 `normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, whose digest is in
@@ -6,6 +6,8 @@ SHA256SUMS. The manifest has digests of the arrays for each shape. Pools of anot
 the library is recorded only for information.
 """
 
+import dataclasses
+import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,11 +19,66 @@ import numpy as np
 
 import pointset
 from pointset.data.pools.plan import FORMAT, Plan, Sampling, identity
-from pointset.data.pools.sources import Source
+from pointset.data.readers.trimesh_meshes import files_beside
 from pointset.errors import QUOTED, PointsetError, one_line
 from pointset.runs import digests
 
 FILE = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One version of a shape's file."""
+
+    bytes: int
+    """Size, including external buffers of a .gltf or .glb file."""
+    modified_ns: int
+    """Time of the latest modification."""
+    blake2b: str | None
+    """Digest of the contents; None if they could not be read."""
+
+    def current(self, path: Path) -> "Source | None":
+        """This version with the current time of the file; None if the contents have changed.
+
+        The contents are read only if size or time differ.
+        """
+        try:
+            size, modified = _size_and_time(path)
+            if (size, modified) == (self.bytes, self.modified_ns):
+                return self
+            return Source(size, modified, self.blake2b) if hash_source(path) == self.blake2b else None
+        except OSError:
+            return self if self.blake2b is None else None  # unchanged if it could not be read before either
+
+
+def describe_source(path: Path) -> Source:
+    """The current version of a file; an OSError if it cannot be read."""
+    return Source(*_size_and_time(path), hash_source(path))
+
+
+def hash_source(path: Path) -> str:
+    """BLAKE2b digest of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
+    digest = hashlib.blake2b(digest_size=16)
+    for file in _files(path):
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _size_and_time(path: Path) -> tuple[int, int]:
+    facts = [file.stat() for file in _files(path)]
+    return sum(fact.st_size for fact in facts), max(fact.st_mtime_ns for fact in facts)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file and, for .gltf and .glb, the external buffers that it names."""
+    return [path, *(files_beside(path) if path.suffix.lower() in (".gltf", ".glb") else ())]
+
+
+def checksum(block: bytes) -> str:
+    """BLAKE2b digest of points, 32 hexadecimal digits."""
+    return hashlib.blake2b(block, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -41,10 +98,17 @@ class Entry:
     width: int | None = None
     """Number of features per point, f, if any."""
 
+    def current(self) -> "Entry | None":
+        """The entry with the current time of its file; None if the file has changed."""
+        source = self.source.current(Path(self.file))
+        if source is self.source:
+            return self
+        return dataclasses.replace(self, source=source) if source else None
+
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data; `width` only if set, so that manifests of earlier versions stay the same."""
-        found = {**vars(self), "source": vars(self.source)}
-        return found if self.width else {name: value for name, value in found.items() if name != "width"}
+        fields = {**vars(self), "source": vars(self.source)}
+        return fields if self.width else {name: value for name, value in fields.items() if name != "width"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +152,7 @@ class Manifest:
         """Raise a PointsetError unless all shapes have the same number of features."""
         for entry in self.kept:
             if entry.width != self.kept[0].width:
-                first, odd = (f"{one.width} in {one.file}" for one in (self.kept[0], entry))
+                first, odd = (f"{other.width} in {other.file}" for other in (self.kept[0], entry))
                 raise PointsetError(
                     f"{', '.join(self.sampling.features)} are {first} and {odd}: give all files the same number"
                 )
@@ -102,17 +166,25 @@ class Manifest:
     def check_arrays(self, folder: Path) -> None:
         """Raise a PointsetError if an array is missing, truncated or of another shape."""
         for name in self.sampling.arrays:
-            header = self.header(name)
-            size = len(header) + self.width(name) * 4 * sum(self.sizes)
-            path = folder / f"{name}.npy"
+            header, path = self.header(name), folder / f"{name}.npy"
+            expected = len(header) + self.width(name) * 4 * sum(self.sizes)
             if not path.is_file():
                 raise PointsetError(f"{path.name} is missing")
-            found = path.stat().st_size
-            if found != size:
-                raise PointsetError(f"{path.name} is damaged: expected {size} bytes, found {found}")
+            if (size := path.stat().st_size) != expected:
+                raise PointsetError(f"{path.name} is damaged: expected {expected} bytes, found {size}")
             with path.open("rb") as file:
                 if file.read(len(header)) != header:
                     raise PointsetError(f"{path.name} is damaged at its beginning")
+
+    def current(self) -> "Manifest":
+        """The manifest with the current times of the shapes' files; a PointsetError if one of them has changed."""
+        entries = [entry.current() for entry in self.entries]
+        changed = [old.file for old, entry in zip(self.entries, entries, strict=True) if entry is None]
+        if changed:
+            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            raise PointsetError(f"{changed[0]}{more} has changed since the pool was made")
+        same = all(old is entry for old, entry in zip(self.entries, entries, strict=True))
+        return self if same else dataclasses.replace(self, entries=tuple(filter(None, entries)))
 
     def as_text(self) -> str:
         """The manifest as JSON, with one line per shape."""

@@ -125,7 +125,7 @@ def _of_files(listing: Listing, name: str, sampling: Sampling) -> Iterator[tuple
         return
     few = Sampling(POINTS) if sampling.points else sampling
     for label, class_name in enumerate(listing.classes):
-        results = (make_shape((0, one), few) for one in plan.shapes if one.label == label)
-        usable = (one.arrays["points"] for one in results if not one.reason)
+        results = (make_shape((0, shape), few) for shape in plan.shapes if shape.label == label)
+        usable = (arrays["points"] for _, entry, arrays in results if not entry.skipped)
         for points in itertools.islice(usable, PER_CLASS):
             yield class_name, points[np.linspace(0, len(points) - 1, min(POINTS, len(points))).astype(np.int64)]

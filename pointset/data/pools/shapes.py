@@ -4,11 +4,11 @@ A worker may be on another machine: it receives file names and returns points, i
 few batches per worker are in progress or waiting, so memory does not grow with the number of shapes.
 """
 
+import dataclasses
 import functools
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.open3d_import import import_open3d
+from pointset.data.pools.manifest import Entry, Source, checksum, describe_source
 from pointset.data.pools.plan import Sampling
-from pointset.data.pools.sources import Source, describe_source, recheck
 from pointset.data.readers.clouds import CloudError, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
@@ -39,50 +39,49 @@ WAITING = 4
 
 Job = tuple[int, ShapeFile]
 """Index of a shape in the plan, and its file."""
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """The points of one file, or the reason why it cannot be used."""
-
-    row: int
-    source: Source
-    arrays: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    """"points" and, if wanted, "normals", float32 [n, 3], and "features", float32 [n, f]."""
-    reason: str = ""
-    """The reason why the file cannot be used."""
+Arrays = dict[str, NDArray[np.float32]]
+"""Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
+Result = tuple[int, Entry, Arrays]
+"""Index of a shape in the plan, its entry in the manifest, and its points; none if the entry is skipped."""
 
 
 def make_shape(job: Job, sampling: Sampling) -> Result:
-    """Make the points of one file; any failure is returned as the result's reason."""
+    """Make the points of one file; after any failure, the entry is skipped and has the reason."""
     row, shape = job
+    entry = Entry(shape.name, shape.label, str(shape.path), Source(-1, -1, None))
     try:
-        source = describe_source(shape.path)
-    except OSError as error:
-        return Result(row, Source(-1, -1, None), reason=f"{shape.path}: cannot be read: {error.strerror or error}")
-    try:
+        entry = dataclasses.replace(entry, source=describe_source(shape.path))
         arrays = _arrays(shape, sampling)
-        if recheck(shape.path, source) is not source:
+        if entry.current() is not entry:
             raise PointsetError("changed while it was read: run again")
     except Exception as error:  # readers can raise many errors, which must not stop the other files
-        return Result(row, source, reason=_in_one_line(error, shape.path))
-    return Result(row, source, arrays)
+        return row, dataclasses.replace(entry, skipped=_reason(error, shape.path)), {}
+    entry = dataclasses.replace(
+        entry,
+        checksums={name: checksum(array.tobytes()) for name, array in arrays.items()},
+        size=len(arrays["points"]) if sampling.points is None else None,
+        width=arrays["features"].shape[1] if "features" in arrays else None,
+    )
+    return row, entry, arrays
 
 
-def _arrays(shape: ShapeFile, sampling: Sampling) -> dict[str, NDArray[np.float32]]:
+def _arrays(shape: ShapeFile, sampling: Sampling) -> Arrays:
     if sampling.points is None:
         cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
         if fault := extent_fault([cloud.points]):
             raise CloudError(f"the cloud {fault}")
-        return {name: getattr(cloud, name) for name in sampling.arrays}
-    how: dict[str, Any] = {"seed": seed_for(sampling.seed, shape.name), "sampler": sampling.sampler}
-    mesh = read_mesh(shape.path)
-    if not sampling.normals:
-        return {"points": sample_points(mesh, sampling.points, **how)}
-    return dict(zip(sampling.arrays, sample_points(mesh, sampling.points, normals=True, **how), strict=True))
+        arrays = [getattr(cloud, name) for name in sampling.arrays]
+    else:
+        seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
+        how: dict[str, Any] = {"seed": seed, "sampler": sampling.sampler, "normals": sampling.normals}
+        points: Any = sample_points(mesh, sampling.points, **how)
+        arrays = [*points] if sampling.normals else [points]
+    return {name: array.astype("<f4", copy=False) for name, array in zip(sampling.arrays, arrays, strict=True)}
 
 
-def _in_one_line(error: Exception, path: Path) -> str:
+def _reason(error: Exception, path: Path) -> str:
+    if isinstance(error, OSError) and error.filename == str(path):
+        return f"{path}: cannot be read: {error.strerror}"
     words = " ".join(str(error).split())
     if not isinstance(error, PointsetError):
         words = f"{type(error).__name__}: {words}"

@@ -6,7 +6,6 @@ shape's file; `pointset.data.pools.verify` reads every byte.
 """
 
 import contextlib
-import dataclasses
 import json
 import shutil
 import warnings
@@ -18,11 +17,10 @@ from numpy.typing import NDArray
 
 from pointset.data.catalogue.home import disk_errors_told, locked, make_folder
 from pointset.data.pool import Pool
-from pointset.data.pools.manifest import FILE, Manifest, read_manifest
-from pointset.data.pools.partial import PartialPool, partial_folder
+from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
 from pointset.data.pools.plan import Plan, build_command
-from pointset.data.pools.shapes import Result, make_shapes
-from pointset.data.pools.sources import recheck
+from pointset.data.pools.shapes import make_shapes
+from pointset.data.pools.unfinished import UnfinishedPool, unfinished_folder
 from pointset.data.unusable import LEAVE_OUT, UnreadableShapesError, check_on_error
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -142,7 +140,7 @@ def build_pool(
     """
     check_on_error(on_error)
     folder = plan.folder
-    if rebuild or not folder.is_dir() or partial_folder(folder).exists():
+    if rebuild or not folder.is_dir() or unfinished_folder(folder).exists():
         make_folder(folder.parent)
         with disk_errors_told(folder), locked(folder):
             shutil.rmtree(_discarded(folder), ignore_errors=True)
@@ -150,7 +148,7 @@ def build_pool(
                 _discard(folder)
             if not folder.is_dir():
                 return _make_pool(plan, workers or Workers(), on_error, progress)
-            shutil.rmtree(partial_folder(folder), ignore_errors=True)
+            shutil.rmtree(unfinished_folder(folder), ignore_errors=True)
     manifest, _ = open_pool(plan)
     made = _existing(plan, manifest)
     made.require(on_error, plan, folder / FILE)
@@ -164,28 +162,28 @@ def _existing(plan: Plan, manifest: Manifest) -> Made:
 
 def _make_pool(plan: Plan, workers: Workers, on_error: str, progress: bool) -> Made:
     """Make the missing shapes, then write the pool; the caller holds the lock."""
-    partial = PartialPool(plan)
-    before, failed = len(partial.finished), list[Result]()
-    jobs = [job for job in enumerate(plan.shapes) if job[0] not in partial.finished]
+    unfinished, failed = UnfinishedPool(plan), dict[int, Entry]()
+    before = len(unfinished.entries)
+    jobs = [job for job in enumerate(plan.shapes) if job[0] not in unfinished.entries]
     bar = progress_bar(f"making {plan.name}", "shape", len(plan.shapes), show=progress, done=before)
     with bar, contextlib.closing(make_shapes(jobs, plan.sampling, workers)) as results:
-        for result in results:
-            if result.reason:
-                failed.append(result)
+        for row, entry, arrays in results:
+            if entry.skipped:
+                failed[row] = entry
             else:
-                partial.write(result)
+                unfinished.add(row, entry, arrays)
             bar.update()
-    failures = {plan.shapes[one.row].name: one.reason for one in sorted(failed, key=lambda one: one.row)}
-    made = Made(plan.folder, len(partial.finished), len(partial.finished) - before, failures)
-    write_text(partial.folder / ERRORS, json.dumps(failures, indent=1, ensure_ascii=False) + "\n")
-    made.require(on_error, plan, partial.folder / ERRORS)
-    partial.publish(failed)
+    failures = {entry.name: entry.skipped for _, entry in sorted(failed.items())}
+    made = Made(plan.folder, len(unfinished.entries), len(unfinished.entries) - before, failures)
+    write_text(unfinished.folder / ERRORS, json.dumps(failures, indent=1, ensure_ascii=False) + "\n")
+    made.require(on_error, plan, unfinished.folder / ERRORS)
+    unfinished.publish(failed)
     return made
 
 
 def _discard(folder: Path) -> None:
     """Remove a pool and its unfinished shapes; the caller holds the lock."""
-    for found in (folder, partial_folder(folder)):
+    for found in (folder, unfinished_folder(folder)):
         if found.exists():
             # Renamed first, because a half-removed folder would look like a damaged pool.
             dead = _discarded(folder)
@@ -208,7 +206,7 @@ def open_pool(plan: Plan) -> tuple[Manifest, dict[str, NDArray[np.float32]]]:
         manifest = read_manifest(folder)
         manifest.check(plan)
         manifest.check_arrays(folder)
-        current = _require_unchanged_files(plan, manifest)
+        current = manifest.current()
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in manifest.sampling.arrays}
     except (PointsetError, OSError, ValueError) as error:
         raise PointsetError(
@@ -230,18 +228,3 @@ def _save_manifest(folder: Path, manifest: Manifest) -> None:
     ):
         sweep(folder)
         digests.write_text(folder / FILE, manifest.as_text())
-
-
-def _require_unchanged_files(plan: Plan, manifest: Manifest) -> Manifest:
-    """The manifest with the current times of the files; a PointsetError if one of them has changed."""
-    pairs = zip(plan.shapes, manifest.entries, strict=True)
-    now = [recheck(shape.path, entry.source) for shape, entry in pairs]
-    changed = [entry.file for entry, source in zip(manifest.entries, now, strict=True) if source is None]
-    if changed:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise PointsetError(f"{changed[0]}{more} has changed since the pool was made")
-    if all(source is entry.source for entry, source in zip(manifest.entries, now, strict=True)):
-        return manifest
-    found = zip(manifest.entries, now, strict=True)
-    entries = tuple(dataclasses.replace(entry, source=source) for entry, source in found if source)
-    return dataclasses.replace(manifest, entries=entries)

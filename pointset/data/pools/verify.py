@@ -11,10 +11,8 @@ from pointset.data.catalogue.home import pools_home
 from pointset.data.catalogue.intact import known_files
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
-from pointset.data.pools.journal import checksum
-from pointset.data.pools.manifest import FILE, Entry, Manifest, read_manifest
+from pointset.data.pools.manifest import FILE, Entry, Manifest, checksum, hash_source, read_manifest
 from pointset.data.pools.plan import build_command
-from pointset.data.pools.sources import hash_source
 from pointset.errors import PointsetError
 from pointset.runs import digests
 from pointset.runs.progress import followed

@@ -15,16 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build, contents, plan_of
+from damage import flipped
 
 from pointset.data.pools import shapes as making
 from pointset.data.pools import store
-from pointset.data.pools.journal import LINES, Journal
-from pointset.data.pools.partial import partial_folder
 from pointset.data.pools.shapes import Result
 from pointset.data.pools.store import build_pool
+from pointset.data.pools.unfinished import RECORDS, UnfinishedPool, unfinished_folder
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers
@@ -93,22 +94,26 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     build_pool(plan, Workers(1), progress=False)
     whole = contents(home)
     shutil.rmtree(home)
-    partial = partial_folder(plan.folder)
+    records = unfinished_folder(plan.folder) / RECORDS
     moments = random.Random(workers)
     finished: list[int] = []
     children: list[psutil.Process] = []
     for minimum in (1, 30):
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
-        while len(journal_lines(partial)) < minimum and run.poll() is None and time.monotonic() < deadline:
+        size = minimum * 2 * 400 * 12  # of points and normals
+        while (
+            (records.stat().st_size if records.exists() else 0) < size
+            and run.poll() is None
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.002)
         time.sleep(moments.uniform(0, 0.02))
         children.extend(psutil.Process(run.pid).children(recursive=True))
         run.send_signal(signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
-        now = [shape.row for shape in Journal(partial, plan.sampling.arrays).read()]
-        assert len(now) == len(set(now)), "what was finished is not done a second time"
-        assert now[: len(finished)] == finished
+        now = list(UnfinishedPool(plan).entries)
+        assert now[: len(finished)] == finished, "what was finished is not done a second time"
         finished = now
         assert len(finished) >= minimum - 1
     last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -116,11 +121,6 @@ def test_a_killed_build_does_nothing_finished_again(home: Path, meshes: Path, wo
     assert contents(home) == whole
     workers_left = psutil.wait_procs(children, timeout=10)[1]
     assert not workers_left
-
-
-def journal_lines(partial: Path) -> list[bytes]:
-    path = partial / LINES
-    return path.read_bytes().splitlines(keepends=True) if path.exists() else []
 
 
 class Stopped(BaseException):
@@ -158,7 +158,7 @@ def test_a_build_that_ends_at_any_step_is_taken_up(
 
     def record(*arguments: Any) -> Result:
         done = make_shape(*arguments)
-        sampled.extend([] if done.reason else [done.row])
+        sampled.extend([] if done[1].skipped else [done[0]])
         return done
 
     monkeypatch.setattr(making, "make_shape", record)
@@ -176,22 +176,41 @@ def test_a_build_that_ends_at_any_step_is_taken_up(
     assert 5 < step < 99
 
 
-def test_shapes_that_did_not_reach_the_disk_are_made_again(home: Path, meshes: Path) -> None:
-    """As after a power cut: the files exist, but without what was written to them."""
+@pytest.fixture
+def interrupted(home: Path, meshes: Path) -> UnfinishedPool:
+    """The 47 finished shapes of 48; the first one could not be used."""
     plan = plan_of(meshes)
     break_mesh(meshes, "class0/train/shape0.off")
     with pytest.raises(UnreadableShapesError):
         build_pool(plan, Workers(1), progress=False)
-    partial = partial_folder(plan.folder)
-    lines = journal_lines(partial)
-    lines[5] = lines[5].replace(b'"row":', b'"row":1')
-    (partial / LINES).write_bytes(b"".join(lines)[:-30])
-    with (partial / "points.f32").open("r+b") as file:
-        file.seek(7 * 50 * 12 + 500)
-        file.write(b"\1\2\3\4")
-    (meshes / "class1/train/shape1.off").write_text(TETRAHEDRON.format(size=99))
+    return UnfinishedPool(plan)
+
+
+def test_an_unfinished_pool_has_one_file_of_shapes(interrupted: UnfinishedPool) -> None:
+    assert list(interrupted.entries) == list(range(1, 48))
+    assert {path.name for path in interrupted.folder.iterdir()} == {RECORDS, "errors.json"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_shapes_after_damage_are_made_again(interrupted: UnfinishedPool, meshes: Path, seed: int) -> None:
+    """As after a power cut or on a bad disk: a part of the file is missing or changed."""
+    path, random = interrupted.folder / RECORDS, np.random.default_rng(seed)
+    content = path.read_bytes()
+    place = int(random.integers(len(content)))
+    changed = flipped(content[place:], random)
+    path.write_bytes(content[:place] + (changed[: random.integers(len(changed))] if seed % 2 else changed))
     (meshes / "class0/train/shape0.off").write_text(TETRAHEDRON.format(size=1))
-    assert build_pool(plan, Workers(1), progress=False).sampled == 5  # three damaged, one changed, one mended
-    interrupted = contents(home)
-    build_pool(plan, Workers(1), rebuild=True, progress=False)
-    assert contents(home) == interrupted
+    (meshes / "class1/train/shape1.off").write_text(TETRAHEDRON.format(size=99))
+    intact = set(UnfinishedPool(interrupted.plan).entries)
+    assert len(intact) >= place * 47 // len(content) - 1, "shapes before the damage are kept"
+    assert build_pool(interrupted.plan, Workers(1), progress=False).sampled == 48 - len(intact)
+    resumed = contents(interrupted.folder.parent)
+    build_pool(interrupted.plan, Workers(1), rebuild=True, progress=False)
+    assert contents(interrupted.folder.parent) == resumed
+
+
+def test_damage_during_a_build_is_named(interrupted: UnfinishedPool) -> None:
+    path = interrupted.folder / RECORDS
+    path.write_bytes(flipped(path.read_bytes(), np.random.default_rng(0)))
+    with pytest.raises(PointsetError, match=rf"{RECORDS} is damaged: run the command again"):
+        interrupted.publish({})

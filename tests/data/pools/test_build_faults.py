@@ -19,9 +19,10 @@ from building import CHILD, COUNT, TETRAHEDRON, break_mesh, build
 from joblib import Parallel
 
 from pointset.data.dataset import load_dataset
-from pointset.data.pools import journal, partial, shapes
+from pointset.data.pools import shapes, unfinished
 from pointset.data.pools.plan import Sampling
 from pointset.data.pools.shapes import Result
+from pointset.data.pools.unfinished import UnfinishedPool
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -123,9 +124,9 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
     with monkeypatch.context() as patch:
         if moment == "before":
             usage = namedtuple("usage", "total used free")
-            patch.setattr(partial.shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 99, 99))
+            patch.setattr(unfinished.shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 99, 99))
         else:
-            patch.setattr(journal, "_append", almost_full(10))
+            patch.setattr(UnfinishedPool, "add", almost_full(10))
         with pytest.raises(PointsetError, match=r"cannot write .*(No space left|MB needed).*POINTSET_HOME") as caught:
             build(meshes, workers=workers)
     assert "\n" not in str(caught.value)
@@ -133,16 +134,17 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
 
 
 def almost_full(room: int) -> Any:
-    """A writer of shapes, on a disk with space for this number of shapes."""
-    append, lines = journal._append, iter(range(room, -1, -1))
+    """Save shapes on a disk with space for this number of shapes."""
+    add = UnfinishedPool.add
 
-    def write(path: Path, content: bytes) -> int:
-        if path.name == journal.LINES and not next(lines, 0):
-            append(path, content[:40])
+    def save(pool: UnfinishedPool, *shape: Any) -> None:
+        full = len(pool.entries) == room
+        add(pool, *shape)
+        if full:
+            os.truncate(pool.folder / unfinished.RECORDS, (pool.folder / unfinished.RECORDS).stat().st_size - 40)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return append(path, content)
 
-    return write
+    return save
 
 
 def test_a_read_only_home_is_one_sentence_and_its_pools_can_be_read(

@@ -13,7 +13,7 @@ from building import TETRAHEDRON
 
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.point_sets import Pool
-from pointset.data.pools import manifest, plan, shapes, sources
+from pointset.data.pools import manifest, plan, shapes
 from pointset.data.pools.plan import Plan, Sampling
 from pointset.data.pools.shapes import Job, Result
 from pointset.data.pools.store import load_pool
@@ -126,8 +126,8 @@ def test_a_mesh_with_another_time_alone_is_read_once(
     pool_of(few)
     os.utime(few / "class0" / "train" / "shape0.off", (1, 1))
     read: list[Path] = []
-    hash_source = sources.hash_source
-    monkeypatch.setattr(sources, "hash_source", lambda path: read.append(path) or hash_source(path))  # type: ignore[func-returns-value]
+    hash_source = manifest.hash_source
+    monkeypatch.setattr(manifest, "hash_source", lambda path: read.append(path) or hash_source(path))  # type: ignore[func-returns-value]
     for _ in range(3):
         pool_of(few)
     assert [path.name for path in read] == ["shape0.off"]
@@ -142,10 +142,10 @@ def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path, uri: str, suf
     path = tmp_path / f"part{suffix}"
     path.write_bytes(head + text)
     (tmp_path / "my part.bin").write_bytes(b"1234")
-    source = sources.describe_source(path)
-    assert sources.recheck(path, source) is source
+    source = manifest.describe_source(path)
+    assert source.current(path) is source
     (tmp_path / "my part.bin").write_bytes(b"12345")
-    assert sources.recheck(path, source) is None
+    assert source.current(path) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"glTF", b"{", b'{"buffers": [{"uri": 3}, {"uri": "https://a.b/c"}]}', b"[]"])
@@ -153,7 +153,7 @@ def test_a_buffer_beside_a_gltf_file_is_part_of_it(tmp_path: Path, uri: str, suf
 def test_a_file_whose_buffers_nobody_knows_is_itself(tmp_path: Path, content: bytes, suffix: str) -> None:
     path = tmp_path / f"part{suffix}"
     path.write_bytes(content)
-    assert sources.describe_source(path).bytes == len(content)
+    assert manifest.describe_source(path).bytes == len(content)
 
 
 def test_other_parameters_and_other_shapes_make_another_pool(home: Path, few: Path) -> None:

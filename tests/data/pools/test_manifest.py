@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pointset.data.pools.manifest import Entry, Manifest
+from pointset.data.pools.manifest import Entry, Manifest, Source
 from pointset.data.pools.plan import Sampling
-from pointset.data.pools.sources import Source
 
 SHAPES = 200
 
