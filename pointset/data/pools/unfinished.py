@@ -57,7 +57,7 @@ class UnfinishedPool:
 
     def publish(self, failed: Mapping[int, Entry]) -> None:
         """Write the pool of the finished shapes, and remove their records."""
-        entries = self.entries | failed
+        entries = {**self.entries, **failed}
         in_order = tuple(entries[row] for row in sorted(entries))
         manifest = Manifest(str(self.plan.root), self.plan.classes, self.plan.sampling, in_order)
         manifest.check_widths()
