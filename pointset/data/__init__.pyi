@@ -14,6 +14,9 @@ from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
 from .dataset import load_dataset as load_dataset
 from .geometric import GeometricSets as GeometricSets
+from .imperfections import Background as Background
+from .imperfections import Crop as Crop
+from .imperfections import Uneven as Uneven
 from .normalize import normalize_chunks as normalize_chunks
 from .normalize import normalize_points as normalize_points
 from .point_sets import PointSets as PointSets

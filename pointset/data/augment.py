@@ -17,7 +17,9 @@ from torch import Generator, Tensor
 
 from pointset.configuration import NonNegative, Positive, Share, check
 from pointset.data.axes import Axis as Axis
+from pointset.data.imperfections import Background, Crop, Uneven
 from pointset.data.ragged import zero_padding
+from pointset.data.random_numbers import normal, uniform
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds, check_kind, takes
 
@@ -60,7 +62,7 @@ class Scale:
     ) -> Tensor:
         """Scale [B, n, d] about the origin."""
         _check(points, generator, mask)
-        factors = _uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
+        factors = uniform((len(points), 1, 3 if self.anisotropic else 1), self.low, self.high, points, generator)
         turned = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if normals else None
         return zero_padding(_rows(points, points[..., :3] * factors, turned), mask)
 
@@ -92,7 +94,7 @@ class Jitter:
         """Move every point of [B, n, d] by up to `clip` along each axis."""
         _check(points, generator, mask)
         place = points[..., :3]
-        noise = _normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
+        noise = normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
         return zero_padding(_rows(points, noise.add_(place)), mask)
 
 
@@ -117,7 +119,7 @@ class Shift:
     ) -> Tensor:
         """Shift [B, n, d], one vector per cloud."""
         _check(points, generator, mask)
-        offsets = _uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
+        offsets = uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
         return zero_padding(_rows(points, points[..., :3] + offsets), mask)
 
 
@@ -146,7 +148,7 @@ class RotateUp:
         """Rotate [B, n, d] about the up axis through the origin."""
         _check(points, generator, mask)
         limit = math.radians(self.degrees)
-        angles = _uniform((len(points), 1), -limit, limit, points, generator)
+        angles = uniform((len(points), 1), -limit, limit, points, generator)
         turned = self._turned(points[..., 3:6], angles) if normals else None
         return zero_padding(_rows(points, self._turned(points[..., :3], angles), turned), mask)
 
@@ -176,7 +178,7 @@ class RotateAny:
     ) -> Tensor:
         """Rotate [B, n, d] about the origin."""
         _check(points, generator, mask)
-        rotations = rotation_matrices(_normal((len(points), 4), points, generator)).transpose(1, 2)
+        rotations = rotation_matrices(normal((len(points), 4), points, generator)).transpose(1, 2)
         turned = points[..., 3:6] @ rotations if normals else None
         return zero_padding(_rows(points, points[..., :3] @ rotations, turned), mask)
 
@@ -201,8 +203,8 @@ class Drop:
     ) -> Tensor:
         """Replace random points of [B, n, d], with their features, by the first real point of their cloud."""
         _check(points, generator, mask)
-        share = _uniform((len(points), 1, 1), 0.0, self.most, points, generator)
-        dropped = _uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
+        share = uniform((len(points), 1, 1), 0.0, self.most, points, generator)
+        dropped = uniform((*points.shape[:2], 1), 0.0, 1.0, points, generator) < share
         if mask is None or not points.numel():
             first = points[:, :1]
         else:
@@ -246,6 +248,9 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "stretch-wide": lambda up: Scale(2 / 3, 3 / 2, anisotropic=True),
     "shift-wide": lambda up: Shift(0.2),
     "drop": lambda up: Drop(0.875),
+    "background": lambda up: Background(),
+    "crop": lambda up: Crop(),
+    "uneven": lambda up: Uneven(),
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
 }
@@ -313,12 +318,3 @@ def rotation_matrices(quaternions: Tensor) -> Tensor:
         (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
     return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
-
-
-def _uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
-    numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
-    return (low + (high - low) * numbers).to(like.device)
-
-
-def _normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
-    return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from pointset.evaluation.corruptions.draws import every, some_of, take, uniform, whole
+from pointset.data.random_numbers import uniform
+from pointset.evaluation.corruptions.draws import every, some_of, take, whole
 from pointset.evaluation.corruptions.registry import corruption
 
 

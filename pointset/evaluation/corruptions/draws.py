@@ -6,17 +6,6 @@ import torch
 from torch import Generator, Tensor
 
 
-def uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
-    """Numbers uniform on [low, high)."""
-    numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
-    return (low + (high - low) * numbers).to(like.device)
-
-
-def normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
-    """Standard normal numbers."""
-    return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
-
-
 def signs(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
     """-1 or 1, equally likely."""
     bits = torch.randint(2, tuple(shape), generator=generator, device=generator.device)

@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.evaluation.corruptions.draws import every, normal, signs, some_of, take, uniform
+from pointset.data.random_numbers import normal, uniform
+from pointset.evaluation.corruptions.draws import every, signs, some_of, take
 from pointset.evaluation.corruptions.registry import corruption
 
 

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.evaluation.corruptions.draws import signs, uniform, whole
+from pointset.data.random_numbers import uniform
+from pointset.evaluation.corruptions.draws import signs, whole
 from pointset.evaluation.corruptions.registry import corruption
 
 Points = Float[Tensor, "B n 3"]

@@ -1,0 +1,165 @@
+"""Augmentations by what scans have and CAD models lack: points of the background, missing parts, uneven density.
+
+Called as those of `pointset.data.augment`. The number of points stays: lost points are replaced by random points that
+are left, so a network sees some points twice. Afterwards each cloud has its earlier mean and standard deviation again,
+because a normalisation would have centred and scaled it as it then is. Normals and features go with their points.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from pointset.configuration import NonNegative, Part, Share, check
+from pointset.data.ragged import zero_padding
+from pointset.data.random_numbers import normal, uniform
+from pointset.inputs import check_clouds, check_kind
+
+
+@dataclass(frozen=True)
+class Background:
+    """Replace a random share of the points by points uniform in a cube around the cloud.
+
+    The cube reaches as far from the mean, along each axis, as the farthest point, as "background" of ModelNet40-C
+    (arXiv 2201.12296). A replaced point keeps its normal and features.
+
+    Example:
+        >>> scattered = pointset.data.Background()(train.points[:2], torch.Generator().manual_seed(0))
+        >>> scattered.shape
+        torch.Size([2, 32, 3])
+    """
+
+    most: float = 0.1
+    """The share is uniform on [0, most]."""
+    probability: float = 0.3
+    """Share of the clouds that are changed."""
+
+    def __post_init__(self) -> None:
+        check("most", self.most, Share)
+        check("probability", self.probability, Part)
+
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Replace points of [B, n, d]."""
+        real = _real(points, generator, mask)
+        if not points.numel():
+            return points
+        share = _share(points, self.most, self.probability, generator)
+        replaced = uniform(points.shape[:2], 0.0, 1.0, points, generator) < share
+        mean, _ = _moments(points, real)
+        reach = zero_padding(points[..., :3] - mean, real).norm(dim=2).amax(dim=1)[:, None, None]
+        scattered = mean + reach * uniform((*points.shape[:2], 3), -1.0, 1.0, points, generator)
+        places = torch.where(replaced[..., None], scattered, points[..., :3])
+        return _refitted(torch.cat([places, points[..., 3:]], dim=2), points, real)
+
+
+@dataclass(frozen=True)
+class Crop:
+    """Cut the points beyond a random plane off, up to a share of all.
+
+    Example:
+        >>> cut = pointset.data.Crop(most=0.5, probability=1.0)(train.points[:2], torch.Generator().manual_seed(0))
+        >>> bool(len(cut[0].unique(dim=0)) < 32)
+        True
+    """
+
+    most: float = 0.6
+    """The share that is cut off is uniform on [0, most]."""
+    probability: float = 0.5
+    """Share of the clouds that are changed."""
+
+    def __post_init__(self) -> None:
+        check("most", self.most, Share)
+        check("probability", self.probability, Part)
+
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Cut [B, n, d]."""
+        real = _real(points, generator, mask)
+        if not points.numel():
+            return points
+        ranks = _heights(points, real, generator).masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
+        kept = (1 - _share(points, self.most, self.probability, generator)) * real.sum(dim=1, keepdim=True)
+        left = ranks < kept.ceil()
+        drawn = _drawn(points, left.to(points), generator)
+        return _refitted(torch.where(left[..., None], points, drawn), points, real)
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """Draw the points again, with replacement, so that their density falls along a random direction.
+
+    The logarithm of the density falls by a number uniform on [0, most] per standard deviation of the cloud.
+
+    Example:
+        >>> drawn = pointset.data.Uneven(probability=1.0)(train.points[:2], torch.Generator().manual_seed(0))
+        >>> bool(len(drawn[0].unique(dim=0)) < 32)
+        True
+    """
+
+    most: float = 1.5
+    """The steepest fall."""
+    probability: float = 0.3
+    """Share of the clouds that are changed."""
+
+    def __post_init__(self) -> None:
+        check("most", self.most, NonNegative)
+        check("probability", self.probability, Part)
+
+    def __call__(
+        self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, normals: bool = False
+    ) -> Tensor:
+        """Draw from the rows of [B, n, d]."""
+        real = _real(points, generator, mask)
+        if not points.numel():
+            return points
+        steepness = _share(points, self.most, self.probability, generator)
+        logits = (-steepness * _heights(points, real, generator)).masked_fill(~real, -torch.inf)
+        drawn = _drawn(points, (logits - logits.amax(dim=1, keepdim=True)).exp().nan_to_num(), generator)
+        return _refitted(torch.where(steepness[..., None] > 0, drawn, points), points, real)
+
+
+def _real(points: Tensor, generator: Generator, mask: Tensor | None) -> Tensor:
+    """The mask [B, n], after a check of the arguments."""
+    check_clouds(points, mask, features=True)
+    check_kind("generator", generator, Generator)
+    return torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
+
+
+def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
+    """[B, 1]: 0, or with this probability a number uniform on [0, most]."""
+    numbers = uniform((len(points), 1), probability - 1, probability, points, generator)
+    return most / probability * numbers.clamp(min=0)
+
+
+def _moments(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """Means [B, 1, 3] and standard deviations, over all coordinates, [B, 1, 1]."""
+    count = real.sum(dim=1).clamp(min=1)[:, None, None]
+    mean = zero_padding(points[..., :3], real).sum(dim=1, keepdim=True) / count
+    squares = zero_padding(points[..., :3] - mean, real).square().sum(dim=(1, 2), keepdim=True)
+    return mean, (squares / (3 * count)).sqrt()
+
+
+def _refitted(changed: Tensor, points: Tensor, real: Tensor) -> Tensor:
+    """The changed clouds, moved and scaled to the moments of the points."""
+    (mean, deviation), (new_mean, new_deviation) = _moments(points, real), _moments(changed, real)
+    tiny = torch.finfo(points.dtype).tiny
+    places = (changed[..., :3] - new_mean) * (deviation / new_deviation.clamp(min=tiny)) + mean
+    return zero_padding(torch.cat([places, changed[..., 3:]], dim=2), real)
+
+
+def _heights(points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    """Coordinates [B, n] along a random direction, relative to the mean, in standard deviations."""
+    direction = torch.nn.functional.normalize(normal((len(points), 3, 1), points, generator), dim=1)
+    mean, deviation = _moments(points, real)
+    return ((points[..., :3] - mean) @ direction / deviation.clamp(min=torch.finfo(points.dtype).tiny))[..., 0]
+
+
+def _drawn(points: Tensor, weights: Tensor, generator: Generator) -> Tensor:
+    """As many points [B, n, d] of each cloud, drawn with replacement by weights [B, n]."""
+    sums = weights.cumsum(dim=1)
+    numbers = uniform(weights.shape, 0.0, 1.0, points, generator) * sums[:, -1:]
+    rows = torch.searchsorted(sums, numbers, right=True).clamp(max=max(weights.shape[1] - 1, 0))
+    return points.take_along_dim(rows[..., None], dim=1)
