@@ -8,7 +8,6 @@ import dataclasses
 import difflib
 import numbers
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +79,8 @@ class Checked:
     LATER: ClassVar[tuple[str, ...]] = ()
     """Fields added in a later version. They are saved only if they differ from their defaults, so that runs from
     earlier versions can be continued."""
+    SAVED_AS: ClassVar[Mapping[str, str]] = {}
+    """Former names of fields, under which they are saved."""
 
     def __post_init__(self) -> None:
         for name, kind in _kinds(type(self)).items():
@@ -89,41 +90,46 @@ class Checked:
         check(name, value, kind)
 
     @classmethod
-    def from_file(cls, values: dict[str, Any]) -> Self:
-        """Build from a TOML table; "none" means None for fields that allow it, because TOML has no null."""
-        kinds = _kinds(cls)
-        absent = [
-            name
-            for name, value in values.items()
-            if isinstance(value, str)
-            and value == "none"
-            and name in kinds
-            and _fits(None, kinds[name])
-            and not _fits("none", kinds[name])
-        ]
-        return cls.from_dict({**values, **dict.fromkeys(absent)})
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Build from a mapping, such as a table of TOML or JSON; see `changed`."""
+        return cls(**cls._fields_of(values))
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        """A copy with other values, by the names of fields or those under which they are saved.
+
+        Lists become tuples, and "none" becomes None for fields that allow None but not "none", as TOML has no null.
+
+        Raises:
+            PointsetError: no field has such a name, or a value is not allowed.
+        """
+        return dataclasses.replace(self, **self._fields_of(values))  # type: ignore[type-var]
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Build from a mapping, with lists converted to tuples; an unknown key raises a PointsetError."""
-        known = _kinds(cls)
-        for key in values:
-            if key not in known:
-                near = nearest(key, list(known))
+    def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        kinds, names = _kinds(cls), {saved: name for name, saved in cls.SAVED_AS.items()}
+        fields: dict[str, Any] = {}
+        for key, value in values.items():
+            name = names.get(key, key)
+            if name not in kinds:
+                near = nearest(key, list(kinds))
                 raise PointsetError(
-                    f"{quoted(key)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(known)}"
+                    f"{quoted(key)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(kinds)}"
                 )
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+            null = isinstance(value, str) and value == "none" and _fits(None, kinds[name])
+            absent = null and not _fits("none", kinds[name])
+            fields[name] = None if absent else tuple(value) if isinstance(value, list) else value
+        return fields
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as plain data for JSON, with tuples converted to lists."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
-        # The defaults of the class that defines LATER; a subclass, such as a command's flags, may have others.
-        usual = next(one for one in type(self).__mro__ if "LATER" in vars(one))
         for name in self.LATER:
-            if fields[name] == getattr(usual, name):
+            if fields[name] == getattr(type(self), name):
                 del fields[name]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+        return {
+            self.SAVED_AS.get(name, name): list(value) if isinstance(value, tuple) else value
+            for name, value in fields.items()
+        }
 
 
 def check(name: str, value: Any, kind: Any) -> None:
@@ -141,13 +147,6 @@ def check_once(what: str, values: Sequence[object]) -> None:
     """Raise a PointsetError that names the first repeated value, if any."""
     if twice := [value for number, value in enumerate(values) if value in values[:number]]:
         raise PointsetError(f"{what} {quoted(twice[0])} is given twice: leave one out")
-
-
-def renamed(message: str, names: Mapping[str, str]) -> str:
-    """An error message with fields of a configuration renamed, for example to command-line flags."""
-    for field, name in names.items():
-        message = re.sub(rf"^{field}(?=[ =])|(?<=: set ){field}(?=,)", name, message)
-    return message
 
 
 def check_seed(seed: int, name: str = "seed") -> None:

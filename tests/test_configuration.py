@@ -81,14 +81,14 @@ def test_a_right_value_is_kept_as_it_is(name, value):
 
 def test_a_table_of_a_file():
     """TOML has no null, so "none" means no value, except where it is a valid name."""
-    found = Options.from_file({"steps": "none", "norm": "none", "names": ["x", "y"]})
+    found = Options.from_dict({"steps": "none", "norm": "none", "names": ["x", "y"]})
     assert found == Options(steps=None, norm="none", names=("x", "y"))
     assert Options.from_dict(found.as_dict()) == found
     assert found.as_dict()["names"] == ["x", "y"]
     with pytest.raises(PointsetError, match=r"count must be .* got 'none'"):
-        Options.from_file({"count": "none"})
+        Options.from_dict({"count": "none"})
     with pytest.raises(PointsetError, match=r"'cuont' is not an option of Options: did you mean count\? Known: count"):
-        Options.from_file({"cuont": 3})
+        Options.from_dict({"cuont": 3})
 
 
 def test_seeds_by_themselves():

@@ -19,7 +19,7 @@ def run(clouds_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("publish") / "run"
     train = pointset.load_dataset(clouds_folder, points=16)
     model = pointset.create_model("rff-max", classes=len(train.classes), dim=8)
-    pointset.fit(model, train, Recipe(epochs=2, points=(8, 16), validation=0.2), run=folder, progress=False)
+    pointset.fit(model, train, Recipe(epochs=2, train_points=(8, 16), validation=0.2), run=folder, progress=False)
     return folder
 
 

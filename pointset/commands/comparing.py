@@ -1,26 +1,24 @@
 """`pointset compare`: many models, one protocol, one table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from pointset.commands import quick
 from pointset.commands.grids import changed, run_or_look
 from pointset.commands.options import (
-    RUN,
+    QUICK,
     DataFlags,
     Given,
     Json,
     ModelFlags,
+    Options,
     RecipeFlags,
     Running,
     RunningFlags,
     given_fields,
-    model_flag,
-    recipe_flag,
 )
-from pointset.configuration import Checked
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
+from pointset.tasks.shipped import shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -36,10 +34,10 @@ def compare(
     data: str | None = None,
     seeds: tuple[int, ...] | None = None,
     out: Path | None = None,
-    running: Annotated[Running, RunningFlags] = RUN,
-    data_options: Annotated[quick.QuickData, DataFlags] = quick.DATA,
-    model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
-    recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
+    running: Annotated[Running, RunningFlags] = Running(),
+    data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
+    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
+    recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
     as_json: Json = False,
     given: Given,
 ) -> None:
@@ -66,57 +64,36 @@ def compare(
     from pointset.tasks.experiments import read_experiment
 
     out = out or Path("runs") / (file.stem if file else "compare")
-    if file is None:
-        experiment = _main_job(models, data, data_options, model_options, recipe, given)
+    flags = Options(data_options, model_options, recipe)
+    if file is not None:
+        _require_no_flags(file, flags, given)
+        experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
+    else:
+        experiment = _with_flags(data, models, flags, given)
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
         experiment = changed(experiment, None, data=data, seeds=seeds, threads=running.threads, title=title)
-    else:
-        _check_flags(file, data_options, model_options, recipe)
-        experiment = changed(read_experiment(file), models, data=data, seeds=seeds, threads=running.threads)
     run_or_look(experiment, out, running, as_json)
 
 
-def _main_job(
-    models: tuple[str, ...] | None,
-    data: str | None,
-    sets: DataOptions,
-    model: ModelOptions,
-    recipe: Recipe,
-    given: frozenset[str],
+def _with_flags(
+    data: str | None, models: tuple[str, ...] | None, flags: Options, given: frozenset[str]
 ) -> "Experiment":
     """The experiment of quick.toml, or on other data of own.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
+    from pointset.tasks.classification.task import Classification
     from pointset.tasks.experiments import read_experiment
-    from pointset.tasks.shipped import shipped_experiment
 
-    changes: dict[str, Any] = {} if models is None else {"models": tuple(Entry(name) for name in models)}
-    if data in (None, quick.NAME):
-        sets, model, recipe = quick.plain(data, sets, model, recipe)
-        return read_experiment(quick.FILE, **changes, sets=sets, points=(sets.points,), model=model, recipe=recipe)
-    own = read_experiment(shipped_experiment("own"))
-    points = sets.points if "points" in given else own.task.points[0]  # type: ignore[attr-defined]
-    changed_sets = own.task.sets.as_dict() | given_fields(sets, given) | {"points": points}  # type: ignore[attr-defined]
-    sizes = [min(size, points) for size in own.recipe.points or ()]
-    changed_recipe = own.recipe.as_dict() | {"points": sizes} | given_fields(recipe, given, recipe_flag)
-    return own.changed(
-        **changes,
-        sets=DataOptions.from_dict(changed_sets),
-        points=(points,),
-        model=ModelOptions.from_dict(own.model.as_dict() | given_fields(model, given, model_flag)),
-        recipe=Recipe.from_dict(changed_recipe),
-    )
+    experiment = read_experiment(shipped_experiment("quick" if data in (None, QUICK["data"]) else "own"))
+    task = experiment.task
+    assert isinstance(task, Classification)
+    usual = Options(task.sets_of(task.points[0]), experiment.model, experiment.recipe)
+    sets, model, recipe = usual.changed(flags, given)
+    rows = experiment.models if models is None else tuple(Entry(name) for name in models)
+    return experiment.changed(models=rows, sets=sets, points=(sets.points,), model=model, recipe=recipe)
 
 
-def _check_flags(file: Path, sets: DataOptions, model: ModelOptions, recipe: Recipe) -> None:
+def _require_no_flags(file: Path, flags: Options, given: frozenset[str]) -> None:
     """Raise a PointsetError for a flag whose value the file sets."""
-    groups: dict[str, tuple[Checked, Checked]] = {
-        "its sets": (sets, quick.DATA),
-        "its model": (model, quick.MODEL),
-        "its recipe": (recipe, quick.RECIPE),
-    }
-    for group, (given, usual) in groups.items():
-        if given is not usual:
-            normal = usual.as_dict()
-            # A flag that repeats a default cannot be told from those that were not given.
-            what = next((name for name, value in given.as_dict().items() if value != normal.get(name)), group)
-            raise PointsetError(f"{file} sets {what}: leave the flag out, or change the value in a copy of the file")
+    for options in flags:
+        for name in given_fields(options, given):
+            raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")

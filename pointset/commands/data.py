@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from pointset.commands.options import HERE, Flags, Json, RunningFlags, Spread
+from pointset.commands.options import Flags, Json, RunningFlags, Spread
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.data.axes import UsualUp
 from pointset.data.options import DataOptions
@@ -96,7 +96,7 @@ def build(
     sampler: Literal["uniform", "fps", "poisson"] = "uniform",
     seed: int = 0,
     normals: bool = False,
-    spread: Annotated[Spread, RunningFlags] = HERE,
+    spread: Annotated[Spread, RunningFlags] = Spread(),
     on_error: Literal["raise", "skip"] = "raise",
     rebuild: bool = False,
     split_seed: int = 0,

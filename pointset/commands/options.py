@@ -1,12 +1,19 @@
 """Groups of flags that several commands share."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
+from cyclopts.help import DefaultFormatter, HelpPanel
 
+from pointset.configuration import Checked
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.tasks.shipped import shipped_experiment
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from pointset.runs.workers import Workers
@@ -21,9 +28,9 @@ def require_whole(flags: ArgumentCollection) -> None:
                 raise PointsetError(f"{flag.name} must be a whole number, got {quoted(token.value)}")
 
 
-def group(title: str, sort_key: Any = None) -> Group:
+def group(title: str, sort_key: Any = None, **options: Any) -> Group:
     """A group of flags under a title in the help."""
-    return Group(title, sort_key=sort_key, validator=require_whole)
+    return Group(title, sort_key=sort_key, validator=require_whole, **options)
 
 
 def flags_in(tokens: Sequence[str]) -> frozenset[str]:
@@ -31,39 +38,79 @@ def flags_in(tokens: Sequence[str]) -> frozenset[str]:
     return frozenset(token[2:].partition("=")[0] for token in tokens if token.startswith("--"))
 
 
-def given_fields(
-    options: Any, given: frozenset[str], flag: Callable[[str], str] = default_name_transform
-) -> dict[str, Any]:
+def flag_name(field: str) -> str:
+    """The flag of a field: `seeds` of a model is --pool-seeds, as --seeds are for random numbers."""
+    return "pool-seeds" if field == "seeds" else default_name_transform(field)
+
+
+def given_fields(options: Checked, given: frozenset[str]) -> dict[str, Any]:
     """The fields of a group of options whose flags are in the command line."""
-    return {name: value for name, value in vars(options).items() if flag(name) in given}
+    flags = given | {"normalize"} if "pose" in given else given  # a pose is a normalisation by another name
+    return {name: value for name, value in vars(options).items() if flag_name(name) in flags}
 
 
 def in_words(default: Any) -> str | None:
     """A default as a user would type it; None for a flag without a meaningful default."""
     if default is None or default is False or default == ():
         return None
-    return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return " ".join(map(str, default)) if isinstance(default, tuple | list) else str(default)
 
 
-RECIPE_NAMES = {"points": "train-points"}
-"""Flags whose name differs from their field: the dataset already has a flag --points."""
+QUICK = tomllib.loads(shipped_experiment("quick").read_text(encoding="utf-8"))
+"""The experiment whose options are the defaults of `train` and `compare`."""
+QUICK_SETS = {"points": QUICK["points"][0], **QUICK.get("sets", {})}
 
 
-def model_flag(field: str) -> str:
-    """Rename `seeds`: a comparison already has --seeds, for random numbers."""
-    return "pool-seeds" if field == "seeds" else default_name_transform(field)
+class Options(NamedTuple):
+    """What a training is made with, from the flags of a command or from an experiment."""
+
+    sets: DataOptions
+    model: ModelOptions
+    recipe: Recipe
+
+    def changed(self, flags: "Options", given: frozenset[str]) -> "Options":
+        """These options with those of the command line; training sets are no larger than the evaluated ones."""
+        sets = self.sets.changed(given_fields(flags.sets, given))
+        model = self.model.changed(given_fields(flags.model, given))
+        recipe = self.recipe.changed(given_fields(flags.recipe, given))
+        if "train-points" in given:
+            recipe = replace(recipe, points_share=flags.recipe.points_share)
+        elif recipe.train_points is not None:
+            recipe = recipe.changed({"train_points": [min(size, sets.points) for size in recipe.train_points]})
+        return Options(sets, model, recipe)
 
 
-def recipe_flag(field: str) -> str:
-    """Rename `points`: see `RECIPE_NAMES`."""
-    return RECIPE_NAMES.get(field, default_name_transform(field))
+def quick_options(data: str) -> Options:
+    """The options of the shipped quick.toml; its share of the points was chosen for its own data alone."""
+    recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"points_share": None}))
+    return Options(DataOptions.from_dict(QUICK_SETS), ModelOptions.from_dict(QUICK["model"]), recipe)
+
+
+class ShownDefaults(DefaultFormatter):
+    """A panel of the help with the defaults of an experiment, whose flags stand first."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.defaults = {f"--{flag_name(name)}": in_words(value) for name, value in values.items()}
+
+    def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
+        """Draw the panel."""
+        defaults = [(entry, self.defaults.get("".join(entry.names[:1]), "")) for entry in panel.entries]
+        first = [entry.copy(default=default) for entry, default in defaults if default]
+        super().__call__(console, options, panel.copy(entries=first + [entry for entry, it in defaults if not it]))
+
+
+def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any] | None = None) -> Parameter:
+    """Each field of a class of options as a flag, in a panel of its own; it shows these defaults in place of those."""
+    formatter = None if defaults is None else ShownDefaults(defaults)
+    return Parameter(name="*", group=group(title, sort_key, help_formatter=formatter), name_transform=flag_name)
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
-"""Flags of a single command and the most important options; they come first in the help."""
-DataFlags = Parameter(name="*", group=group("Data", 2))
-ModelFlags = Parameter(name="*", group=group("Model", 3), name_transform=model_flag)
-RecipeFlags = Parameter(name="*", group=group("Recipe", 4), name_transform=recipe_flag)
+"""Flags of a single command; they come first in the help."""
+DataFlags = option_flags("Data", 2, QUICK_SETS)
+ModelFlags = option_flags("Model", 3, QUICK["model"])
+RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])
 Json = Annotated[bool, Parameter(name="--json")]
 KeepOutliers = Annotated[
     bool, Parameter(name="--keep-outliers", help="Keep isolated points of point clouds, such as a background.")
@@ -105,5 +152,3 @@ class Running(Spread):
 
 
 RunningFlags = Parameter(name="*", group=group("Running", 1))
-HERE, RUN = Spread(), Running()
-"""The defaults, without any flag."""

@@ -42,7 +42,6 @@ class Reading:
 
 
 ReadingFlags = Annotated[Reading, Parameter(name="*")]
-USUAL_READING = Reading()
 
 
 def embed(
@@ -50,7 +49,7 @@ def embed(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     model: Embedder = None,
-    reading: ReadingFlags = USUAL_READING,
+    reading: ReadingFlags = Reading(),
     as_json: Json = False,
 ) -> None:
     """Write one row of numbers for each shape, in which similar shapes are near each other.
@@ -88,7 +87,7 @@ def find(
     count: Annotated[int, Parameter(name=["--count", "-k"])] = 12,
     leaks: bool = False,
     model: Embedder = None,
-    reading: ReadingFlags = USUAL_READING,
+    reading: ReadingFlags = Reading(),
     as_json: Json = False,
 ) -> None:
     """Find the shapes of a folder that are most similar to a shape; with --leaks, those that are there twice.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pointset.commands.grids import changed, run_or_look
-from pointset.commands.options import RUN, Json, Running, RunningFlags
+from pointset.commands.options import Json, Running, RunningFlags
 
 
 def task(
@@ -17,7 +17,7 @@ def task(
     steps: int | None = None,
     data: str | None = None,
     out: Path | None = None,
-    running: Annotated[Running, RunningFlags] = RUN,
+    running: Annotated[Running, RunningFlags] = Running(),
     as_json: Json = False,
 ) -> None:
     """Run an experiment on a set problem without meshes, and compare it with published results.

@@ -2,20 +2,20 @@
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pointset.commands import quick
 from pointset.commands.models import Model, load_model, say_usual
 from pointset.commands.options import (
     DataFlags,
     Given,
     Json,
     ModelFlags,
+    Options,
     RecipeFlags,
     given_fields,
-    model_flag,
-    recipe_flag,
+    quick_options,
 )
 from pointset.commands.printing import print_json, print_rows
 from pointset.data.axes import UsualUp
@@ -41,9 +41,9 @@ def train(
     seed: int = 0,
     run: Path | None = None,
     log: Literal["tensorboard"] | None = None,
-    data_options: Annotated[quick.QuickData, DataFlags] = quick.DATA,
-    model_options: Annotated[quick.QuickModel, ModelFlags] = quick.MODEL,
-    recipe: Annotated[quick.QuickRecipe, RecipeFlags] = quick.RECIPE,
+    data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
+    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
+    recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
     as_json: Json = False,
     given: Given,
 ) -> None:
@@ -97,24 +97,23 @@ def train(
         _train_from(model, start, freeze, data, seed, run, data_options, recipe, given, as_json)
         return
     assert model is not None
-    _check_options(model, model_options)
-    data_options, model_options, recipe = quick.plain(data, data_options, model_options, recipe)
+    _require_used(model, given_fields(model_options, given))
+    options = quick_options(data).changed(Options(data_options, model_options, recipe), given)
     run = run or Path("runs") / model
     events = None if log is None else EventLog(run)
-    sets = load_split(data, "train", data_options, progress=is_main())
-    options = {"inputs": sets.inputs, "seed": seed, **model_options.as_dict()}
-    network = create_model(model, classes=len(sets.classes), **options)
-    fitted = fit(network, sets, recipe, seed=seed, run=run, on_epoch=events)
+    sets = load_split(data, "train", options.sets, progress=is_main())
+    network = create_model(model, len(sets.classes), options.model, inputs=sets.inputs, seed=seed)
+    fitted = fit(network, sets, options.recipe, seed=seed, run=run, on_epoch=events)
     if not is_main():
         return
     if events is not None:
         events.close(fitted.history)
-    _print_fitted(model, fitted, recipe, run, as_json)
+    _print_fitted(model, fitted, options.recipe, run, as_json)
 
 
 def _require_no_flags(model_options: ModelOptions, recipe: Recipe, given: frozenset[str]) -> None:
     """Refuse flags of models and recipes, which the automatic choice sets itself."""
-    for name in [*given_fields(model_options, given, model_flag), *given_fields(recipe, given, recipe_flag)]:
+    for name in [*given_fields(model_options, given), *given_fields(recipe, given)]:
         raise PointsetError(f"{name} needs the name of a model: write pointset train MODEL, such as isab16-pma")
 
 
@@ -127,9 +126,8 @@ def _seconds(budget: str) -> float:
 
 def _sets(options: DataOptions, given: frozenset[str], points: int, normalize: str) -> DataOptions:
     """The options with these points and this normalisation, unless flags give others."""
-    usual = {"points": points, "normalize": normalize}
-    changes = {name: value for name, value in usual.items() if name not in given}
-    return DataOptions.from_dict(options.as_dict() | changes)
+    usual = DataOptions.from_dict({"points": points, "normalize": normalize})
+    return usual.changed(given_fields(options, given))
 
 
 def _train_best(data: str, options: DataOptions, budget: float, seed: int, run: Path, as_json: bool) -> None:
@@ -189,7 +187,7 @@ def _train_from(
     network = start_from(
         trained, sets.classes, sets.up, trained_up=about["up"], seed=seed, start=str(start), freeze=freeze
     )
-    changes = given_fields(recipe, given, recipe_flag)
+    changes = given_fields(recipe, given)
     changes |= {"steps": None} if "epochs" in changes and "steps" not in changes else {}
     chosen = dataclasses.replace(transfer_recipe(sets), **changes)
     run = run or Path("runs") / Path(start).name
@@ -307,12 +305,10 @@ def _print_calibration(result: dict[str, Any]) -> None:
     )
 
 
-def _check_options(model: str, options: ModelOptions) -> None:
-    """Refuse options that the model does not use, where they differ from their defaults."""
+def _require_used(model: str, given: Iterable[str]) -> None:
+    """Refuse options that the model does not use."""
     from pointset.zoo.names import used_options
 
-    usual = vars(quick.MODEL)
-    given = [name for name, value in vars(options).items() if value != usual[name]]
     used = used_options(model)
     for name in given:
         if name not in used:

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from pointset.commands.models import USUAL
-from pointset.commands.options import Json, ModelFlags
+from pointset.commands.options import Json, option_flags
 from pointset.commands.printing import in_words, print_json, print_rows
 from pointset.configuration import Width, check
 from pointset.errors import PointsetError
@@ -22,7 +22,7 @@ def zoo(
     *,
     pretrained: bool = False,
     classes: int = CLASSES,
-    model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),  # noqa: B008 - frozen
+    model_options: Annotated[ModelOptions, option_flags("Model", 3)] = ModelOptions(),
     as_json: Json = False,
 ) -> None:
     """List the models with their sizes and abilities, or the trained models of the package.
@@ -52,7 +52,7 @@ def _list(classes: int, options: ModelOptions, as_json: bool) -> None:
     if rows is None:
         from pointset.zoo.models import describe_models
 
-        rows = describe_models(classes, **options.as_dict())
+        rows = describe_models(classes, options)
     if as_json:
         print_json(rows)
         return

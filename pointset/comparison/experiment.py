@@ -56,7 +56,7 @@ class Entry:
 
     def options(self, shared: ModelOptions) -> ModelOptions:
         """The model's options: the shared ones with the changes."""
-        return ModelOptions.from_file({**shared.as_dict(), **self.changes})
+        return shared.changed(self.changes)
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Self) -> "Entry":

@@ -121,7 +121,7 @@ def step_seconds(run: Run) -> float:
     """Measure the seconds of a training step with a temporary model."""
     size = usual_size(run.recipe)
     for steps in (1, MEASURED_STEPS):  # the first is a warm-up: memory allocation and choice of kernels
-        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, points=size, last_points=None)
+        recipe = replace(run.recipe, steps=steps, validation=0.0, patience=None, train_points=size, last_points=None)
         fitted = run.task.train(run, recipe, None)
     return fitted.seconds / MEASURED_STEPS
 

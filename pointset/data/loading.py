@@ -91,7 +91,7 @@ def _turned_and_normalised_like(description: dict[str, Any], sets: PointSets, sa
     """
     own, pool, options = sets.source == description["source"], sets.source_pool, sets.options
     if not (own or pool.is_centred(sets.rows.numpy())):
-        options = DataOptions.from_dict({**options.as_dict(), "normalize": normalization_elsewhere(description)})
+        options = options.changed({"normalize": normalization_elsewhere(description)})
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
     usual = [sets.up if own else of_card or _usual_like(description, name) for name in pool.names]
     turned = np.array([(said or axis) != sets.up for axis in usual])

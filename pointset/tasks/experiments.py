@@ -184,7 +184,7 @@ def _from_content(content: Mapping[str, Any]) -> Experiment:
     if "seeds" in content:
         fields["seeds"] = as_tuple(content["seeds"])
     if "model" in content:
-        fields["model"] = ModelOptions.from_file(content["model"])
+        fields["model"] = ModelOptions.from_dict(content["model"])
     if "recipe" in content:
         fields["recipe"] = task.recipe(**content["recipe"])
     published = content.get("published", {})

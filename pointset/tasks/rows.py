@@ -53,7 +53,7 @@ def row_model(
         seed: seed of the initial weights; global random state is neither used nor changed.
         head: returns a module [B, width] -> [B, outputs], given the total width of the pooled rows.
     """
-    model = create_model("-".join(parts_of(row)), 1, inputs=inputs, seed=seed, **vars(options))
+    model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
     rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))

@@ -106,7 +106,7 @@ def task_recipe(**changes: Any) -> Recipe:
     for name in changes:
         if name not in TRAINING:
             raise PointsetError(f"the recipe of a set problem has no {name}: its fields are {', '.join(TRAINING)}")
-    return Recipe.from_file({**usual, **changes})
+    return Recipe.from_dict({**usual, **changes})
 
 
 class SetProblem(Task):

@@ -39,7 +39,7 @@ BUDGET = 120.0
 START = "dumlp16-max+dumlp16.modelnet40-1024"
 ROWS = ("features-svm", "embedding-svm")
 RECIPE = Recipe(
-    points=(64, 256),
+    train_points=(64, 256),
     optimizer="muon",
     learning_rate=5e-3,
     weight_decay=0.05,
@@ -53,9 +53,9 @@ FEWEST_STEPS, LEAST_STEPS, EPOCHS = 60, 300, 20
 def transfer_recipe(train: PointSets, steps: int | None = None) -> Recipe:
     """The recipe for trained weights on other shapes: 20 epochs, and at least 300 steps."""
     steps = max(LEAST_STEPS, EPOCHS * len(train) // RECIPE.batch_size) if steps is None else steps
-    assert RECIPE.points is not None
-    fewest, most = (min(size, train.size) for size in RECIPE.points)
-    return dataclasses.replace(RECIPE, steps=steps, points=(fewest, most))
+    assert RECIPE.train_points is not None
+    fewest, most = (min(size, train.size) for size in RECIPE.train_points)
+    return dataclasses.replace(RECIPE, steps=steps, train_points=(fewest, most))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import inspect
 import numbers
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -16,7 +17,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor, nn
 
-from pointset.configuration import renamed
 from pointset.data.arrays import from_arrays
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
@@ -35,8 +35,8 @@ from pointset.zoo.transfer import start_from
 
 DATA = ("normalize", "up")
 """Fields of `DataOptions` that are for arrays; `points` has another default."""
-CALLED = {(Recipe, "points"): "train_points", (ModelOptions, "score"): "attention_score"}
-"""Fields under other names: beside the points of the data, as on the command line; and beside the method `score`."""
+CALLED = {"score": "attention_score"}
+"""Fields under other names: an estimator has a method `score`."""
 
 
 class PointSetClassifier(ClassifierMixin, BaseEstimator):
@@ -60,9 +60,9 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         random_state: of the weights, of all that is drawn in training, and of the validation split: a seed, a
             RandomState, or None for numpy's global one.
         progress: tell how far a training is; see `pointset.fit`.
-        options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...; its `points` are `train_points`) and of
-            `ModelOptions` (dim, heads, dropout, ...; its `score` is `attention_score`). Those that the model does not
-            use are ignored. Early stopping: `validation=0.1, patience=10`.
+        options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...) and of `ModelOptions` (dim, heads,
+            dropout, ...; its `score` is `attention_score`). Those that the model does not use are ignored. Early
+            stopping: `validation=0.1, patience=10`.
 
     Attributes:
         classes_: the labels, sorted; columns of `predict_proba` are in this order.
@@ -159,14 +159,14 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
             with value_errors():
                 chosen = fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress)
             return self._keep(chosen.fitted, sets, classes, seed)
-        with value_errors(ModelOptions):
+        with value_errors():
             if self.start is not None:
                 trained, description = load_run(self.start)
                 up = description["data"]["up"]
                 model = start_from(trained, sets.classes, sets.up, trained_up=up, seed=seed, start=str(self.start))
                 return self._train(model, sets, classes, seed)
-            options = self._fields(ModelOptions)
-            model = create_model(self.model, classes=len(classes), inputs=sets.inputs, seed=seed, **options)
+            options = ModelOptions.from_dict(self._fields(ModelOptions))
+            model = create_model(self.model, len(classes), options, inputs=sets.inputs, seed=seed)
         return self._train(model, sets, classes, seed)
 
     def _train(
@@ -178,7 +178,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         before: Sequence[dict[str, Any]] = (),
     ) -> Self:
         """Train a model further; what came of it is kept where nothing was wrong."""
-        with value_errors(Recipe):
+        with value_errors():
             fitted = fit(model, sets, self._recipe(sets), seed=seed, progress=self.progress)
         return self._keep(fitted, sets, classes, seed, before)
 
@@ -216,7 +216,7 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
-        return {one.name: getattr(self, _called(kind, one.name)) for one in dataclasses.fields(kind)}
+        return {one.name: getattr(self, CALLED.get(one.name, one.name)) for one in dataclasses.fields(kind)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -231,17 +231,13 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         return state
 
 
-def _called(kind: type, field: str) -> str:
-    return CALLED.get((kind, field), field)
-
-
 def _signature() -> inspect.Signature:
     """Every option by name, as scikit-learn asks for: data, recipe, model."""
     data = {one.name: one for one in dataclasses.fields(DataOptions)}
     found = [("points", int | None, None), *((name, data[name].type, data[name].default) for name in DATA)]
     for kind in (Recipe, ModelOptions):
         for one in dataclasses.fields(kind):
-            found.append((_called(kind, one.name), one.type, one.default))
+            found.append((CALLED.get(one.name, one.name), one.type, one.default))
     found += [("start", str | None, None), ("budget", float, BUDGET)]
     found += [("progress", bool, False), ("random_state", int | np.random.RandomState | None, None)]
     parameter = inspect.Parameter
@@ -301,12 +297,12 @@ def _places(count: int, points: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def value_errors(kind: type | None = None) -> Iterator[None]:
-    """Let our errors be ValueErrors too, as scikit-learn's tools expect, and name fields of `kind` as they are here."""
+def value_errors() -> Iterator[None]:
+    """Let our errors be ValueErrors too, as scikit-learn's tools expect, and name fields as they are here."""
     try:
         yield
     except PointsetError as error:
-        said = renamed(str(error), {field: called for (owner, field), called in CALLED.items() if owner is kind})
-        if isinstance(error, ValueError) and said == str(error):
+        message = re.sub(r"^score(?= )", CALLED["score"], str(error))
+        if isinstance(error, ValueError) and message == str(error):
             raise
-        raise InputError(said) from error
+        raise InputError(message) from error

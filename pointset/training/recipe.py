@@ -1,7 +1,7 @@
 """How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pointset.configuration import Batch, Checked, Decay, Length, NonNegative, Part, Positive, Share, SizeRange
 from pointset.errors import PointsetError
@@ -24,7 +24,8 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    LATER = ("class_weights", "least_steps", "points", "last_points", "points_share", "average")
+    LATER = ("class_weights", "least_steps", "train_points", "last_points", "points_share", "average")
+    SAVED_AS: ClassVar = {"train_points": "points"}
 
     epochs: Length = 50
     """Passes over the training shapes."""
@@ -34,16 +35,15 @@ class Recipe(Checked):
     """Least number of steps: with few shapes there are more epochs than `epochs`."""
     batch_size: Batch = 32
     """Shapes per step."""
-    points: SizeRange | None = None
+    train_points: SizeRange | None = None
     """Minimum and maximum size of training sets: each batch draws a size between them, uniform on a logarithmic scale.
-    The size of evaluated sets stays the same. None trains on sets of that size too. The flag is called
-    --train-points."""
+    The size of evaluated sets stays the same. None trains on sets of that size too."""
     last_points: SizeRange | None = None
-    """The minimum and maximum in the last epoch: they change from `points` in the first epoch by a constant factor per
-    epoch. None keeps them constant."""
+    """The minimum and maximum in the last epoch: they change from `train_points` in the first epoch by a constant
+    factor per epoch. None keeps them constant."""
     points_share: Part | None = None
-    """Size of training sets as a share of the size of evaluated sets, if `points` is not given; 1 and None mean all
-    points."""
+    """Size of training sets as a share of the size of evaluated sets, if `train_points` is not given; 1 and None mean
+    all points."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent with momentum, or Muon (arXiv
     2502.16982), which orthogonalises the updates of hidden matrices and treats all other parameters as AdamW does; its
@@ -123,14 +123,14 @@ class Recipe(Checked):
                 )
 
     def _check_points(self) -> None:
-        for name in ("points", "last_points"):
+        for name in ("train_points", "last_points"):
             between = getattr(self, name)
             if between is not None and between[0] > between[1]:
                 raise PointsetError(f"{name} must be the fewest and then the most points, got {list(between)}")
-        if self.last_points is not None and self.points is None:
+        if self.last_points is not None and self.train_points is None:
             raise PointsetError(
                 f"last_points={list(self.last_points)} needs the sizes of the first epoch: "
-                "set points, such as [64, 128]"
+                "set train_points, such as [64, 128]"
             )
 
     def total_steps(self, per_epoch: int) -> int:

@@ -101,7 +101,7 @@ def epochs_before(folder: RunFolder) -> int:
 
 def any_size(recipe: Recipe) -> bool:
     """True if a training does not depend on the size of the evaluated sets."""
-    return recipe.points is not None and recipe.patience is None
+    return recipe.train_points is not None and recipe.patience is None
 
 
 def reuse(others: Sequence[Path], folder: Path, model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> None:

@@ -15,7 +15,7 @@ _STREAM = 0x51
 def bounds(recipe: Recipe, epoch: int, epochs: int, size: int) -> SizeRange | None:
     """The fewest and the most points of sets in an epoch; None if the dataset decides.
 
-    They change from `points` to `last_points` by a constant factor per epoch.
+    They change from `train_points` to `last_points` by a constant factor per epoch.
 
     Args:
         recipe: the recipe.
@@ -23,14 +23,14 @@ def bounds(recipe: Recipe, epoch: int, epochs: int, size: int) -> SizeRange | No
         epochs: number of all epochs.
         size: points of an evaluated set, of which `points_share` is a share.
     """
-    if recipe.points is not None or recipe.points_share is None:
+    if recipe.train_points is not None or recipe.points_share is None:
         return _drawn_between(recipe, epoch, epochs)
     points = max(1, round(recipe.points_share * size))
     return points, points
 
 
 def _drawn_between(recipe: Recipe, epoch: int, epochs: int) -> SizeRange | None:
-    first, last = recipe.points, recipe.last_points
+    first, last = recipe.train_points, recipe.last_points
     if first is None or last is None:
         return first
     passed = epoch / max(1, epochs - 1)
@@ -50,12 +50,9 @@ def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
 
 def require_sizes(train: PointSets, recipe: Recipe) -> None:
     """Raise a PointsetError if the recipe has more points than any shape."""
-    for name, between, flag in (
-        ("points", recipe.points, "train-points"),
-        ("last_points", recipe.last_points, "last-points"),
-    ):
+    for name, between in (("train_points", recipe.train_points), ("last_points", recipe.last_points)):
         if between is not None:
-            train.require(between[1], f"{name}={list(between)} of the recipe", f"--{flag} ...")
+            train.require(between[1], f"{name}={list(between)} of the recipe", f"--{name.replace('_', '-')} ...")
 
 
 def usual_size(recipe: Recipe) -> SizeRange | None:
@@ -82,8 +79,9 @@ def _means(recipe: Recipe, epochs: int) -> list[float]:
 
 def sizes_in_words(recipe: Recipe) -> str:
     """The number of points of training sets as text; empty if it is that of evaluated sets."""
-    if recipe.points is None:
+    if recipe.train_points is None:
         part = recipe.points_share or 1
         return "" if part == 1 else f"{part:.3g} of the points"
-    first, last = (between and "{} to {} points".format(*between) for between in (recipe.points, recipe.last_points))
+    ranges = (recipe.train_points, recipe.last_points)
+    first, last = (between and "{} to {} points".format(*between) for between in ranges)
     return f"{first}, at the end of {last}" if last else str(first)

@@ -15,10 +15,9 @@ import torch
 from torch import nn
 
 from pointset.baselines.mixture import Mixture
-from pointset.configuration import Count, check_seed
+from pointset.configuration import Count, check, check_seed
 from pointset.data.loading import normalization_elsewhere
-from pointset.errors import PointsetError
-from pointset.inputs import takes
+from pointset.errors import PointsetError, quoted
 from pointset.nn.dropout import Dropout
 from pointset.nn.norms import VECTOR_NORMS, has_shift
 from pointset.nn.pooling.joined import JoinedPool
@@ -80,29 +79,30 @@ class Body:
     """Of the pooled rows of a set, laid side by side."""
 
 
-@takes(name=str, classes=Count | None, inputs=Count, pretrained=str | None)
 def create_model(
     name: str,
     classes: int | None = None,
+    options: ModelOptions | None = None,
     *,
     inputs: int = 3,
     seed: int = 0,
     pretrained: str | None = None,
-    **options: Any,
+    **changes: Any,
 ) -> nn.Module:
     """Build a classifier of point sets by name.
 
     Args:
         name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
         classes: number of logits; 40, or those of the trained model, when None.
+        options: how it is built: dim, heads, layers, form, scale, norm, dropout, ...; the defaults when None. Options
+            that the model does not use are ignored, so that several models can share them; see `used_options`.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
         pretrained: what a model that comes with the package was trained on, such as "modelnet40-1024" (see
             `list_pretrained`): its weights are loaded, and its options are those that they were trained with. With
             another number of classes the last layer is new, to be trained on data of one's own. `load_run` gives the
             classes and the normalisation as well.
-        options: fields of `ModelOptions` (dim, heads, layers, form, scale, norm, prenorm, dropout, ...). Options that
-            the model does not use are ignored, so that several models can share them; see `used_options`.
+        changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
         A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`. Its `spec` says
@@ -117,14 +117,20 @@ def create_model(
         >>> model(torch.rand(2, 100, 3)).shape
         torch.Size([2, 10])
     """
+    check("name", name, str)
+    check("classes", classes, Count | None)
+    check("inputs", inputs, Count)
+    if options is not None and not isinstance(options, ModelOptions):
+        raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
     if pretrained is None:
-        return build_model(
-            Spec(name, 40 if classes is None else classes, inputs, seed, ModelOptions.from_dict(options))
-        )
+        chosen = (options or ModelOptions()).changed(changes)
+        return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
+    check("pretrained", pretrained, str)
     trained = f"{name}.{pretrained}"
     run = pretrained_run(trained)
     spec = spec_of(run["model"])
-    for option, value in {"inputs": inputs, **options}.items():
+    given = {} if options is None else vars(options)
+    for option, value in {"inputs": inputs, **given, **changes}.items():
         known = {"inputs": spec.inputs, **vars(spec.options)}
         if option not in known or value != known[option]:
             raise PointsetError(f"{trained} was trained with {option}={known.get(option)}, not {value}: leave it out")
@@ -268,16 +274,11 @@ def _known(options: ModelOptions, **beside: Any) -> dict[str, Any]:
     return {**vars(options), **attention, **beside}
 
 
-def describe_models(classes: int = CLASSES, **options: Any) -> list[dict[str, Any]]:
-    """Name, number of parameters and `abilities` of every model in `list_models`.
-
-    Args:
-        classes: of each.
-        options: fields of `ModelOptions`.
-    """
+def describe_models(classes: int = CLASSES, options: ModelOptions | None = None) -> list[dict[str, Any]]:
+    """Name, number of parameters and `abilities` of every model in `list_models`, with so many classes."""
     rows = []
     for name in list_models():
-        model = create_model(name, classes=classes, **options)
+        model = create_model(name, classes, options)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         rows.append({"model": name, "parameters": parameters, **abilities(model)})
     return rows

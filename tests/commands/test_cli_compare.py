@@ -142,7 +142,7 @@ def test_a_failed_run_is_code_2_after_the_table_of_the_others(capsys, file, tmp_
     [
         (["none.toml"], "there is no experiment none.toml"),
         (["two.toml", "--epochs", "3"], "two.toml sets epochs: leave the flag out"),
-        (["two.toml", "--epochs", "40"], "two.toml sets its recipe: leave the flag out"),  # 40 is the default
+        (["two.toml", "--epochs", "40"], "two.toml sets epochs: leave the flag out"),  # 40 is the default
         (["two.toml", "--points", "12"], "two.toml sets points"),
         (
             ["two.toml", "--models", "isab4-pma"],

@@ -261,14 +261,14 @@ def test_a_run_counts_as_long_as_runs_of_its_row_take(maxima, tmp_path):
 
 
 def test_a_training_that_is_taken_over_counts_once(maxima, tmp_path):
-    drawn = maxima.changed(task=Classification(points=(24, 7)), recipe=Recipe(epochs=4, points=(5, 24)))
+    drawn = maxima.changed(task=Classification(points=(24, 7)), recipe=Recipe(epochs=4, train_points=(5, 24)))
     runs = make_runs(drawn, tmp_path)
     assert len(runs) == 12
     for run in runs:
         if run.size == 24 and run.label == "rff-max":
             has_steps(run, 2000, 1.0)
     assert Watch(runs).standing().share == pytest.approx(2 / 4 / 2)
-    growing = drawn.changed(recipe=Recipe(epochs=3, points=(5, 5), last_points=(20, 20)))
+    growing = drawn.changed(recipe=Recipe(epochs=3, train_points=(5, 5), last_points=(20, 20)))
     runs = make_runs(growing, tmp_path / "growing")
     has_steps(runs[0], 1000, 1.0)
     assert Watch(runs).standing().share == pytest.approx(1 / 7 / 6), "epochs of 5, 10 and 20 points"

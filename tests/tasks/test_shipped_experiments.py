@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pointset.commands import quick
+from pointset.commands.options import Options, quick_options
 from pointset.comparison.experiment import Experiment
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError
 from pointset.tasks import create_task, list_tasks, shipped_experiment
 from pointset.tasks.experiments import read_experiment
+from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
@@ -36,30 +38,48 @@ def test_every_set_problem_has_an_experiment_of_its_name(name):
         shipped_experiment(f"{name}s")
 
 
+NO_FLAGS = Options(DataOptions(), ModelOptions(), Recipe())
+
+
 def test_the_flags_of_the_main_job_begin_where_its_file_is():
+    assert shipped_experiment("quick") == FOLDER / "quick.toml"
     experiment = read_experiment(FOLDER / "quick.toml")
-    assert quick.FILE == shipped_experiment("quick") == FOLDER / "quick.toml"
-    assert quick.DATA.as_dict() == experiment.task.sets_of(128).as_dict()
-    assert quick.MODEL.as_dict() == experiment.model.as_dict()
-    assert quick.RECIPE.as_dict() == replace(experiment.recipe, points_share=None).as_dict()
-    assert (quick.MODEL.dim, quick.RECIPE.epochs, experiment.task.points) == (64, 40, (128,))
-    for data in (None, "shapes10"):
-        assert quick.plain(data, quick.DATA, quick.MODEL, quick.RECIPE)[2].as_dict() == experiment.recipe.as_dict()
+    sets, model, recipe = quick_options("shapes10").changed(NO_FLAGS, frozenset())
+    assert sets == experiment.task.sets_of(128)
+    assert (model, recipe) == (experiment.model, experiment.recipe)
+    assert (model.dim, recipe.epochs, experiment.task.points) == (64, 40, (128,))
 
 
 @pytest.mark.parametrize(
     ("data", "flags", "share"),
     [
-        (None, {}, 0.375),
         ("shapes10", {"epochs": 3}, 0.375),
         ("shapes10", {"points_share": 1.0}, 1.0),
-        ("shapes10", {"points": (16, 32)}, None),
+        ("shapes10", {"train_points": (16, 32)}, None),
         ("path/to/parts", {}, None),
         ("path/to/parts", {"points_share": 0.375}, 0.375),
     ],
 )
 def test_trainings_see_a_share_of_the_points_on_the_files_own_data_alone(data, flags, share):
-    assert quick.plain(data, quick.DATA, quick.MODEL, replace(quick.RECIPE, **flags))[2].points_share == share
+    given = frozenset(name.replace("_", "-") for name in flags)
+    options = quick_options(data).changed(NO_FLAGS._replace(recipe=Recipe(**flags)), given)
+    assert options.recipe.points_share == share
+    assert options.recipe.train_points == flags.get("train_points")
+
+
+def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():
+    flags = Options(DataOptions(pose="any"), ModelOptions(dim=256, seeds="mean"), Recipe(learning_rate=1e-3))
+    given = frozenset({"pose", "dim", "pool-seeds", "learning-rate"})
+    sets, model, recipe = quick_options("path/to/parts").changed(flags, given)
+    assert (sets.normalize, sets.points) == ("principal-axes", 128)
+    assert (model.dim, model.seeds, model.dropout) == (256, "mean", 0.2)
+    assert (recipe.learning_rate, recipe.epochs) == (1e-3, 40)
+
+
+def test_training_sets_are_no_larger_than_the_evaluated_ones():
+    own = Options(DataOptions(), ModelOptions(), Recipe(train_points=(64, 256)))
+    flags = NO_FLAGS._replace(sets=DataOptions(points=100))
+    assert own.changed(flags, frozenset({"points"})).recipe.train_points == (64, 100)
 
 
 def test_the_short_table_4_differs_from_the_long_one_in_what_it_says():

@@ -17,7 +17,7 @@ from pointset.training.loop import Training
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
-RECIPE = Recipe(epochs=1, batch_size=32, points=(8, 16))
+RECIPE = Recipe(epochs=1, batch_size=32, train_points=(8, 16))
 
 
 def compare(data, out, sizes, recipe=RECIPE):
@@ -66,7 +66,7 @@ def test_one_training_is_used_for_every_size(clouds_folder, tmp_path, trainings)
     "recipe",
     [
         Recipe(epochs=1, batch_size=32),
-        Recipe(epochs=1, points=(8, 16), validation=0.2, patience=2),
+        Recipe(epochs=1, train_points=(8, 16), validation=0.2, patience=2),
     ],
 )
 def test_each_size_is_trained_if_the_recipe_depends_on_it(recipe, clouds_folder, tmp_path, trainings):

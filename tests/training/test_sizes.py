@@ -60,7 +60,7 @@ def test_draws_are_log_uniform_between_both_bounds_and_come_from_seed_epoch_and_
 
 def test_a_training_sees_one_size_a_batch_without_padding_and_is_validated_at_that_of_the_sets(train):
     model = Seen()
-    pointset.fit(model, train, Recipe(epochs=3, batch_size=10, points=(5, 64), validation=0.2), progress=False)
+    pointset.fit(model, train, Recipe(epochs=3, batch_size=10, train_points=(5, 64), validation=0.2), progress=False)
     assert len(model.trained) == 3 * 10
     assert min(model.trained) >= 5 < 32 < max(model.trained) <= 64  # fewer and more than are evaluated
     assert len(set(model.trained)) > 10
@@ -69,7 +69,7 @@ def test_a_training_sees_one_size_a_batch_without_padding_and_is_validated_at_th
 
 
 def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_recipes(train):
-    plain, sized = (Classification(train, Recipe(batch_size=50, points=points), 0) for points in (None, (32, 32)))
+    plain, sized = (Classification(train, Recipe(batch_size=50, train_points=points), 0) for points in (None, (32, 32)))
     for one, other in zip(plain.batches(1), sized.batches(1), strict=True):
         assert torch.equal(one.points, other.points)
         assert torch.equal(one.labels, other.labels)
@@ -77,7 +77,7 @@ def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_r
 
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epochs, train):
-    recipe = Recipe(epochs=epochs, points=(2, 4), last_points=(32, 64))
+    recipe = Recipe(epochs=epochs, train_points=(2, 4), last_points=(32, 64))
     found = [bounds(recipe, epoch, epochs, 100) for epoch in range(epochs)]
     assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
 
@@ -86,7 +86,7 @@ def test_a_share_is_of_the_points_of_an_evaluated_set(train):
     assert set(sizes_of(train, Recipe(batch_size=10, points_share=0.375), 0)) == {12}
     assert bounds(Recipe(points_share=0.001), 0, 1, 32) == (1, 1)
     assert bounds(Recipe(points_share=1), 0, 1, 32) == (32, 32)
-    assert bounds(Recipe(points_share=0.5, points=(3, 9)), 0, 1, 32) == (3, 9)
+    assert bounds(Recipe(points_share=0.5, train_points=(3, 9)), 0, 1, 32) == (3, 9)
     model = Seen()
     pointset.fit(model, train, Recipe(epochs=1, points_share=0.5, validation=0.2), progress=False)
     assert (set(model.trained), set(model.evaluated)) == ({16}, {32})
@@ -94,7 +94,7 @@ def test_a_share_is_of_the_points_of_an_evaluated_set(train):
 
 def test_a_schedule_follows_epochs_and_steps_alike(train):
     for length in ({"epochs": 3}, {"steps": 3 * 12 - 5}):  # 120 shapes in batches of 10: the last epoch is cut short
-        recipe = Recipe(batch_size=10, points=(3, 3), last_points=(48, 48), **length)
+        recipe = Recipe(batch_size=10, train_points=(3, 3), last_points=(48, 48), **length)
         assert [set(sizes_of(train, recipe, epoch)) for epoch in range(3)] == [{3}, {12}, {48}]
 
 
@@ -103,19 +103,22 @@ def test_sets_of_several_sizes_give_all_they_have_where_the_draw_is_larger():
     points = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
     pool = Pool(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], "as released", offsets=offsets)
     sets = PointSets(pool, DataOptions(points=5))
-    for batch in Classification(sets, Recipe(batch_size=4, points=(8, 8)), 0).batches(0):
+    for batch in Classification(sets, Recipe(batch_size=4, train_points=(8, 8)), 0).batches(0):
         assert sorted(batch.mask.sum(dim=1).tolist()) == [4, 6, 8, 8]
         assert batch.points.shape == (4, 8, 3)
-    with pytest.raises(PointsetError, match=r"points=\[8, 13\] of the recipe is more than the 12 .*'a', has 4"):
-        Classification(sets, Recipe(points=(8, 13)), 0)
+    with pytest.raises(PointsetError, match=r"train_points=\[8, 13\] of the recipe is more than the 12 .*'a', has 4"):
+        Classification(sets, Recipe(train_points=(8, 13)), 0)
 
 
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
-        ({"points": (8, 65)}, r"points=\[8, 65\] of the recipe is more than the 64 .*\(--train-points \.\.\. 64\)"),
         (
-            {"points": (8, 9), "last_points": (8, 99)},
+            {"train_points": (8, 65)},
+            r"train_points=\[8, 65\] of the recipe is more than the 64 .*\(--train-points \.\.\. 64\)",
+        ),
+        (
+            {"train_points": (8, 9), "last_points": (8, 99)},
             r"last_points=\[8, 99\] of the recipe is more than the 64 .*\(--last-points \.\.\. 64\)",
         ),
     ],
@@ -133,14 +136,14 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"points": (64, 32)}, r"points must be the fewest and then the most points, got \[64, 32\]"),
-        ({"points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
-        ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs the sizes of the first epoch: set points"),
+        ({"train_points": (64, 32)}, r"train_points must be the fewest and then the most points, got \[64, 32\]"),
+        ({"train_points": (8, 64), "last_points": (9, 8)}, r"last_points must be the fewest .* got \[9, 8\]"),
+        ({"last_points": (8, 9)}, r"last_points=\[8, 9\] needs the sizes of the first epoch: set train_points"),
         ({"points_share": 1.1}, r"points_share must be in \(0, 1\], got 1.1"),
-        ({"points": (0, 5)}, r"points must be two numbers of points, .* got \(0, 5\)"),
-        ({"points": 64}, "points must be two numbers of points.* got 64"),
-        ({"points": (1, 2, 3)}, "points must be two numbers of points"),
-        ({"points": (1.5, 2)}, "points must be two numbers of points"),
+        ({"train_points": (0, 5)}, r"train_points must be two numbers of points, .* got \(0, 5\)"),
+        ({"train_points": 64}, "train_points must be two numbers of points.* got 64"),
+        ({"train_points": (1, 2, 3)}, "train_points must be two numbers of points"),
+        ({"train_points": (1.5, 2)}, "train_points must be two numbers of points"),
     ],
 )
 def test_bounds_that_make_no_sense_are_refused(changes, words):
@@ -157,10 +160,10 @@ def test_a_draw_of_a_size_that_is_not_there_is_refused(size, train):
 
 def test_a_recipe_without_set_sizes_is_saved_as_before_set_sizes_existed(train):
     assert not {"points", "last_points"} & Recipe().as_dict().keys()
-    recipe = Recipe(points=(8, 64), last_points=(64, 64))
+    recipe = Recipe(train_points=(8, 64), last_points=(64, 64))
     assert recipe.as_dict()["points"] == [8, 64]
     again = Recipe.from_dict(recipe.as_dict())
-    assert (again.points, again.last_points) == (recipe.points, recipe.last_points)
+    assert (again.train_points, again.last_points) == (recipe.train_points, recipe.last_points)
 
 
 def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds_folder, monkeypatch):
@@ -170,7 +173,7 @@ def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds
         "[recipe]\nepochs = 2\nbatch_size = 60\npoints = [4, 16]\nlast_points = [16, 64]\n"
     )
     experiment = read_experiment(file)
-    assert (experiment.recipe.points, experiment.recipe.last_points) == ((4, 16), (16, 64))
+    assert (experiment.recipe.train_points, experiment.recipe.last_points) == ((4, 16), (16, 64))
     caption = experiment.task.length(experiment.recipe)
     assert caption == "2 epochs of 4 to 16 points, at the end of 16 to 64 points"
     (run,) = make_runs(experiment, tmp_path)
@@ -179,15 +182,15 @@ def test_sizes_in_a_file_appear_in_the_caption_and_the_estimate(tmp_path, clouds
 
 def test_epochs_with_larger_sets_are_more_of_the_work():
     assert [share_of_work(Recipe(epochs=4), epochs) for epochs in range(6)] == [0, 0.25, 0.5, 0.75, 1, 1]
-    assert share_of_work(Recipe(epochs=4, points=(8, 32)), 1) == pytest.approx(0.25)
-    growing = Recipe(epochs=3, points=(10, 10), last_points=(40, 40))  # 10, 20 and 40 points
+    assert share_of_work(Recipe(epochs=4, train_points=(8, 32)), 1) == pytest.approx(0.25)
+    growing = Recipe(epochs=3, train_points=(10, 10), last_points=(40, 40))  # 10, 20 and 40 points
     assert [share_of_work(growing, epochs) for epochs in range(4)] == pytest.approx([0, 1 / 7, 3 / 7, 1])
 
 
 def test_the_usual_size_is_the_mean_of_the_draws():
     assert usual_size(Recipe()) is None
-    assert usual_size(Recipe(points=(50, 50))) == (50, 50)
+    assert usual_size(Recipe(train_points=(50, 50))) == (50, 50)
     drawn = np.mean([drawn_size((64, 1024), 0, 0, batch) for batch in range(5000)])
-    mean, _ = usual_size(Recipe(points=(64, 1024)))
+    mean, _ = usual_size(Recipe(train_points=(64, 1024)))
     assert mean == pytest.approx(drawn, rel=0.03)
-    assert mean < usual_size(Recipe(points=(64, 1024), last_points=(1024, 1024)))[0] < 1024
+    assert mean < usual_size(Recipe(train_points=(64, 1024), last_points=(1024, 1024)))[0] < 1024

@@ -109,7 +109,7 @@ class Classification(Task):
         for name in {"points", "robustness_seeds", "robustness_points", "metrics"} & fields.keys():
             fields[name] = as_tuple(fields[name])
         if "sets" in fields:
-            fields["sets"] = DataOptions.from_file(fields["sets"])
+            fields["sets"] = DataOptions.from_dict(fields["sets"])
         return cls(**fields)
 
     @property
@@ -157,7 +157,7 @@ class Classification(Task):
 
     def recipe(self, **changes: Any) -> Recipe:
         """The default recipe with changes."""
-        return Recipe.from_file(changes)
+        return Recipe.from_dict(changes)
 
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
         """Raise a PointsetError for unknown robustness seeds or augmentations, or robustness of sets with features."""
@@ -192,7 +192,7 @@ class Classification(Task):
     def _model(self, name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
         if name in list_pretrained():
             return start_from(create_pretrained(name), sets.classes, sets.up, seed=seed, start=name)
-        return create_model(name, classes=len(sets.classes), inputs=sets.inputs, seed=seed, **options.as_dict())
+        return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
 
     def elements(self, size: Size) -> int:
         """The number of points of a set."""
