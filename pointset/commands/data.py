@@ -205,7 +205,7 @@ def fetch(name: str) -> None:
     Args:
         name: Name of the card.
     """
-    from pointset.data.catalogue.fetch import fetch as fetch_data
+    from pointset.data.catalogue.download import fetch as fetch_data
 
     print(f"{name} is in {fetch_data(name)}")
 

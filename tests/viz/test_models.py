@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pointset
-from pointset.data.catalogue.hdf5 import read_hdf5_folder
+from pointset.data.catalogue.released import read_released
 from pointset.errors import PointsetError
 from pointset.viz import draw_maps, draw_reads_and_writes, export_cloud, make_page, save
 from pointset.viz.rows import point_rows
@@ -57,7 +57,7 @@ def clouds_drawn(picture: Any) -> int:
 
 
 def test_a_real_chair(real_data: Path) -> None:
-    clouds = read_hdf5_folder(real_data / "modelnet40_ply_hdf5_1024", "test")
+    clouds = read_released(real_data / "modelnet40_ply_hdf5_1024", "test")
     chair = torch.from_numpy(clouds.points[np.flatnonzero(clouds.labels == clouds.classes.index("chair"))[0]])
     reads, writes = pointset.attention_maps(pointset.create_model("isab16-max", dim=16), chair)[:2]
     picture = draw_reads_and_writes(reads, writes, chair)

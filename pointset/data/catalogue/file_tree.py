@@ -1,16 +1,24 @@
-"""Scan a dataset's folder and its subfolders for shape files, by name, without opening them."""
+"""Scan a dataset's folder and its subfolders for shape files, by name, and warn of those that are skipped."""
 
 import os
+import re
 import unicodedata
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.readers.formats import is_shape_file, is_unread_shape
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.formats import NOTE_SUFFIXES, is_shape_file, is_unread_shape, suffix_of
+from pointset.data.readers.scans import open_scan
 from pointset.errors import PointsetError, quoted
 
 DEPTH = 2
 """Levels of subfolders that are scanned."""
+HEAD = 1 << 16
+"""Bytes of a text file that are examined."""
+HIDDEN = (".", "__MACOSX")
+"""First characters of the names of files that are ignored."""
 
 
 @dataclass
@@ -102,7 +110,7 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
     """The visible entries with their NFC names, sorted."""
     try:
         with os.scandir(folder) as found:
-            visible = [entry for entry in found if not entry.name.startswith((".", "__MACOSX"))]
+            visible = [entry for entry in found if not entry.name.startswith(HIDDEN)]
     except PermissionError as error:
         raise PointsetError(f"{folder} cannot be read: {error.strerror}") from error
     named: dict[str, os.DirEntry[str]] = {}
@@ -114,3 +122,71 @@ def _entries(folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
             )
         named[name] = entry
     return sorted(named.items())
+
+
+def warn_of_skipped(tree: Branch) -> None:
+    """Warn once of shapes in too deep folders, of clouds beside the folders, and of unsupported formats.
+
+    Text files and arrays count only if they can be clouds, because many datasets have lists of names and arrays of
+    labels beside their folders.
+
+    Warns:
+        UserWarning: there are such files; the message has their number, the first of them and what to do.
+    """
+    deep = list(deep_files(tree.walk()))
+    beside = [path for path in tree.beside if may_hold_cloud(path)]
+    found = _summary(deep, "more than two folders deep", "move them up", tree.path)
+    found += _summary(beside, "beside folders of shapes", "move them into a folder", tree.path)
+    unread = [path for branch in tree.walk() for path in branch.unread]
+    found += _summary(unread, "of formats that are not read", "unpack or convert them", tree.path)
+    if found:
+        warnings.warn(
+            f"{tree.path} has files of shapes that are skipped: {' and '.join(found)}",
+            UserWarning,
+            stacklevel=6,  # the caller of load_dataset
+        )
+
+
+def deep_files(branches: Iterable[Branch]) -> Iterator[Path]:
+    """Files that may hold shapes in folders that are too deep to be scanned, sorted within each folder."""
+    return (path for branch in branches for folder in branch.deeper for path in _files_below(folder))
+
+
+def may_hold_cloud(path: Path) -> bool:
+    """True for an array that can be read as a cloud, or a text file that starts with a line of numbers."""
+    if not path.is_file():
+        return False
+    try:
+        if suffix_of(path.name) in NOTE_SUFFIXES:
+            with path.open("rb") as file:
+                return _begins_with_numbers(file.read(HEAD))
+        open_scan(path)
+    except (CloudError, OSError):
+        return False
+    return True
+
+
+def _begins_with_numbers(head: bytes) -> bool:
+    lines = (re.split(rb"#|//", line)[0].strip() for line in head.splitlines())
+    words = re.split(rb"[\s,;]+", next(filter(None, lines), b""))
+    try:
+        return len([float(word) for word in words if word]) >= 3
+    except ValueError:
+        return False
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
+        for name in sorted(name for name in files if not name.startswith(HIDDEN) and is_shape_file(name, at_top=False)):
+            path = Path(root, name)
+            checked = suffix_of(name) in (".txt", ".npy", ".npz")
+            if may_hold_cloud(path) if checked else path.is_file():
+                yield path
+
+
+def _summary(files: Sequence[Path], where: str, remedy: str, folder: Path) -> list[str]:
+    if not files:
+        return []
+    count = f"{len(files):,} file{'s' * (len(files) > 1)}"
+    return [f"{count} {where}, the first {quoted(files[0].relative_to(folder))} ({remedy})"]

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.catalogue.file_tree import Branch, read_branch
-from pointset.data.catalogue.skipped_files import clouds_in_text, deep_files, warn_of_passed_over
+from pointset.data.catalogue.file_tree import Branch, deep_files, read_branch, warn_of_skipped
 from pointset.data.readers.formats import (
     CLOUD_SUFFIXES,
     MESH_SUFFIXES,
@@ -14,7 +13,6 @@ from pointset.data.readers.formats import (
     Kind,
     has_faces,
     kind_of_files,
-    mixed,
     suffix_of,
 )
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -108,7 +106,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0) -> Listing:
         raise PointsetError(
             f"{folder} has no shape in split {quoted(split)}: found {one_line(', '.join(sorted(present)), REPEATED)}"
         )
-    warn_of_passed_over(tree)
+    warn_of_skipped(tree)
     return Listing(chosen, classes, kind, present, rule)
 
 
@@ -141,7 +139,7 @@ def list_shapes(folder: Path) -> list[LooseShape]:
     ]
     if not found:
         raise PointsetError(f"{folder} {_nothing_in([tree])}; expected {TYPES}")
-    warn_of_passed_over(tree)
+    warn_of_skipped(tree)
     return sorted(found, key=lambda shape: shape.name)
 
 
@@ -184,16 +182,7 @@ def _require_shapes_inside(tree: Branch) -> None:
     for name in sorted({inner.name for inner in classes}):
         same = [inner for inner in classes if inner.name == name]
         if not any(inner.files for inner in same):
-            _refuse_mixed(tree, same)
             raise PointsetError(f"class {quoted(name)} of {tree.path} {_nothing_in(same)}; {LAYOUTS}")
-
-
-def _refuse_mixed(tree: Branch, empty: list[Branch]) -> None:
-    """Raise a PointsetError if a class without shapes has clouds in .txt files, which were taken for notes."""
-    meshes = (path for branch in tree.walk() for path in branch.files.values())
-    mesh, text = next(meshes, None), next(clouds_in_text(inner for one in empty for inner in one.walk()), None)
-    if mesh and text:
-        raise mixed(tree.path, mesh, text)
 
 
 def _nothing_in(branches: list[Branch]) -> str:
@@ -212,7 +201,6 @@ def _has_splits(tree: Branch) -> bool:
         if branch in with_files and branch in with_folders:
             raise PointsetError(f"{branch.path} holds both files of shapes and folders of them; {LAYOUTS}")
         if branch not in with_files and branch not in with_folders:
-            _refuse_mixed(tree, [branch])
             raise PointsetError(f"{branch.path} {_nothing_in([branch])}; {LAYOUTS}")
     if with_files and with_folders:
         found = f"{with_files[0].name}/file beside {with_folders[0].name}/split/file"

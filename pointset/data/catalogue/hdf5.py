@@ -1,32 +1,28 @@
-"""Read point clouds in the layout of ModelNet40's HDF5 release.
+"""Read the lists and the HDF5 files of ModelNet40's release, and of others with the same arrays.
 
 A folder holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`, and the files listed in
 these two, each with `data` float [N, P, 3] and `label` [N, 1].
 
 HDF5 detects a changed byte only in data with checksums (`create_dataset(..., fletcher32=True)`), which the releases do
-not have; see `pointset.data.catalogue.intact`.
+not have; see `pointset.data.catalogue.checksums`.
 """
 
 import itertools
 import math
 import re
+from collections import Counter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.data.catalogue.intact import KnownFiles
-from pointset.data.catalogue.released_clouds import Clouds, check_clouds, pool_of_clouds
-from pointset.data.pool import Pool
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 SHAPE_NAMES = "shape_names.txt"
 LONGEST_LIST = 1 << 20
 """Most bytes of a list of classes or files."""
-LONGEST_NAME = 4096
-"""Most characters of a line in a list: the length of a path."""
-LONGEST_FILE_NAME = 255
+LONGEST_NAME = 255
 """Most bytes of a file name; a longer one fails with another error than a missing file."""
 MOST_RATIO = 100
 """Most bytes of an array per byte of its file; a larger shape is damaged, or made to exhaust memory."""
@@ -37,77 +33,38 @@ def is_hdf5_folder(folder: Path) -> bool:
     return (folder / SHAPE_NAMES).is_file() or any(folder.glob("*_files.txt"))
 
 
-def read_hdf5_folder(folder: Path, split: str, known: KnownFiles | None = None, on_error: str = "raise") -> Pool:
-    """Read one split; clouds are named by file and row, such as "ply_data_train0/17".
-
-    The lists hold paths of the authors' machine, so only base names are used. All files are tried before an error.
-
-    Args:
-        folder: folder of the release.
-        split: "train", "test" or another split with a list of files.
-        known: known digests of the files.
-        on_error: "raise", or "skip" to leave out files and clouds that cannot be used.
-
-    Raises:
-        UnreadableShapesError: listed files, or clouds in them, cannot be used.
-        PointsetError: a list is missing or wrong.
-    """
-    known = known or KnownFiles(folder)
-    classes = _classes(folder, known)
-    _require_listed_once(folder)
-    known.require(_list_of(folder, split))
-    parts, failures = list[Clouds](), dict[str, str]()
-    for name in _listed(folder, split):
-        try:
-            parts.append(read_hdf5_file(folder / name, len(classes), known))
-        except PointsetError as error:
-            failures[name] = str(error)
-    return pool_of_clouds(parts, failures, classes, f"{folder}: its {split}", on_error)
+def list_of_files(folder: Path, split: str) -> Path:
+    """The list of the files of a split."""
+    return folder / f"{split}_files.txt"
 
 
-def labels_in_hdf5_folder(folder: Path, split: str) -> NDArray[np.int64]:
-    """The labels of one split, without files that cannot be read; empty if the split has no list."""
-    if not _list_of(folder, split).is_file():
-        return np.zeros(0, np.int64)
-    return np.concatenate([np.zeros(0, np.int64), *(labels_in_file(folder / name) for name in _listed(folder, split))])
-
-
-def labels_in_file(path: Path) -> NDArray[np.int64]:
-    """The labels of one file; empty if they cannot be read."""
-    try:
-        (labels,) = _read_arrays(path, "label")
-        return labels.reshape(-1).astype(np.int64)
-    except (PointsetError, ValueError):
-        return np.zeros(0, np.int64)
-
-
-def _classes(folder: Path, known: KnownFiles) -> list[str]:
-    known.require(folder / SHAPE_NAMES)
+def read_classes(folder: Path) -> list[str]:
+    """The classes of a release; a PointsetError if they cannot be read, or one is named twice."""
     classes = _lines(folder / SHAPE_NAMES, "the list of classes")
-    twice = [name for name in classes if classes.count(name) > 1] if len(set(classes)) < len(classes) else []
-    if twice:
+    if twice := [name for name, count in Counter(classes).items() if count > 1]:
         raise PointsetError(f"{folder / SHAPE_NAMES} names the class {quoted(twice[0])} twice: list every class once")
     return classes
 
 
-def _list_of(folder: Path, split: str) -> Path:
-    return folder / f"{split}_files.txt"
+def listed_files(folder: Path, split: str) -> list[Path]:
+    """The files of one split; the lists hold paths of the authors' machine, so only base names are used.
 
-
-def _listed(folder: Path, split: str) -> list[str]:
-    lines = _lines(_list_of(folder, split), f"the list of {split} files")
-    return [PurePosixPath(line.replace("\\", "/")).name for line in lines]
-
-
-def _require_listed_once(folder: Path) -> None:
-    """Raise a PointsetError for a file that is listed twice."""
-    found: dict[str, str] = {}
+    Raises:
+        PointsetError: a list cannot be read, or a file is listed twice, also in lists of two splits.
+    """
+    lists: dict[str, str] = {}
     for path in sorted(folder.glob("*_files.txt")):
-        for name in _listed(folder, path.name.removesuffix("_files.txt")):
-            if name in found:
-                where = f"twice in {path.name}" if found[name] == path.name else f"in {found[name]} and in {path.name}"
+        for name in _base_names(path):
+            if other := lists.get(name):
+                where = f"twice in {other}" if other == path.name else f"in {other} and in {path.name}"
                 raise PointsetError(f"{folder}: {quoted(name)} is listed {where}: list every file once")
-            found[name] = path.name
+            lists[name] = path.name
+    return [folder / name for name in _base_names(list_of_files(folder, split))]
+
+
+def _base_names(path: Path) -> list[str]:
+    lines = _lines(path, f"the list of {path.name.removesuffix('_files.txt')} files")
+    return [PurePosixPath(line.replace("\\", "/")).name for line in lines]
 
 
 def _lines(path: Path, what: str) -> list[str]:
@@ -124,23 +81,15 @@ def _lines(path: Path, what: str) -> list[str]:
     lines = [line.strip(" \t") for line in re.split("\r\n|\r|\n", text) if line.strip(" \t")]
     if not lines:
         raise PointsetError(f"{path} is empty: it should be {what}, one per line")
-    if odd := next((line for line in lines if len(line) > LONGEST_NAME), None):
-        raise PointsetError(f"{path} holds {quoted(odd)}, which cannot be a name: it should be {what}, one per line")
     return lines
 
 
-def read_hdf5_file(path: Path, classes: int, known: KnownFiles, stem: str | None = None) -> Clouds:
-    """Read the clouds of one file with `data` and `label` in it; see `check_clouds`."""
-    if len(path.name.encode()) > LONGEST_FILE_NAME or not path.is_file():
-        raise PointsetError(f"{quoted(path.name)} is listed in {path.parent} but missing: unpack the release again")
-    known.require(path)
-    points, labels = _read_arrays(path, "data", "label")
-    return check_clouds(points, labels, classes, path, stem)
-
-
-def _read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
+def read_arrays(path: Path, *keys: str) -> list[NDArray[Any]]:
+    """Read arrays of a file; a PointsetError if it is missing or damaged."""
     import h5py
 
+    if len(path.name.encode()) > LONGEST_NAME or not path.is_file():
+        raise PointsetError(f"{quoted(path.name)} is missing in {path.parent}: unpack the release again")
     try:
         with h5py.File(path, "r") as file:
             return [_read_array(file, key, path) for key in keys]
@@ -157,8 +106,8 @@ def _read_array(file: Any, key: str, path: Path) -> NDArray[Any]:
 
     link = file.get(key, getlink=True)
     if link is None:
-        found = one_line(", ".join(sorted(file)), REPEATED) or "nothing"
-        raise PointsetError(f"{path} has no dataset {key!r}: found {found}")
+        content = one_line(", ".join(sorted(file)), REPEATED) or "nothing"
+        raise PointsetError(f"{path} has no dataset {key!r}: found {content}")
     node = None if isinstance(link, h5py.ExternalLink) else file.get(key)
     if not isinstance(node, h5py.Dataset) or node.shape is None or node.is_virtual or node.external:
         raise PointsetError(f"{path}: {key!r} must be an array in this file, not a link, a group or nothing")

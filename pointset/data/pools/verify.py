@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pointset.data.catalogue.cards import Card
+from pointset.data.catalogue.checksums import known_files
 from pointset.data.catalogue.home import pools_home
-from pointset.data.catalogue.intact import known_files
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
 from pointset.data.pools.manifest import FILE, Entry, Manifest, checksum, hash_source, read_manifest
@@ -56,7 +56,7 @@ def _verify_release(folder: Path, card: Card | None) -> Verified:
     if not known.digests:
         raise PointsetError(f"{folder} cannot be verified: it holds a release whose files have no known digests")
     remedy = f"rm -r {shlex.quote(str(folder))}, and get the release again"
-    return Verified(folder, len(known.digests), 0, tuple(known.verify()), remedy, "files")
+    return Verified(folder, len(known.digests), 0, tuple(known.problems()), remedy, "files")
 
 
 def verify_pool(folder: Path, *, progress: bool = True) -> Verified:

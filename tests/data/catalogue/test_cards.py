@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pointset.data.catalogue.cards import Card, Download, Splits, cards_folder, list_cards, load_card, read_card
-from pointset.data.catalogue.scanobjectnn import FILES
+from pointset.data.catalogue.released import SCANS
 from pointset.errors import PointsetError
 
 GOOD = """
@@ -52,7 +52,7 @@ def test_the_published_numbers_are_on_the_cards() -> None:
     assert load_card("modelnet40-hdf5").classes == load_card("modelnet40").classes
     assert load_card("modelnet40-c").classes == load_card("modelnet40").classes
     assert len(load_card("modelnet40-c").variants) == 15 + len(["original"])
-    assert load_card("scanobjectnn").variants == tuple(FILES)
+    assert load_card("scanobjectnn").variants == tuple(SCANS)
     assert [load_card(name).up for name in splits] == ["z", "z", "y", "y", "y", "z"]
 
 

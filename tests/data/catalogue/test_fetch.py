@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from serving import Site, served
 
-from pointset.data.catalogue import fetch as fetching
+from pointset.data.catalogue import download as fetching
 from pointset.data.catalogue.cards import Download, load_card
-from pointset.data.catalogue.fetch import fetch
-from pointset.data.catalogue.intact import known_files
+from pointset.data.catalogue.checksums import known_files
+from pointset.data.catalogue.download import fetch
 from pointset.errors import PointsetError
 
 
@@ -86,11 +86,11 @@ def test_a_wrong_archive_saved_by_hand_is_named(home: Path, card: None) -> None:
 
 CHILD = """
 import dataclasses, sys, time, zipfile
-from pointset.data.catalogue import fetch
+from pointset.data.catalogue import download
 from pointset.data.catalogue.cards import load_card, Download
 url, slow = sys.argv[1], float(sys.argv[2])
 card = dataclasses.replace(load_card("modelnet10"), urls=(url,))
-fetch.load_card = lambda name: dataclasses.replace(card, download=Download())
+download.load_card = lambda name: dataclasses.replace(card, download=Download())
 extract = zipfile.ZipFile.extract
 def slowly(*arguments):
     done = extract(*arguments)
@@ -98,7 +98,7 @@ def slowly(*arguments):
     time.sleep(slow)
     return done
 zipfile.ZipFile.extract = slowly
-print(fetch.fetch("modelnet10", progress=False))
+print(download.fetch("modelnet10", progress=False))
 """
 
 

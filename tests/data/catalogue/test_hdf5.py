@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pointset.data.catalogue.hdf5 import is_hdf5_folder, read_hdf5_folder
+from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -37,9 +37,9 @@ def release(tmp_path: Path) -> Path:
 
 
 def test_files_are_read_in_the_order_of_their_list_by_base_name(release: Path) -> None:
-    assert is_hdf5_folder(release)
-    assert not is_hdf5_folder(release.parent)
-    train = read_hdf5_folder(release, "train")
+    assert is_released(release)
+    assert not is_released(release.parent)
+    train = read_released(release, "train")
     with h5py.File(release / "ply_data_train0.h5") as first, h5py.File(release / "ply_data_train1.h5") as second:
         np.testing.assert_array_equal(train.points, np.concatenate([first["data"][:], second["data"][:]]))
     assert train.labels.tolist() == [0, 2, 1, 2, 2]
@@ -52,7 +52,7 @@ def test_files_are_read_in_the_order_of_their_list_by_base_name(release: Path) -
 
 def test_double_precision_and_flat_labels_are_taken(release: Path) -> None:
     write_file(release / "ply_data_test0.h5", data=clouds(2).astype(np.float64), label=np.array([1, 0]))
-    test = read_hdf5_folder(release, "test")
+    test = read_released(release, "test")
     assert test.points.dtype == np.float32
     assert test.labels.tolist() == [1, 0]
 
@@ -108,7 +108,7 @@ WITH_NAN[1, 3, 2] = np.nan
 def test_a_damaged_release_is_refused_by_file(release: Path, damage: Any, words: str) -> None:
     damage(release)
     with pytest.raises(PointsetError, match=words) as caught:
-        read_hdf5_folder(release, "test")
+        read_released(release, "test")
     assert str(release) in str(caught.value)
 
 
@@ -207,24 +207,24 @@ def grouped(folder: Path) -> None:
         (put("shape_names.txt", b"bed\nsofa\nbed\n"), "shape_names.txt names the class 'bed' twice"),
         (put("shape_names.txt", b"bed\nso\x1b[31mfa\nbed\n"), "names the class 'bed' twice"),
         (put("shape_names.txt", b"x" * (2 << 20)), "shape_names.txt is too long"),
-        (put("test_files.txt", b"\x00\n"), r"'\\x00' is listed in .* but missing"),
-        (put("test_files.txt", b"so\x85fa.h5\n".replace(b"\x85", b"\xc2\x85")), r"'so\\x85fa.h5' is listed"),
-        (put("test_files.txt", b"y" * 5000), "test_files.txt holds 'y{9}.*, which cannot be a name"),
-        (put("test_files.txt", b"/\n..\n"), "'..' is listed in .* but missing"),
-        (put("test_files.txt", b"y" * 500), "is listed in .* but missing"),
+        (put("test_files.txt", b"\x00\n"), r"'\\x00' is missing in"),
+        (put("test_files.txt", b"so\x85fa.h5\n".replace(b"\x85", b"\xc2\x85")), r"'so\\x85fa.h5' is missing"),
+        (put("test_files.txt", b"y" * 5000), "y{9}.* is missing in"),
+        (put("test_files.txt", b"/\n..\n"), "'..' is missing in"),
+        (put("test_files.txt", b"y" * 500), "is missing in"),
     ],
 )
 def test_what_hdf5_allows_and_clouds_do_not_is_refused(release: Path, damage: Any, words: str) -> None:
     damage(release)
     with pytest.raises(PointsetError, match=words) as caught:
-        read_hdf5_folder(release, "test")
+        read_released(release, "test")
     assert str(release) in str(caught.value)
     assert len(str(caught.value)) < 200 + 4 * len(str(release)) + 200
 
 
 def test_a_byte_order_mark_is_not_part_of_a_class(release: Path) -> None:
     (release / "shape_names.txt").write_bytes("\ufeffairplane\nbathtub\nbed\n".encode())
-    assert read_hdf5_folder(release, "test").classes[0] == "airplane"
+    assert read_released(release, "test").classes[0] == "airplane"
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def damaged(release: Path) -> Path:
 
 def test_all_that_cannot_be_used_is_named_together(damaged: Path) -> None:
     with pytest.raises(UnreadableShapesError, match=r"3 of 6 .* cannot be used .*--on-error skip") as caught:
-        read_hdf5_folder(damaged, "train")
+        read_released(damaged, "train")
     assert set(caught.value.failures) == {"ply_data_train0/1", "ply_data_train0/2", "ply_data_train2.h5"}
     assert caught.value.finished == 3
     for reason in caught.value.failures.values():
@@ -249,7 +249,7 @@ def test_all_that_cannot_be_used_is_named_together(damaged: Path) -> None:
 
 def test_what_cannot_be_used_is_left_out_and_said(damaged: Path) -> None:
     with pytest.warns(UserWarning, match=r"3 clouds or files of them are left out.*ply_data_train2.h5"):
-        found = read_hdf5_folder(damaged, "train", on_error="skip")
+        found = read_released(damaged, "train", on_error="skip")
     assert found.names == ["ply_data_train0/0", "ply_data_train1/0", "ply_data_train1/1"]
     assert found.labels.tolist() == [0, 2, 2]
     assert set(found.skipped) == {"ply_data_train0/1", "ply_data_train0/2", "ply_data_train2.h5"}
@@ -258,18 +258,18 @@ def test_what_cannot_be_used_is_left_out_and_said(damaged: Path) -> None:
 def test_a_release_without_usable_clouds_is_refused_even_with_skipping(release: Path) -> None:
     (release / "ply_data_test0.h5").write_bytes(b"")
     with pytest.raises(UnreadableShapesError, match="1 of 1 "):
-        read_hdf5_folder(release, "test", on_error="skip")
+        read_released(release, "test", on_error="skip")
 
 
 def test_clouds_of_different_sizes_are_refused(release: Path) -> None:
     write_file(release / "ply_data_train1.h5", data=clouds(2, points=8), label=[[2], [2]])
     with pytest.raises(PointsetError, match=r"different sizes: \[7, 8\]"):
-        read_hdf5_folder(release, "train")
+        read_released(release, "train")
 
 
 def test_the_real_release_has_the_official_counts(real_data: Path) -> None:
     folder = real_data / "modelnet40_ply_hdf5_1024"
-    test = read_hdf5_folder(folder, "test")
+    test = read_released(folder, "test")
     assert test.points.shape == (2468, 1024, 3)
     assert len(test.classes) == 40
     counts = np.bincount(test.labels, minlength=40)

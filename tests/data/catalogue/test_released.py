@@ -6,8 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from pointset.data.catalogue.released import is_released, read_released
-from pointset.data.catalogue.scanobjectnn import FILES
+from pointset.data.catalogue.released import SCANS, is_released, read_released
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 
@@ -22,7 +21,7 @@ def clouds(count: int, seed: int) -> np.ndarray:
 def scans(tmp_path: Path) -> Path:
     """h5_files with every variant except PB_T25; the number of shapes identifies the variant."""
     folder = tmp_path / "h5_files"
-    for seed, (variant, (part, ending)) in enumerate(FILES.items()):
+    for seed, (variant, (part, ending)) in enumerate(SCANS.items()):
         (folder / part).mkdir(parents=True, exist_ok=True)
         for prefix, count in (("training", 30 + seed), ("test", 15)):
             if variant != "PB_T25":
@@ -47,7 +46,7 @@ def test_scanobjectnn_is_read_by_variant(scans: Path) -> None:
     sizes = [len(read_released(scans, "train", variant).points) for variant in (None, "PB_T50_RS", "OBJ_ONLY")]
     assert sizes == [30, 30, 35]
     test = read_released(scans, "test", "OBJ_BG")
-    np.testing.assert_array_equal(test.points, clouds(15, list(FILES).index("OBJ_BG")))
+    np.testing.assert_array_equal(test.points, clouds(15, list(SCANS).index("OBJ_BG")))
     assert test.classes[:3] == ["bag", "bin", "box"]
     assert test.labels.tolist() == list(range(15))
     assert len(set(test.names)) == 15

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pointset.cli import main
+from pointset.data.catalogue.file_tree import may_hold_cloud
 from pointset.data.catalogue.folders import list_folder, list_shapes
-from pointset.data.catalogue.skipped_files import may_hold_cloud
 from pointset.errors import PointsetError
 
 LINES = "# x y z\n\n0 0 0\n1 0 0\n"
@@ -103,12 +103,4 @@ def test_a_command_says_it_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_class_whose_shapes_all_lie_too_deep_is_told_so(layout: str, match: str, tmp_path: Path) -> None:
     put(tmp_path, layout.format("chair", "1.ply"), layout.format("bed", "sub/2.ply"))
     with pytest.raises(PointsetError, match=rf"{match}.* too deeply nested .*/bed/.*2.ply': move them up; expected"):
-        list_folder(tmp_path, "train")
-
-
-@pytest.mark.parametrize("layout", ["{}/{}", "{}/train/{}", "train/{}/{}"])
-def test_a_class_of_clouds_in_text_beside_a_class_of_meshes_is_a_mix(layout: str, tmp_path: Path) -> None:
-    first, second = layout.format("bed", "1.txt"), layout.format("chair", "2.off")
-    put(tmp_path, first, second)
-    with pytest.raises(PointsetError, match=f"mixes meshes and point clouds: found {second} beside {first}; keep them"):
         list_folder(tmp_path, "train")
