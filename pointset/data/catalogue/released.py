@@ -76,7 +76,8 @@ def read_released(
     for path, stem in files.items():
         try:
             known.require(path)
-            clouds.append(check_clouds(*_read_file(path, known), len(classes), path, stem))
+            points, labels = _read_file(path, known)
+            clouds.append(check_clouds(points, labels, len(classes), path, stem))
         except PointsetError as error:
             failures[path.name] = str(error)
     return _pool_of_clouds(clouds, failures, classes, f"{folder}: its {split}", on_error)
