@@ -1,7 +1,8 @@
-"""Eight kinds of furniture; each function takes a random generator and returns a list of parts.
+"""The ten kinds of objects; each function takes a random generator and returns a list of solids, the body first.
 
 Kinds overlap on purpose, as in reality: stools and side tables, benches and coffee tables, desks with one drawer and
-tables, dressers and bookshelves with doors differ only in proportions and in one or two parts.
+tables, dressers and bookshelves with doors differ only in proportions and in one or two solids; mugs and vases have the
+same handles.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from pointset.data.shapes10.solids import board, disc, rod, turned
-from pointset.data.shapes10.supports import legs, panels, pedestal, support
+from pointset.data.shapes10.solids import board, disc, legs, panels, pedestal, rod, support, tube, turned
 
 if TYPE_CHECKING:
     from trimesh import Trimesh
@@ -213,6 +213,36 @@ def lamp(rng: Generator) -> list[Trimesh]:
     return [*pedestal(rng, 3 * reach, height), shade]
 
 
+def mug(rng: Generator) -> list[Trimesh]:
+    """An open cup with a wall, usually with one handle, sometimes with a saucer."""
+    radius, height = rng.uniform(0.032, 0.055), rng.uniform(0.065, 0.13)
+    foot, waist = radius * rng.uniform(0.65, 1.05), radius * rng.uniform(0.85, 1.12)
+    radii, levels = [foot, waist, radius], [0.0, height * rng.uniform(0.3, 0.7), height]
+    parts = _vessel(radii, levels, wall=rng.uniform(0.003, 0.008))
+    sides = [] if rng.random() < 0.12 else ([1, -1] if rng.random() < 0.06 else [1])
+    parts += _handles(rng, sides, (foot + radius) / 2, height, low=0.35, high=0.7)
+    if rng.random() < 0.12:
+        parts += [disc(radius * rng.uniform(1.4, 1.9), 0.006, z=-0.006)]
+    return parts
+
+
+def vase(rng: Generator) -> list[Trimesh]:
+    """A solid of revolution with a belly, a neck and a lip; sometimes with handles."""
+    height = rng.uniform(0.14, 0.4)
+    belly = height * rng.uniform(0.16, 0.38)
+    foot, neck = belly * rng.uniform(0.4, 0.95), belly * rng.uniform(0.25, 0.9)
+    lip = neck * rng.uniform(0.95, 1.7)
+    middle, throat = rng.uniform(0.25, 0.6), rng.uniform(0.72, 0.9)
+    knots = np.array((0.0, middle, throat, 1.0))
+    levels = np.linspace(0.0, 1.0, 13)
+    radii = np.interp(levels, knots, (foot, belly, neck, lip))
+    smooth = np.convolve(np.pad(radii, 1, mode="edge"), (0.25, 0.5, 0.25), mode="valid")
+    parts = _vessel(list(smooth), list(height * levels), wall=0.015 * height)
+    sides = [[], [1], [1, -1]][rng.choice(3, p=[0.6, 0.2, 0.2])]
+    parts += _handles(rng, sides, belly, height, low=0.4, high=0.75)
+    return parts
+
+
 def _shade(rng: Generator, radius: float, height: float) -> Trimesh:
     """A cone, a cylinder or a dome, open below, standing on z = 0."""
     top = radius * rng.uniform(0.35, 1.0)
@@ -269,3 +299,20 @@ def _drawers(
                 grip = (front - out - 0.02, level + tall / 2)
                 parts.append(rod((middle - reach, *grip), (middle + reach, *grip), 0.012))
     return parts
+
+
+def _vessel(radii: list[float], levels: list[float], wall: float) -> list[Trimesh]:
+    """An open vessel with a wall and a floor."""
+    outside = [(0.0, levels[0]), *zip(radii, levels, strict=True)]
+    inside = [(max(radius - wall, 0.2 * radius), level) for radius, level in zip(radii, levels, strict=True)]
+    inside = [(radius, max(level, 2 * wall)) for radius, level in inside][::-1]
+    return [turned([*outside, *inside, (0.0, 2 * wall)])]
+
+
+def _handles(rng: Generator, sides: list[int], radius: float, height: float, low: float, high: float) -> list[Trimesh]:
+    level, rise = height * rng.uniform(low, high) * 0.9, height * rng.uniform(0.18, 0.34)
+    out, thick = radius * rng.uniform(0.45, 0.9), radius * rng.uniform(0.09, 0.17)
+    angles = np.radians(np.linspace(-90.0, 90.0, 8))
+    x, z = 0.9 * radius + out * np.cos(angles), level + rise * np.sin(angles)
+    path = np.stack([x, 0 * angles, z], axis=1)
+    return [piece for side in sides for piece in tube(path * (side, 1, 1), thick)]
