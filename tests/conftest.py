@@ -130,18 +130,16 @@ def reported(clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> A
 @pytest.fixture(scope="session")
 def in_node() -> Callable[..., Any]:
     """Call what a module of the pages exports, in node: `in_node("camera", "new Camera(given).axes()", given)`."""
-    from pointset.viz.html_page import EXPORT, WEB
+    from pointset.viz.html_page import WEB
 
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
 
     def run(module: str, expression: str, given: Any = None) -> Any:
-        file = Path(str(WEB)) / f"{module}.mjs"
-        names = EXPORT.findall(file.read_text(encoding="utf-8"))
-        program = f"""import * as module from {json.dumps(file.as_uri())};
+        program = f"""import * as module from {json.dumps((Path(str(WEB)) / f"{module}.mjs").as_uri())};
             import {{ readFileSync }} from "node:fs";
-            const {{ {", ".join(names)} }} = module, given = JSON.parse(readFileSync(0, "utf8"));
+            Object.assign(globalThis, module, {{ given: JSON.parse(readFileSync(0, "utf8")) }});
             console.log(JSON.stringify({expression}));"""
         command = [node, "--input-type=module", "-e", program]
         done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=120)

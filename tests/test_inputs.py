@@ -30,7 +30,7 @@ from pointset.tasks import create_task, task_recipe
 from pointset.viz import (
     Camera,
     draw_clusters,
-    draw_map,
+    draw_maps,
     draw_predictions,
     export_cloud,
     make_page,
@@ -98,10 +98,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a cloud": (lambda: downsample(CLOUD, 2, seed=0), "points must be of type ndarray, got float32"),
     "augmentations": (lambda: augmentation_from_names("jitter"), "names must be a list, each text, got 'jitter'"),
     "symmetry": (lambda: pointset.check_symmetry(MODEL, sizes=5), "sizes must be a list.*got 5"),
-    "a picture": (lambda: draw_map(CLOUD, CLOUD), "attention must be an attention map.*got float32"),
+    "a picture": (lambda: draw_maps(CLOUD, CLOUD), "attention must be an attention map.*got float32"),
     "a page": (lambda: make_page([5], CLOUD), "attention must be an attention map.*got int"),
     "a camera": (lambda: Camera(azimuth=None), "azimuth must be a number, got None"),
-    "said": (lambda: draw_predictions([1.0], {"a": ["x"]}), r"a must be numbers \[N\], one for each set, got list"),
+    "said": (lambda: draw_predictions([1.0], {"a": ["x"]}), "a must be numbers, got list"),
     "sets in the plane": (
         lambda: draw_clusters(None, {}),
         r"points must be a tensor or an array \[B, n, 2\], got None",

@@ -15,7 +15,7 @@ from sections import SECTIONS, grid
 from pointset.comparison.tables import as_csv
 from pointset.runs.atomic import write_json, write_text
 from pointset.training import precision
-from pointset.viz.frontier import Dot
+from pointset.viz.charts import Dot
 
 
 def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():

@@ -201,17 +201,13 @@ def _page(request: Request, output: Path) -> None:
 
 
 def _still(request: Request, output: Path) -> None:
-    from pointset.viz import draw_map, draw_maps, save
+    from pointset.viz import draw_maps, save
 
     attention, points = request.chosen(), request.shape.points[:, :3]
     title = f"{request.title}, {request.prediction}; {attention.layer}"
-    if request.head is not None and request.query is not None:
-        figure = draw_map(attention, points, request.head, request.query, camera=request.camera, title=title)
-    else:
-        heads = None if request.head is None else [request.head]
-        queries = None if request.query is None else [request.query]
-        figure = draw_maps(attention, points, heads=heads, queries=queries, camera=request.camera, title=title)
-    save(figure, output)
+    heads = None if request.head is None else [request.head]
+    queries = None if request.query is None else [request.query]
+    save(draw_maps(attention, points, heads=heads, queries=queries, camera=request.camera, title=title), output)
 
 
 def _surface(request: Request, output: Path) -> None:

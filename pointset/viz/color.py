@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.colors import Colormap
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
 
-Paper = Literal["light", "dark"]
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
+"""Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
+INK = "#222222"
+FAINT = "#6b6b6b"
 LEAST, MOST = 2.0, 64.0
 """Bounds of the reach of a scale, the largest multiple of uniform attention that it shows."""
 DEFAULT = "magma_r"
@@ -32,9 +34,9 @@ class Scale(ABC):
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The positions of values [...] on the bar, from 0 to 1."""
 
-    @abstractmethod
     def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The emphasis of values [...], from 0 to 1; points above 0.5 are drawn over the others."""
+        return self.positions(values)
 
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """True for the values [...] that have no colour and are drawn as hollow points."""
@@ -70,10 +72,6 @@ class ColorScale(Scale):
         logs = np.log(np.clip(values, 1 / self.reach, self.reach))
         return (logs + limit) / (2 * limit)
 
-    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The positions: points with more than uniform attention are drawn over the others."""
-        return self.positions(values)
-
     def absent(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """True for exact zeros, which sparse weights have."""
         return values == 0
@@ -106,6 +104,21 @@ class CountScale(Scale):
         """Ticks at 0, 1 and `top`."""
         counts = [0, self.top] if self.top < 2 else [0, 1, self.top]
         return list(self.positions(np.array(counts, dtype=float))), [f"{count}" for count in counts]
+
+
+@dataclass(frozen=True)
+class HeightScale(Scale):
+    """A scale for heights from 0 to 1, which make the shape easier to see."""
+
+    name: str = "cividis"
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The heights, without the palest colours."""
+        return 0.85 * values
+
+    def emphasis(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same emphasis for all points."""
+        return np.full(values.shape, 0.4)
 
 
 @dataclass(frozen=True)
@@ -144,7 +157,13 @@ def scale_for(values: NDArray[np.float64], name: str | None = None) -> ColorScal
     return ColorScale(reach, name or DEFAULT)
 
 
-def ramp(name: str, paper: Paper = "light") -> NDArray[np.float64]:
+def count_scale(counts: NDArray[np.float64]) -> CountScale:
+    """A scale for these counts; about 1 positive count in 100 is above its top."""
+    positive = counts[counts > 0]
+    return CountScale(max(1, int(np.quantile(positive, 0.99))) if len(positive) else 1)
+
+
+def ramp(name: str, paper: Literal["light", "dark"] = "light") -> NDArray[np.float64]:
     """256 colours [256, 3] of a matplotlib colour map, adapted to the background `paper`.
 
     Ends close to white are cut off. A light low end becomes greyer with the same lightness, so that points with little
@@ -156,22 +175,16 @@ def ramp(name: str, paper: Paper = "light") -> NDArray[np.float64]:
     """
     if name not in colormaps:
         raise PointsetError(f"no colour map is called {quoted(name)}: try cividis, viridis, magma, inferno or plasma")
-    whole = colormaps[name]
+    whole, is_dark = colormaps[name], paper == "dark"
     first, last = (luma(whole(end)[:3]) for end in (0.0, 1.0))
-    if paper == "dark":
-        return _for_dark(whole if first <= last else whole.reversed())
-    colors = np.asarray(whole(np.linspace(0.12 if first > 0.8 else 0.0, 0.92 if last > 0.8 else 1.0, 256)))[:, :3]
-    return _greyer(colors, luma(colors)[:, None]) if first > 0.8 else colors
-
-
-def _for_dark(whole: Colormap) -> NDArray[np.float64]:
-    first = luma(whole(0.0)[:3])
-    colors = np.asarray(whole(np.linspace(0.12 if first < 0.2 else 0.0, 0.97, 256)))[:, :3]
-    return _greyer(colors, np.maximum(luma(colors), 0.31)[:, None]) if first < 0.2 else colors
-
-
-def _greyer(colors: NDArray[np.float64], grey: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Blend the low end of colours [256, 3] with `grey` [256, 1]."""
+    if is_dark and first > last:
+        whole, first = whole.reversed(), last
+    is_near = first < 0.2 if is_dark else first > 0.8  # the low end is close to the background
+    end = 0.97 if is_dark else 0.92 if last > 0.8 else 1.0
+    colors = np.asarray(whole(np.linspace(0.12 if is_near else 0.0, end, 256)))[:, :3]
+    if not is_near:
+        return colors
+    grey = np.maximum(luma(colors), 0.31 if is_dark else 0.0)[:, None]
     share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]
     return (1 - share) * colors + share * grey
 

@@ -11,8 +11,9 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from pointset.viz.charts import COLORS, WIDTH, plain
-from pointset.viz.sheet import FAINT, INK, LETTER, Sheet, shorten, text_width
+from pointset.viz.charts import WIDTH, plain
+from pointset.viz.color import COLORS, FAINT, INK
+from pointset.viz.sheet import LETTER, Sheet, shorten, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user
 from pointset.viz.camera import Camera, Up, z_to_y
 from pointset.viz.color import Scale, colors_of, scale_for
-from pointset.viz.rows import as_cloud, as_numbers, point_rows
+from pointset.viz.rows import as_cloud, point_rows
 from pointset.viz.writing import checked_suffix
 
 SUFFIXES = (".ply", ".glb")
@@ -145,28 +145,24 @@ def show_window(
         >>> pools = pointset.find_map(maps, kind="pools")
         >>> print(pointset.viz.show_window(pools, points, "pools.ply"))  # doctest: +SKIP
     """
-    camera = camera or Camera()
-    if not has_display() or not _window(attention, points, head, query, camera, colors):
-        written = export_cloud(attention, points, path, head, query, up=camera.up, colors=colors)
-        return f"cannot open a window: wrote {written}, which MeshLab or Blender can open"
-    return "the window was closed"
+    camera, cloud = camera or Camera(), as_cloud(points)
+    values, rows = _values(attention, cloud, head, query), point_rows(attention, cloud)
+    has_display = sys.platform != "linux" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    title = f"{attention.layer}, head {head}, {rows.row_name} {query}"
+    if has_display and _show(cloud, colors_of(scale_for(values, colors), values), camera, title):
+        return "the window was closed"
+    written = export_cloud(attention, points, path, head, query, up=camera.up, colors=colors)
+    return f"cannot open a window: wrote {written}, which MeshLab or Blender can open"
 
 
-def has_display() -> bool:
-    """True if this process can probably open a window."""
-    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def _window(attention: AttentionMap, points: Any, head: int, query: int, camera: Camera, colors: str | None) -> bool:
+def _show(cloud: NDArray[np.float64], rgb: NDArray[np.float64], camera: Camera, title: str) -> bool:
     """Show the cloud until the user closes the window; return False if no window could be opened."""
-    cloud = as_cloud(points)
-    values, name = _values(attention, cloud, head, query), point_rows(attention, cloud).row_name
     open3d = import_open3d()
     coloured = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud))
-    coloured.colors = open3d.utility.Vector3dVector(colors_of(scale_for(values, colors), values))
+    coloured.colors = open3d.utility.Vector3dVector(rgb)
     visualizer = open3d.visualization.Visualizer()
     # False on a display without OpenGL, such as some remote desktops.
-    if not visualizer.create_window(f"{attention.layer}, head {head}, {name} {query}", 900, 900):
+    if not visualizer.create_window(title, 900, 900):
         return False
     visualizer.add_geometry(coloured)
     visualizer.get_render_option().point_size = 6.0
@@ -180,33 +176,13 @@ def _window(attention: AttentionMap, points: Any, head: int, query: int, camera:
     return True
 
 
-def carry_to_vertices(points: Any, values: Any, vertices: NDArray[np.float64], nearest: int = 3) -> NDArray[np.float64]:
-    """Interpolate values at vertices: the mean over the nearest points, weighted by inverse distance.
+def carry_to_vertices(
+    cloud: NDArray[np.float64], values: NDArray[np.float64], vertices: NDArray[np.float64], nearest: int = 3
+) -> NDArray[np.float64]:
+    """Interpolate values [n] at points [n, 3] to vertices [V, 3]: a mean over the nearest points (Shepard 1968).
 
-    v(x) = sum_i w_i v_i / sum_i w_i, w_i = 1 / |x - p_i|, over the `nearest` points p_i (Shepard 1968).
-
-    Args:
-        points: [n, 3], in the coordinates of the vertices.
-        values: [n], the values at the points.
-        vertices: [V, 3].
-        nearest: number of points; with 1, each vertex gets the value of the nearest point.
-
-    Returns:
-        The values at the vertices, [V]. A vertex that coincides with a point gets the value of that point.
-
-    Raises:
-        PointsetError: there is not one value per point, or `nearest` is below 1.
-
-    Example:
-        >>> vertices = np.array([[0.5, 0.0, 0.0]])
-        >>> pointset.viz.carry_to_vertices([[0, 0, 0], [1, 0, 0]], [1.0, 3.0], vertices, nearest=2).tolist()
-        [2.0]
+    v(x) = sum_i w_i v_i / sum_i w_i, w_i = 1 / |x - p_i|. A vertex that is a point gets the value of that point.
     """
-    cloud, values = as_cloud(points), as_numbers("values", values)
-    if values.shape != (len(cloud),):
-        raise PointsetError(f"give one value per point, [{len(cloud)}], got {list(values.shape)}")
-    if nearest < 1:
-        raise PointsetError(f"nearest must be at least 1, got {nearest}")
     distances, indices = KDTree(cloud).query(vertices, k=np.arange(1, min(nearest, len(cloud)) + 1))
     # Avoids a division by 0 where a vertex is a point; far smaller than the distances between points.
     least = 1e-9 * float(np.ptp(cloud, axis=0).max() or 1.0)
@@ -229,26 +205,19 @@ def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
 
 
 def require_on_surface(points: NDArray[np.float64], fine: Mesh) -> None:
-    """Raise a PointsetError if points are not on the mesh, for example because they were normalised.
+    """Raise a PointsetError if more than one point in 20 is off the mesh, for example because they were normalised.
 
     The test uses that the distance of a point in a triangle from the nearest corner is at most the longest edge.
-
-    Raises:
-        PointsetError: more than one point in 20 is off the mesh.
     """
     edges = np.linalg.norm(np.diff(fine.vertices[fine.faces[:, [0, 1, 2, 0]]], axis=1), axis=2)
     distances, _ = KDTree(fine.vertices).query(points)
     off = int((distances > 1.001 * edges.max()).sum())
     if off > len(points) / 20:
+        size, own = (np.array2string(np.ptp(corners, axis=0), precision=3) for corners in (fine.vertices, points))
         raise PointsetError(
-            f"{off} of {len(points)} points lie off the mesh (points: {_box(points)}, mesh: {_box(fine.vertices)}): "
+            f"{off} of {len(points)} points lie off the mesh, which has the size {size} (the points: {own}): "
             "give the points as sampled, before normalisation"
         )
-
-
-def _box(points: NDArray[np.float64]) -> str:
-    low, high = (np.array2string(bound, precision=3) for bound in (points.min(axis=0), points.max(axis=0)))
-    return f"{low} to {high}"
 
 
 def _write(content: Any, path: Path) -> Path:

@@ -9,11 +9,11 @@ import json
 import re
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from jinja2 import StrictUndefined, Template
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import write_for_user
@@ -22,9 +22,7 @@ from pointset.viz.color import ramp
 from pointset.viz.writing import checked_suffix
 
 WEB = files("pointset.viz") / "web"
-SECTION = re.compile(r"<!--if (\w+)-->\n(.*?)<!--end-->\n", re.DOTALL)
-IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
+IMPORT = re.compile(r'^import .* from "\./(\w+)\.mjs";\n', re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,30 +54,12 @@ class HtmlPage:
         path = checked_suffix(path, (".html", ".htm"), "a page")
         return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
 
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({"text/html": inline(self.html, self.height), "text/plain": "an interactive page"}, raw=True)
-
-
-def inline(page: str, height: int = 720) -> str:
-    """A page as a self-contained, sandboxed frame for notebooks.
-
-    Args:
-        page: HTML of the page.
-        height: height of the frame, in pixels.
-
-    Returns:
-        HTML of the frame.
-
-    Example:
-        >>> "<iframe" in pointset.viz.inline("<p>a page</p>", height=100)
-        True
-    """
-    return (
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
-        f'style="width: 100%; height: {height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
-    )
+    def _repr_html_(self) -> str:
+        """The page in a sandboxed frame, for notebooks."""
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
+            f'style="width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
+        )
 
 
 def page_of(kind: Literal["maps", "live"], title: str, content: dict[str, Any]) -> str:
@@ -89,51 +69,37 @@ def page_of(kind: Literal["maps", "live"], title: str, content: dict[str, Any]) 
     WebAssembly only if the script uses it.
 
     Args:
-        kind: the kind of the page: the sections of page.html that it has, and the module that starts it.
-        title: title of the window; it is escaped here.
+        kind: the kind of the page, which chooses sections of page.html and the module that starts it.
+        title: title of the window; it is escaped in the template.
         content: data that the page reads as JSON from its element `data`.
     """
-    style, script = _text(WEB / "page.css"), joined({"maps": "page", "live": "live"}[kind])
-    document = SECTION.sub(lambda section: section[2] if section[1] == kind else "", _text(WEB / "page.html"))
-    # "<" could end the script element, even inside a JSON string.
-    data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of({"maps": "page", "live": "live"}[kind])
     assembly = " 'wasm-unsafe-eval'" * ("WebAssembly" in script)
     policy = (
         f"default-src 'none'; script-src {_digest(script)}{assembly}; style-src {_digest(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    values = {"TITLE": html.escape(title), "STYLE": style, "SCRIPT": script, "DATA": data, "POLICY": policy}
-    # In one pass, so that a title such as "/*DATA*/" is not replaced.
-    return re.sub(rf"/\*({'|'.join(values)})\*/", lambda name: values[name[1]], document)
+    # "<" could end the script element, even inside a JSON string.
+    data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    template = Template(
+        (WEB / "page.html").read_text(encoding="utf-8"), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    return template.render(kind=kind, title=title, style=style, script=script, data=data, policy=policy)
 
 
-def joined(start: str, folder: Traversable = WEB) -> str:
-    """Join a module and its imports to one script in which each module has its own scope.
+def script_of(start: str) -> str:
+    """A module and all that it imports as one script, in which names at the top of modules are unique."""
+    bodies: dict[str, str] = {}
 
-    Each module becomes a function that returns its exports. A module must export functions, classes and constants in
-    their declarations, and import by name from "./name.mjs".
+    def collect(name: str) -> None:
+        source = (WEB / f"{name}.mjs").read_text(encoding="utf-8")
+        for other in IMPORT.findall(source):
+            if other not in bodies:
+                collect(other)
+        bodies[name] = re.sub(r"^export ", "", IMPORT.sub("", source), flags=re.MULTILINE)
 
-    Raises:
-        ValueError: modules import each other in a circle, or an import or export has another form.
-    """
-    scripts: dict[str, str] = {}
-
-    def collect(name: str, importers: tuple[str, ...]) -> None:
-        if name in importers:
-            raise ValueError(f"modules import each other in a circle: {' -> '.join([*importers, name])}")
-        if name in scripts:
-            return
-        source = _text(folder / f"{name}.mjs")
-        for _, other in IMPORT.findall(source):
-            collect(other, (*importers, name))
-        body = IMPORT.sub(lambda line: f"const {{{line[1].replace(' as ', ': ')}}} = {line[2]}Module;\n", source)
-        body, exported = EXPORT.sub("", body), EXPORT.findall(body)
-        if other := re.search(r"^(?:import|export)\b.*|.*</script.*|.*<!--.*", body, re.MULTILINE | re.IGNORECASE):
-            raise ValueError(f"{name}.mjs: {other[0]!r} cannot be joined")
-        scripts[name] = f"const {name}Module = (() => {{\n{body}return {{ {', '.join(exported)} }};\n}})();"
-
-    collect(start, ())
-    return "\n".join(['"use strict";', *scripts.values()])
+    collect(start)
+    return "\n".join(bodies.values())
 
 
 def view_content(camera: Camera, colors: str) -> dict[str, Any]:
@@ -146,10 +112,6 @@ def view_content(camera: Camera, colors: str) -> dict[str, Any]:
 def as_base64(array: NDArray[Any]) -> str:
     """The bytes of an array as text."""
     return base64.b64encode(array.tobytes()).decode()
-
-
-def _text(path: Traversable) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

@@ -16,7 +16,7 @@ from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import DEFAULT, HOLLOW, scale_for
 from pointset.viz.html_page import HtmlPage, as_base64, page_of, view_content
-from pointset.viz.panels import draw_maps
+from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 from pointset.viz.sheet import Picture
 
@@ -59,7 +59,7 @@ class Page(HtmlPage):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        super()._ipython_display_()
+        display({"text/html": self._repr_html_(), "text/plain": "an interactive page"}, raw=True)
         png = base64.b64encode(self.still._repr_png_()).decode()
         display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
 

@@ -10,15 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 
 from pointset.errors import escaped
-from pointset.viz.color import Scale
+from pointset.viz.color import FAINT, INK, Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
 DPI = 100
-INK = "#222222"
-FAINT = "#6b6b6b"
 MARGIN = 0.15
 LETTER = 0.0078
 """Width of a letter in inches, per point of font size."""

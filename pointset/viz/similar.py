@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.viz.camera import Up
+from pointset.viz.clouds import draw_looked_at, draw_tile
+from pointset.viz.color import scale_for
 from pointset.viz.html_page import HtmlPage
 from pointset.viz.rows import as_cloud
-from pointset.viz.shapes import attention_scale, draw_looked_at, draw_tile
 from pointset.viz.writing import as_png
 
 STYLE = """
@@ -65,7 +66,7 @@ def _figure(tile: Tile, up: Up) -> str:
         picture = draw_tile(clouds, up)
     else:
         values = _relative(np.asarray(tile.influence, np.float64))
-        picture = draw_looked_at(clouds[0], values, attention_scale([values]), up)
+        picture = draw_looked_at(clouds[0], values, scale_for(values), up)
     image = base64.b64encode(as_png(picture, dpi=140, colors=64)).decode()
     caption = f"{html.escape(tile.title)}<br><small>{html.escape(tile.note)}</small>"
     return (

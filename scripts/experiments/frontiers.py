@@ -13,9 +13,18 @@ from PIL import Image
 from saved import Saved, SavedRow, short
 from tabulate import tabulate
 
-from pointset.viz.charts import label_axes, make_panels, with_legend
-from pointset.viz.frontier import Dot, draw_frontier, frontier, name_frontier, pair_legend, pair_styles
-from pointset.viz.sheet import FAINT
+from pointset.viz.charts import (
+    Dot,
+    draw_frontier,
+    frontier,
+    label_axes,
+    make_panels,
+    name_frontier,
+    pair_legend,
+    pair_styles,
+    with_legend,
+)
+from pointset.viz.color import FAINT
 
 SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
 """The panels of a figure, and the sizes of set that each shows."""

@@ -68,7 +68,7 @@ def test_a_folder_of_another_version_or_of_the_user_is_left_alone(marker, built,
     if marker:
         (folder / MARKER).write_text(marker)
     assert not is_current(folder)
-    with pytest.raises(PointsetError, match="shapes10 is not .* move it away"):
+    with pytest.raises(PointsetError, match=r"shapes10 is not .* move it away"):
         build_shapes10(folder, progress=False)
     assert (folder / "mug" / "train" / "mine.off").read_text() == "mine"
 

@@ -12,7 +12,6 @@ from open_page import Seen, changed, ink, until
 
 from pointset.viz import make_page
 from pointset.viz.color import colors_of, scale_for
-from pointset.viz.html_page import inline
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +94,7 @@ def test_inside_a_notebooks_frame_that_is_laid_out_late(
     complaints: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))
     tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.set_content(f'<div id="late" style="display: none">{inline(make_page(attention(), cloud).html)}</div>')
+    tab.set_content(f'<div id="late" style="display: none">{make_page(attention(), cloud)._repr_html_()}</div>')
     frame = tab.frame_locator("iframe")
     frame.locator("#precision:not(:empty)").wait_for(state="attached")
     assert frame.locator("#labels .map").count() == 0

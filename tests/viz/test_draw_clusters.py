@@ -8,7 +8,8 @@ from matplotlib.patches import Ellipse
 
 from pointset.errors import PointsetError
 from pointset.evaluation.mixtures import Mixture, draw_elements, log_likelihood
-from pointset.viz.clusters import COLORS, draw_clusters
+from pointset.viz import draw_clusters
+from pointset.viz.color import COLORS
 
 TRUTH = Mixture(
     torch.tensor([[0.5, 0.3, 0.2]]).log().expand(2, 3),

@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 from matplotlib.text import Annotation
 
-from pointset.viz.charts import label_axes, make_panels, with_legend
-from pointset.viz.frontier import Dot, draw_frontier, frontier, name_frontier, pair_legend, pair_styles
+from pointset.viz.charts import (
+    Dot,
+    draw_frontier,
+    frontier,
+    label_axes,
+    make_panels,
+    name_frontier,
+    pair_legend,
+    pair_styles,
+    with_legend,
+)
 
 
 def dot(name: str, cost: float, mean: float, half: float = 0.0) -> Dot:

@@ -14,7 +14,6 @@ from pointset.errors import PointsetError
 from pointset.viz import (
     Camera,
     draw_instances,
-    draw_map,
     draw_maps,
     draw_pooling_comparison,
     draw_reads_and_writes,
@@ -77,16 +76,16 @@ def test_a_weight_of_exactly_zero_is_a_ring_and_the_picture_says_so(
 ) -> None:
     """A small weight is a pale dot; a weight of 0, as in sparse weights, is a hollow dot."""
     reads = attention()
-    assert "exactly 0" not in texts_of(draw_map(reads, cloud, 1, 2))
+    assert "exactly 0" not in texts_of(draw_maps(reads, cloud, heads=[1], queries=[2]))
     reads.weights[1, 2, ::2] = 0
-    picture = draw_map(reads, cloud, 1, 2)
+    picture = draw_maps(reads, cloud, heads=[1], queries=[2])
     assert colors_at(clouds_of(picture)[0], cloud)[:, 3].tolist() == [0.0, 1.0] * (len(cloud) // 2)
     assert "ring: weight exactly 0" in texts_of(picture)
 
 
 def test_a_dot_has_the_colour_of_its_weight(attention: Callable, cloud: NDArray[np.float64]) -> None:
     reads = attention()
-    axes = clouds_of(draw_map(reads, cloud, 1, 2, colors="cividis_r"))[0]
+    axes = clouds_of(draw_maps(reads, cloud, heads=[1], queries=[2], colors="cividis_r"))[0]
     values = reads.weights[1, 2] * len(cloud)
     reach = 2.0 ** np.ceil(np.log2(np.clip(np.quantile(values, 0.995), 2, 64)) - 0.05)
     expected = colors_of(ColorScale(reach, "cividis_r"), values)
@@ -104,7 +103,7 @@ def test_attended_points_are_drawn_over_points_in_front() -> None:
     weights = np.full((1, 1, len(cloud)), 0.5 / len(cloud))
     weights[0, 0, 0] = 0.5
     behind = SimpleNamespace(layer="l", kind="reads", weights=weights, points_are="keys")
-    picture = draw_map(behind, cloud, camera=Camera(azimuth=0, elevation=0))
+    picture = draw_maps(behind, cloud, camera=Camera(azimuth=0, elevation=0))
     axes = clouds_of(picture)[0]
     place = Camera(azimuth=0, elevation=0).project(cloud)[0][0]
     x, y = axes.transData.transform(place)
@@ -116,7 +115,7 @@ def test_of_points_with_equal_weight_the_nearest_is_drawn_last() -> None:
     cloud = np.array([[0.0, 0, 0], [1, 0, 0], [-1, 0, 0], [0.5, 0, 0]])
     uniform = SimpleNamespace(layer="l", kind="pools", weights=np.full((1, 1, 4), 0.25), points_are="keys")
     camera = Camera(azimuth=0, elevation=0)
-    collection = clouds_of(draw_map(uniform, cloud, camera=camera))[0].collections[0]
+    collection = clouds_of(draw_maps(uniform, cloud, camera=camera))[0].collections[0]
     sizes = collection.get_sizes()
     assert (np.diff(sizes) > 0).all()  # nearer is larger, and the order is from far to near
 
@@ -127,7 +126,7 @@ def test_a_point_that_is_the_query_has_a_ring(attention: Callable, cloud: NDArra
         dots_drawn, ring = axes.collections
         np.testing.assert_allclose(ring.get_offsets(), places[[point]])
         assert ring.get_sizes()[0] > dots_drawn.get_sizes().max()
-    assert len(clouds_of(draw_map(attention("reads"), cloud))[0].collections) == 1
+    assert len(clouds_of(draw_maps(attention("reads"), cloud))[0].collections) == 1
 
 
 def test_reads_and_writes_have_a_scale_each(attention: Callable, cloud: NDArray[np.float64]) -> None:
@@ -225,8 +224,14 @@ def test_every_text_fits_on_its_picture_and_none_covers_another(
     measures = {name: np.full((4, 16), 0.5) for name in ("entropy", "overlap", "stability", "augmented")}
     flat = cloud * (1, 1, 0.05)
     for picture in (
-        draw_map(reads, cloud),
-        draw_map(reads, cloud, title="a file with a $long$ name.off, predicted: flower_pot (93 %); encoder.0.reads"),
+        draw_maps(reads, cloud, heads=[0], queries=[0]),
+        draw_maps(
+            reads,
+            cloud,
+            heads=[0],
+            queries=[0],
+            title="a file with a $long$ name.off, predicted: flower_pot (93 %); encoder.0.reads",
+        ),
         draw_maps(reads, cloud),
         draw_maps(writes, flat),
         draw_maps(attention("self"), flat),

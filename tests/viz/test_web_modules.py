@@ -1,14 +1,12 @@
 """The JavaScript modules in node: the camera equals Python's; maps are chosen and arranged as requested."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pointset.viz import Camera
-from pointset.viz.html_page import joined
 
 
 def test_the_camera_is_that_of_python(in_node: Callable[..., Any]) -> None:
@@ -72,17 +70,3 @@ def test_panels_fit_the_width_and_do_not_overlap(
     for i, box in enumerate(boxes):
         rest = boxes[i + 1 :]
         assert ((rest[:, :2] >= box[2:]) | (rest[:, 2:] <= box[:2])).any(axis=1).all()
-
-
-def test_joined_modules_keep_names_of_their_own(in_node: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "one.mjs").write_text('const name = "one";\nexport const said = () => name;\n')
-    (tmp_path / "two.mjs").write_text(
-        'import { said as first } from "./one.mjs";\n'
-        'const name = "two";\nexport class Two { said() { return [first(), name]; } }\n'
-    )
-    (tmp_path / "all.mjs").write_text(
-        'import { said } from "./one.mjs";\nimport {\n  Two,\n} from "./two.mjs";\n'
-        "globalThis.heard = [said(), new Two().said()];\n"
-    )
-    script = joined("all", tmp_path)
-    assert in_node("camera", "(eval(given), globalThis.heard)", script) == ["one", ["one", "two"]]

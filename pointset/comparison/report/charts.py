@@ -9,9 +9,18 @@ import numpy as np
 
 from pointset.comparison.metric import Metric, Row, Summary
 from pointset.comparison.results import Results
-from pointset.viz.charts import COLORS, label_axes, line_style, make_panels, with_legend
-from pointset.viz.frontier import Dot, draw_frontier, name_frontier, pair_legend, pair_styles
-from pointset.viz.sheet import FAINT
+from pointset.viz.charts import (
+    Dot,
+    draw_frontier,
+    label_axes,
+    line_style,
+    make_panels,
+    name_frontier,
+    pair_legend,
+    pair_styles,
+    with_legend,
+)
+from pointset.viz.color import COLORS, FAINT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -30,8 +30,7 @@ from pointset.comparison.tables import (
 from pointset.runs import digests
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
-from pointset.viz.charts import COLORS
-from pointset.viz.sheet import FAINT, INK
+from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.writing import as_png, as_svg
 
 PARTS = ("template.html", "report.css", "report.js")

@@ -13,8 +13,8 @@ from pointset.comparison.results import Results
 from pointset.evaluation import calibration
 from pointset.tasks.classification.predictions import predictions_of, robustness_of, sizes_of
 from pointset.viz.charts import label_axes, make_panels, plain
+from pointset.viz.color import FAINT, INK
 from pointset.viz.confusion import draw_confusions, stand_together
-from pointset.viz.sheet import FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

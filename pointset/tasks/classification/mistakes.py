@@ -17,8 +17,8 @@ from pointset.explain.critical_points import Pooled, pooled_from
 from pointset.tasks.classification.predictions import predictions_of
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loading import load_run
-from pointset.viz.color import ColorScale, Scale
-from pointset.viz.shapes import attention_scale, count_scale, draw_looked_at, draw_tile
+from pointset.viz.clouds import draw_looked_at, draw_tile
+from pointset.viz.color import ColorScale, Scale, count_scale, scale_for
 
 MOST = 8
 """Maximum number of tiles in a section."""
@@ -121,8 +121,8 @@ def _scale(influence: Mapping[int, Pooled | None]) -> Scale | None:
     known = [pooled for pooled in influence.values() if pooled is not None]
     if not known:
         return None
-    values = [pooled.values.numpy().astype(np.float64) for pooled in known]
-    return attention_scale(values) if known[0].kind == "attention" else count_scale(values)
+    values = np.concatenate([pooled.values.numpy().astype(np.float64) for pooled in known])
+    return scale_for(values) if known[0].kind == "attention" else count_scale(values)
 
 
 def _text(scale: Scale | None) -> str:

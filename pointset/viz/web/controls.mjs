@@ -1,11 +1,11 @@
 /* The controls and the colour bar above the maps. */
 import { isUniform } from "./arrangement.mjs";
 import { element, made, roving, say } from "./elements.mjs";
-import { bytes } from "./maps.mjs";
+import { fromBase64 } from "./maps.mjs";
 
 /** Palettes by the name of a scheme, Uint8Array [3 * 256] each. */
 export function palettesOf({ palettes }) {
-  return Object.fromEntries(Object.entries(palettes).map(([name, text]) => [name, new Uint8Array(bytes(text))]));
+  return Object.fromEntries(Object.entries(palettes).map(([name, text]) => [name, new Uint8Array(fromBase64(text))]));
 }
 
 export function showPalette(palette) {

@@ -1,7 +1,7 @@
 /* The maps of one layer, computed in Python or by a model in the page. */
 
 /** Decode base 64 to an ArrayBuffer. */
-export function bytes(text) {
+export function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
   const letters = atob(text), decoded = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) decoded[i] = letters.charCodeAt(i);
@@ -18,7 +18,7 @@ export class Layer {
     Object.assign(this, content, { points, most: 2 ** bits - 1, scale: { low, high, reach } });
   }
 
-  get codes() { return (this.decoded ??= new (this.most > 255 ? Uint16Array : Uint8Array)(bytes(this.values))); }
+  get codes() { return (this.decoded ??= new (this.most > 255 ? Uint16Array : Uint8Array)(fromBase64(this.values))); }
   get count() { return this.heads.length * this.rows.length; }
   head(index) { return this.heads[Math.floor(index / this.rows.length)]; }
   row(index) { return this.rows[index % this.rows.length]; }

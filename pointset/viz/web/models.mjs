@@ -1,5 +1,5 @@
 /* Builds a trained model from its description by `pointset.export.javascript`. */
-import { bytes } from "./maps.mjs";
+import { fromBase64 } from "./maps.mjs";
 import { MODULES } from "./modules.mjs";
 import { fromHalf, Matrix } from "./tensors.mjs";
 
@@ -7,7 +7,7 @@ export class Model {
   /** `description`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
   constructor({ encoder, pool, head, arrays, weights, ...rest }) {
     Object.assign(this, rest);
-    const content = bytes(weights), decoded = arrays.map((array) => arrayOf(array, content));
+    const content = fromBase64(weights), decoded = arrays.map((array) => arrayOf(array, content));
     [this.encoder, this.pool, this.head] = [encoder, pool, head].map((tree) => built(tree, decoded));
   }
 

@@ -3,7 +3,7 @@ import { showAnswer } from "./answers.mjs";
 import { Camera } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
 import { element } from "./elements.mjs";
-import { bytes, Layer } from "./maps.mjs";
+import { fromBase64, Layer } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 
 const data = JSON.parse(element("data").textContent);
@@ -14,7 +14,7 @@ try {
   window.pointset = new MapsView({
     ...data,
     camera: new Camera(data.camera),
-    positions: new Int16Array(bytes(data.positions)),
+    positions: new Int16Array(fromBase64(data.positions)),
     palettes: palettesOf(data),
     layers: data.layers.map((content) => new Layer(content, data.points, data.bits)),
   });

@@ -1,5 +1,5 @@
 /* Reads shapes from files: meshes {vertices, triangles}, and clouds, whose triangles are null. */
-import { bytes as decoded } from "./maps.mjs";
+import { fromBase64 } from "./maps.mjs";
 import { addPolygon } from "./meshes.mjs";
 import { Lines, meshOf, parseObj, parseOff, parseXyz, ReadError, textOf } from "./text_files.mjs";
 
@@ -189,7 +189,7 @@ export class Shapes {
    */
   at(number, up) {
     if (number >= this.included.length) return upright(this.files[number - this.included.length], up);
-    const { name, points, size } = this.included[number], codes = new Int16Array(decoded(points));
+    const { name, points, size } = this.included[number], codes = new Int16Array(fromBase64(points));
     return { name, vertices: Float64Array.from(codes, (code) => (code / 32767) * size), triangles: null, note: "" };
   }
 

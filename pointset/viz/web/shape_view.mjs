@@ -2,8 +2,8 @@
 import { panelAt, positionsIn } from "./camera.mjs";
 import { CloudCanvas } from "./canvas.mjs";
 
-const GAP = 10, STEP = 12;
-const STEPS = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
+const BETWEEN = 10, STEP = 12;
+const MOVES = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
 
 export class ShapeView extends CloudCanvas {
   /** `cursor`: an element that shows the brush of the keyboard; `on`: {turned(), brush(indices of points), rest()}. */
@@ -31,8 +31,8 @@ export class ShapeView extends CloudCanvas {
 
   layOut() {
     const { count, canvas: { clientWidth, clientHeight: height } } = this;
-    const width = (clientWidth - GAP * (count - 1)) / count;
-    const panel = (_, index) => ({ index, mark: -1, left: index * (width + GAP), top: 0, width, height });
+    const width = (clientWidth - BETWEEN * (count - 1)) / count;
+    const panel = (_, index) => ({ index, mark: -1, left: index * (width + BETWEEN), top: 0, width, height });
     this.panels = Array.from({ length: count }, panel);
     this.size(clientWidth, height);
     this.redraw();
@@ -48,7 +48,7 @@ export class ShapeView extends CloudCanvas {
 
   /** While brushing, arrow keys move the keyboard's brush, and Space brushes at its position. */
   key(event) {
-    const step = STEPS[event.key], { clientWidth: width, clientHeight: height } = this.canvas;
+    const step = MOVES[event.key], { clientWidth: width, clientHeight: height } = this.canvas;
     if (this.mode === "turn" || event.ctrlKey || event.altKey || event.metaKey || !(step || event.key === " ")) {
       super.key(event);
       return;

@@ -4,8 +4,8 @@ import { addPolygon } from "./meshes.mjs";
 /** A file that cannot be read; the message names the file, the line or byte, and what was expected. */
 export class ReadError extends Error {}
 
-const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
-const LONGEST = 60;
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const QUOTED = 60;
 
 /** Decode a text file with one character per byte, so that names and comments in any encoding are accepted. */
 export function textOf(bytes) {
@@ -38,7 +38,7 @@ export class Lines {
 
   /** Words as finite numbers. */
   numbers(words) {
-    const numbers = words.map((word) => (NUMBER.test(word) ? Number(word) : NaN));
+    const numbers = words.map((word) => (DECIMAL.test(word) ? Number(word) : NaN));
     if (!numbers.every(Number.isFinite)) throw this.error("finite numbers");
     return numbers;
   }
@@ -59,7 +59,7 @@ export class Lines {
 /** A text in quotes, shortened, with "?" for characters that do not print. */
 function excerpt(text) {
   const plain = text.trim().replace(/[^ -~]/g, "?");
-  return `'${plain.length > LONGEST ? `${plain.slice(0, LONGEST)}…` : plain}'`;
+  return `'${plain.length > QUOTED ? `${plain.slice(0, QUOTED)}…` : plain}'`;
 }
 
 /** A mesh from arrays of numbers; throws if it has no triangles. */

@@ -1,20 +1,21 @@
-"""Still pictures of attention maps, with labelled colour scales in which 1 is uniform attention."""
+"""Still pictures of attention maps and of what a pooling uses; on scales of attention, 1 is uniform."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera
-from pointset.viz.color import Scale, scale_for
-from pointset.viz.grid import Frame, Grid, Line, Panel
-from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
-from pointset.viz.sheet import Picture, Sheet
+from pointset.viz.clouds import Grid, Line, Panel
+from pointset.viz.color import FAINT, CountScale, Scale, SignedScale, scale_for
+from pointset.viz.rows import MEANINGS, PointRows, as_cloud, as_numbers, chosen_rows, point_rows
+from pointset.viz.sheet import Picture
 
 WIDTH = 9.5
 """Inches: the width of a notebook."""
@@ -23,38 +24,6 @@ BAR_LABEL = "attention, times its uniform value"
 ENDS = "(1 = uniform, 0 = one point)"
 NUMBERS = f"small number: spread {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
-
-
-def draw_map(
-    attention: AttentionMap,
-    points: Any,
-    head: int = 0,
-    query: int = 0,
-    *,
-    camera: Camera | None = None,
-    colors: str | None = None,
-    title: str | None = None,
-) -> Picture:
-    """Draw one cloud [n, 3], coloured by one head and one query (for "writes": one inducing point) of an attention.
-
-    Args:
-        attention, points, camera, colors, title: see `draw_maps`.
-        head: index of the head.
-        query: index of the inducing point, seed or point.
-
-    Raises:
-        PointsetError: as for `draw_maps`.
-
-    Example:
-        >>> points = test.points[0]
-        >>> maps = pointset.attention_maps(model, points)
-        >>> pools = pointset.find_map(maps, kind="pools")
-        >>> picture = pointset.viz.draw_map(pools, points, head=1)
-        >>> pointset.viz.save(picture, "pools.png").name
-        'pools.png'
-    """
-    look: dict[str, Any] = {"camera": camera, "colors": colors, "title": title}
-    return draw_maps(attention, points, heads=[head], queries=[query], **look)
 
 
 def draw_maps(
@@ -97,31 +66,25 @@ def draw_maps(
         spread = f"{rows.spread[head, row]:.2f}" if name else ""
         return Panel(cloud, rows.values[head, row], scale, name, spread, rows.mark(row))
 
+    width, groups = WIDTH, []
     if len(chosen_heads) == len(chosen) == 1:
         (head,), (row,) = chosen_heads, chosen
-        lines, width = [Line("", [panel(head, row, "")])], 5.2
-        note = f"head {head}, {rows.row_name} {row}; spread {rows.spread[head, row]:.2f} {ENDS}"
+        groups = [("", [panel(head, row, "")], "")]
+        note, width = f"head {head}, {rows.row_name} {row}; spread {rows.spread[head, row]:.2f} {ENDS}", 5.2
     elif len(chosen) >= max(len(chosen_heads), 2):
         difference = rows.difference(chosen)
-        lines = [
-            line
-            for head in chosen_heads
-            for line in _lines(
-                f"head {head}", [panel(head, row, f"{row}") for row in chosen], f"differ\n{difference[head]:.2f}"
-            )
-        ]
-        note, width = f"one panel per head and {rows.row_name}; {NUMBERS}{DIFFER}", WIDTH
+        for head in chosen_heads:
+            panels = [panel(head, row, f"{row}") for row in chosen]
+            groups.append((f"head {head}", panels, f"differ\n{difference[head]:.2f}"))
+        note = f"one panel per head and {rows.row_name}; {NUMBERS}{DIFFER}"
     else:  # more heads than rows: wide pictures are easier to read than tall ones
-        label = f"{rows.row_name.split()[-1]} {{}}" if len(chosen) > 1 else ""
-        lines = [
-            line
-            for row in chosen
-            for line in _lines(label.format(row), [panel(head, row, f"head {head}") for head in chosen_heads])
-        ]
+        for row in chosen:
+            label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
+            groups.append((label, [panel(head, row, f"head {head}") for head in chosen_heads], ""))
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
-        note, width = f"one panel per head{each}; {NUMBERS}", WIDTH
-    grid = Grid(lines, Frame.around([cloud], camera), camera, width)
-    return _with_bar(grid.draw(title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, below=0.42), scale, grid)
+        note = f"one panel per head{each}; {NUMBERS}"
+    lines = [line for group in groups for line in _lines(*group)]
+    return _with_bar(Grid(lines, camera, width, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, 0.42), scale)
 
 
 def draw_reads_and_writes(
@@ -170,12 +133,11 @@ def draw_reads_and_writes(
             Panel(cloud, rows.values[head, i], scale, name.format(i), f"{rows.spread[head, i]:.2f}") for i in chosen
         ]
         lines.append(Line(rows.kind, panels, f"differ\n{rows.difference(chosen)[head]:.2f}" if len(chosen) > 1 else ""))
-    grid = Grid(lines, Frame.around([cloud], camera), camera, WIDTH)
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
-    sheet = grid.draw(title, f"head {head}; {NUMBERS}{DIFFER}", below=0.42)
-    sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
-    sheet.bar(scales[1], 6.6, grid.bottom + 0.06, 2.7, "writes: weight x inducing points")
-    return sheet.picture
+    grid = Grid(lines, camera, WIDTH, title, f"head {head}; {NUMBERS}{DIFFER}", 0.42)
+    grid.sheet.bar(scales[0], 1.65, grid.bottom + 0.06, 2.7, "reads: weight x points")
+    grid.sheet.bar(scales[1], 6.6, grid.bottom + 0.06, 2.7, "writes: weight x inducing points")
+    return grid.sheet.picture
 
 
 def draw_instances(
@@ -223,10 +185,88 @@ def draw_instances(
         Panel(cloud, rows.values[head, query], scale, name, f"{rows.spread[head, query]:.2f}")
         for cloud, rows, name in zip(shapes, rows_of, names or [""] * len(shapes), strict=True)
     ]
-    grid = Grid(_lines("", panels), Frame.around(shapes, camera), camera, WIDTH)
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    return _with_bar(grid.draw(title, f"{MEANINGS[first.kind]}; {NUMBERS}", below=0.42), scale, grid)
+    return _with_bar(Grid(_lines("", panels), camera, WIDTH, title, f"{MEANINGS[first.kind]}; {NUMBERS}", 0.42), scale)
+
+
+def draw_pooling_comparison(
+    points: Any,
+    *,
+    critical: Any = None,
+    pools: Any = None,
+    influence: Any = None,
+    camera: Camera | None = None,
+    colors: str | None = None,
+    notes: Mapping[str, str] | None = None,
+    title: str = "Which points the pooling uses",
+) -> Picture:
+    """Draw up to three measures of the importance of points side by side, each with its own colour bar.
+
+    Args:
+        points: [n, 3], one cloud.
+        critical: [n], the number of features for which a max pooling selects each point.
+        pools: [n], the attention of a seed of PMA over the points; sums to 1.
+        influence: [n], the decrease of the class score when a point is removed.
+        camera: the camera of all panels.
+        colors: name of a matplotlib colour map for the first two.
+        notes: texts above panels, such as {"influence": "rank correlation with PMA 0.2"}.
+        title: title of the picture.
+
+    Raises:
+        PointsetError: none of the three is given, or one does not have n finite values.
+
+    Example:
+        >>> points = test.points[0]
+        >>> maps = pointset.attention_maps(model, points)
+        >>> pools = pointset.find_map(maps, kind="pools")
+        >>> seed = pools.weights.mean(dim=0)[0]
+        >>> len(pointset.viz.draw_pooling_comparison(points, pools=seed).axes) >= 1
+        True
+    """
+    cloud, camera, notes = as_cloud(points), camera or Camera(), notes or {}
+    measures = {"critical": critical, "pools": pools, "influence": influence}
+    vectors = {name: _vector(name, values, len(cloud)) for name, values in measures.items() if values is not None}
+    if not vectors:
+        raise PointsetError("give at least one of critical, pools and influence: got none")
+    described = {name: _described(name, vector, colors) for name, vector in vectors.items()}
+    headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
+    panels = [
+        Panel(cloud, values, scale, headings[name], notes.get(name, note))
+        for name, (values, scale, note, _) in described.items()
+    ]
+    note, width = "one shape, one camera; each panel has its own scale", max(3.2 * len(panels), 5.0)
+    grid = Grid([Line("", panels)], camera, width, title, note, below=0.75)
+    for column, (name, (_, scale, _, label)) in enumerate(described.items()):
+        left = grid.corner(0, column)[0] + 0.35
+        grid.sheet.text(left - 0.2, grid.bottom + 0.08, label, 7.5, color=FAINT)
+        grid.sheet.bar(scale, left, grid.bottom + 0.3, grid.panel_width - 0.75, "", uniform=name == "pools")
+    return grid.sheet.picture
+
+
+def _described(name: str, values: NDArray[np.float64], colors: str | None) -> tuple[NDArray[Any], Scale, str, str]:
+    """The values to draw, their scale, the note above the panel and the label of the colour bar."""
+    if name == "critical":
+        selected = int((values > 0).sum())
+        scale: Scale = CountScale(max(int(values.max()), 1), **({"name": colors} if colors else {}))
+        return values, scale, f"{selected} of {len(values)} points", "features that select the point"
+    if name == "pools":
+        if not np.isclose(values.sum(), 1, atol=1e-3):
+            raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
+        relative = values * len(values)
+        share = np.sort(values)[-int(np.ceil(0.05 * len(values))) :].sum()
+        return relative, scale_for(relative, colors), f"top 5 % get {share:.0%}", "attention, times its uniform value"
+    reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
+    return values, SignedScale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
+
+
+def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
+    vector = as_numbers(name, values)
+    if vector.shape != (n,):
+        raise PointsetError(f"{name} must have one value per point, [{n}], got {list(vector.shape)}")
+    if not np.isfinite(vector).all():
+        raise PointsetError(f"{name} has a value that is not finite, at point {int(np.argmin(np.isfinite(vector)))}")
+    return vector
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
@@ -248,8 +288,8 @@ def _lines(label: str, panels: Sequence[Panel], note: str = "") -> list[Line]:
     return [Line("" if i else label, panels[i : i + length], "" if i else note) for i in starts]
 
 
-def _with_bar(sheet: Sheet, scale: Scale, grid: Grid) -> Picture:
-    """The picture with its colour bar at the right."""
-    width = min(4.1, sheet.width - 2.3)
-    sheet.bar(scale, sheet.width - width - 0.3, grid.bottom + 0.06, width, BAR_LABEL)
-    return sheet.picture
+def _with_bar(grid: Grid, scale: Scale) -> Picture:
+    """The picture of a grid with its colour bar at the right."""
+    width = min(4.1, grid.sheet.width - 2.3)
+    grid.sheet.bar(scale, grid.sheet.width - width - 0.3, grid.bottom + 0.06, width, BAR_LABEL)
+    return grid.sheet.picture

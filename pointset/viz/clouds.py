@@ -1,0 +1,214 @@
+"""Small multiples of clouds: panels of equal size in labelled lines with one camera, and tiles without text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointset.errors import PointsetError
+from pointset.viz.camera import Camera, Up, to_unit
+from pointset.viz.color import FAINT, HOLLOW, HeightScale, Scale, colors_of, luma
+from pointset.viz.rows import as_cloud
+from pointset.viz.sheet import MARGIN, Picture, Sheet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GAP, HEADER, TOP, WIDTH = 0.06, 0.17, 0.68, 8.6
+LARGEST_PANEL = 4.9
+MARK = "#0B8CF2"
+"""The colour of the ring: a blue that no scale contains."""
+EMPTY = 0.72
+"""The grey level of hollow points."""
+TILE, FILLED = 1.3, 0.88
+"""The side of a tile in inches, and the fraction of it that the cloud fills."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The rectangle of the picture plane that every panel of a figure shows, in radii of the cloud."""
+
+    middle: tuple[float, float]
+    half: tuple[float, float]
+
+    @staticmethod
+    def around(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> Frame:
+        """The smallest frame that contains all clouds, with a margin and a limited aspect ratio."""
+        flat = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
+        low, high = flat.min(axis=0), flat.max(axis=0)
+        width, height = np.maximum(high - low, 0.1) / 2 * 1.08
+        width, height = max(width, height / 1.6), max(height, width / 1.8)
+        return Frame(((low[0] + high[0]) / 2, (low[1] + high[1]) / 2), (float(width), float(height)))
+
+    @property
+    def aspect(self) -> float:
+        """Height over width."""
+        return self.half[1] / self.half[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One cloud coloured by one row of values."""
+
+    cloud: NDArray[np.float64]
+    values: NDArray[np.float64]
+    scale: Scale
+    name: str = ""
+    note: str = ""
+    marked: int | None = None
+    """Index of a point to mark with a ring: the query, if queries are points."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Panels side by side, with a label and a note at their left."""
+
+    label: str
+    panels: Sequence[Panel]
+    note: str = ""
+
+
+class Grid:
+    """Panels in lines on a new sheet; `bottom` is that of the lowest panel, in inches from the top of the sheet."""
+
+    def __init__(
+        self, lines: Sequence[Line], camera: Camera, width: float, title: str, note: str, below: float
+    ) -> None:
+        """Draw title, note and panels, with `below` inches of free space under them."""
+        panels = [panel for line in lines for panel in line.panels]
+        frame = Frame.around([panel.cloud for panel in panels], camera)
+        columns = max(len(line.panels) for line in lines)
+        labels = 0.62 if any(line.label for line in lines) else MARGIN
+        free = width - labels - MARGIN
+        largest = LARGEST_PANEL if columns == 1 else 3.0
+        self.panel_width = min(free / columns - GAP, largest, LARGEST_PANEL / frame.aspect)
+        self.panel_height = self.panel_width * frame.aspect
+        unused = free - columns * (self.panel_width + GAP)
+        self.left = labels + (unused / 2 if labels == MARGIN else 0.0)  # panels without labels are centred
+        self.bottom = self.corner(len(lines), 0)[1]
+        self.sheet = sheet = Sheet(width, self.bottom + below)
+        hollow = any(panel.scale.absent(panel.values).any() for panel in panels)
+        sheet.heading(title, note + (f"; {HOLLOW}" if hollow else ""))
+        for i, line in enumerate(lines):
+            sheet.text(MARGIN, self.corner(i, 0)[1], line.label, 8, weight="bold")
+            sheet.text(MARGIN, self.corner(i, 0)[1] + 0.17, line.note, 6.5, color=FAINT)
+            for j, panel in enumerate(line.panels):
+                left, top = self.corner(i, j)
+                sheet.text(left + 0.03, top, panel.name, 7.5, width=self.panel_width - 0.06)
+                sheet.text(left + self.panel_width - 0.03, top + 0.01, panel.note, 6.5, ha="right", color=FAINT)
+                axes = sheet.axes(left, top + HEADER, self.panel_width, self.panel_height)
+                draw_panel(axes, panel, camera, frame, self.panel_width)
+
+    def corner(self, line: int, column: int) -> tuple[float, float]:
+        """The top left corner of a panel, including its header."""
+        height = self.panel_height + HEADER + GAP
+        return self.left + column * (self.panel_width + GAP), TOP + line * height
+
+
+def draw_panel(axes: Axes, panel: Panel, camera: Camera, frame: Frame, width: float) -> None:
+    """Draw the points of a panel on axes `width` inches wide, with equal scales: near points are larger.
+
+    Points with an emphasis above 0.5 are drawn over all others, so that nothing in front hides them, and hollow points
+    below all others; within each group, near points are drawn last.
+    """
+    flat, nearness = camera.project(panel.cloud)
+    colors, emphasis = colors_of(panel.scale, panel.values), panel.scale.emphasis(panel.values)
+    hollow = panel.scale.absent(panel.values)
+    order = np.lexsort((nearness, emphasis > 0.5, ~hollow))
+    # The area of a dot is a fixed share of the panel per point, so that any number of dots covers the shape.
+    diameter = 72 * width * 0.6 / np.sqrt(len(flat))
+    diameters = np.clip(diameter, 0.9, 6.0) * nearness * (0.75 + 0.6 * emphasis)
+    # Distant points fade into the background, but only if they are pale.
+    pale = np.clip((luma(colors) - 0.55) / 0.2, 0, 1)
+    fade = np.clip(0.25 - 1.4 * (nearness - 1), 0, 0.4) * np.clip(1 - 2 * emphasis, 0, 1) * pale
+    colors = colors + fade[:, None] * (1 - colors)
+    edges = np.where(hollow[:, None], EMPTY, colors)
+    faces = np.column_stack([np.where(hollow[:, None], 1.0, colors), ~hollow])
+    axes.scatter(
+        flat[order, 0],
+        flat[order, 1],
+        s=diameters[order] ** 2,
+        c=faces[order],
+        edgecolors=edges[order].tolist(),
+        linewidths=np.where(hollow[order], 0.4, 0.0).tolist(),
+        rasterized=True,
+        clip_on=False,  # the frame contains all points, but dots at its edge are larger
+    )
+    if panel.marked is not None:
+        ring = (float(diameters[panel.marked]) + 4) ** 2
+        x, y = flat[panel.marked]
+        axes.scatter(x, y, s=ring, facecolors="none", edgecolors=MARK, linewidths=1.3, rasterized=True, clip_on=False)
+    (middle, height), (across, up) = frame.middle, frame.half
+    axes.set(xlim=(middle - across, middle + across), ylim=(height - up, height + up), aspect="equal")
+    axes.set_axis_off()
+
+
+def draw_clouds(
+    clouds: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    camera: Camera | None = None,
+    title: str = "",
+    columns: int = 5,
+) -> Picture:
+    """Draw clouds side by side, coloured by height, each scaled to its panel.
+
+    Args:
+        clouds: clouds [n_i, 3].
+        names: one name per cloud, drawn above it.
+        camera: the camera of all panels.
+        title: title of the picture.
+        columns: maximum number of clouds in a line.
+
+    Raises:
+        PointsetError: there is no cloud, one is empty or not [n, 3], or there is not one name per cloud.
+
+    Example:
+        >>> pointset.viz.save(pointset.viz.draw_clouds(test.points[:2], names=["flat", "round"]), "clouds.png").name
+        'clouds.png'
+    """
+    if not len(clouds) or len(names or clouds) != len(clouds):
+        raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")
+    if columns < 1:
+        raise PointsetError(f"columns must be at least 1, got {columns}")
+    camera = camera or Camera()
+    shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # not rotated here: the camera has the upward axis
+    up = {"y": 1, "z": 2}[camera.up]
+    panels = [
+        Panel(cloud, _heights(cloud, up), HeightScale(), name)
+        for cloud, name in zip(shapes, names or [""] * len(shapes), strict=True)
+    ]
+    lines = [Line("", panels[i : i + columns]) for i in range(0, len(panels), columns)]
+    note = f"{len(shapes[0])} points each" if len({len(cloud) for cloud in shapes}) == 1 else ""
+    return Grid(lines, camera, WIDTH, title, note, below=0.1).sheet.picture
+
+
+def draw_tile(clouds: Sequence[NDArray[np.float64]], up: Up = "z") -> Picture:
+    """Clouds [n_i, 3] side by side, coloured by height."""
+    shapes = [to_unit(as_cloud(cloud), up) for cloud in clouds]
+    return _tiles([Panel(shape, _heights(shape), HeightScale()) for shape in shapes])
+
+
+def draw_looked_at(cloud: NDArray[np.float64], values: NDArray[np.float64], scale: Scale, up: Up = "z") -> Picture:
+    """A cloud [n, 3] twice: coloured by height, and by values [n] on a scale."""
+    shape = to_unit(as_cloud(cloud), up)
+    return _tiles([Panel(shape, _heights(shape), HeightScale()), Panel(shape, values, scale)])
+
+
+def _heights(shape: NDArray[np.float64], up: int = 2) -> NDArray[np.float64]:
+    return (shape[:, up] - shape[:, up].min()) / max(float(np.ptp(shape[:, up])), 1e-12)
+
+
+def _tiles(panels: Sequence[Panel]) -> Picture:
+    camera, sheet = Camera(), Sheet(TILE * len(panels), TILE)
+    for column, panel in enumerate(panels):
+        frame = Frame.around([panel.cloud], camera)
+        height = min(1.0, frame.aspect) * FILLED * TILE
+        width = height / frame.aspect
+        axes = sheet.axes(column * TILE + (TILE - width) / 2, (TILE - height) / 2, width, height)
+        draw_panel(axes, panel, camera, frame, width)
+    return sheet.picture

@@ -1,0 +1,225 @@
+"""Scatter plots on a sheet: predictions against truth, mixtures of Gaussians, measures of inducing points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Ellipse
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from pointset.errors import PointsetError, quoted
+from pointset.evaluation.mixtures import Mixture, assign, log_likelihood, responsibilities
+from pointset.inputs import as_mask, as_points
+from pointset.viz.color import COLORS, FAINT, INK
+from pointset.viz.rows import as_numbers
+from pointset.viz.sheet import LETTER, MARGIN, Picture, Sheet, shorten
+
+WIDTH, TOP = 8.6, 0.68
+NEGLIGIBLE = 0.005
+"""A component with a smaller proportion is drawn with a thin line."""
+
+
+def draw_predictions(
+    truth: Any, predictions: Mapping[str, Any], *, quantity: str = "value", title: str = "Predicted against true"
+) -> Picture:
+    """Draw one panel per model with equal axes: one dot per set, and the line of exact predictions.
+
+    Args:
+        truth: [N], the true number of each set.
+        predictions: predictions [N] of each model, by its name.
+        quantity: name of the number, for the axes.
+        title: title of the picture.
+
+    Raises:
+        PointsetError: there is no model or no set, or a model does not have one number per set.
+
+    Example:
+        >>> len(pointset.viz.draw_predictions([1.0, 2.0, 3.0], {"mine": [1.1, 1.8, 3.2]}).axes)
+        1
+    """
+    true = as_numbers("truth", truth).ravel()
+    models = {name: as_numbers(name, values).ravel() for name, values in predictions.items()}
+    if not models or not len(true):
+        raise PointsetError(f"give at least one set and one model, got {len(true)} sets and {len(models)} models")
+    for name, values in models.items():
+        if len(values) != len(true):
+            raise PointsetError(f"{quoted(name)} has {len(values)} numbers for {len(true)} sets: give one per set")
+    labels, names, gap = 0.45, 0.2, 0.08
+    side = min((WIDTH - 2 * MARGIN - labels) / len(models) - gap, 2.4)
+    sheet = Sheet(2 * MARGIN + labels + len(models) * (side + gap), TOP + names + side + 0.42 + MARGIN / 2)
+    sheet.heading(title, f"a dot for each of {len(true):,} sets; line: prediction = truth")
+    everything = np.concatenate([true, *models.values()])
+    low, high = float(everything.min()), float(everything.max())
+    room = 0.04 * (high - low) or 1.0
+    for column, (name, values) in enumerate(models.items()):
+        left = MARGIN + labels + column * (side + gap)
+        error = f": mean error {np.abs(values - true).mean():.3g}"
+        label = shorten(name, side - LETTER * 8 * len(error), 8.0) + error
+        sheet.text(left + side / 2, TOP, label, 8.0, ha="center")
+        axes = sheet.square(left, TOP + names, side, low - room, high + room)
+        axes.plot([low, high], [low, high], color=INK, linewidth=0.6, zorder=1)
+        color = COLORS[column % len(COLORS)]
+        axes.scatter(true, values, s=4, color=color, alpha=0.35, linewidths=0, rasterized=True, zorder=2)
+        axes.tick_params(bottom=True, left=True, labelbottom=True, labelleft=column == 0)
+        axes.tick_params(labelsize=7, length=2, labelcolor=FAINT)
+        axes.set_xlabel(f"true {quantity}", fontsize=7.5, color=FAINT)
+        if column == 0:
+            axes.set_ylabel(f"predicted {quantity}", fontsize=7.5, color=FAINT)
+    return sheet.picture
+
+
+def draw_clusters(
+    X: Any, mixtures: Mapping[str, Mixture], *, mask: Any = None, title: str = "Sets and their mixtures"
+) -> Picture:
+    """Draw sets side by side, with one line of panels for each label in `mixtures`.
+
+    An element has the colour of its most likely component; a component has ellipses at one and two standard deviations.
+    Components have no order, so those of later lines get the colours of the components of the first line with which
+    they share most elements. The number below each panel is the log-likelihood per datum.
+
+    Args:
+        X: [B, n, 2], the sets.
+        mixtures: for each label, a `pointset.evaluation.mixtures.Mixture` of these sets, such as {"truth": ...,
+            "model": ..., "after one EM step": ...}.
+        mask: [B, n], True at real elements.
+        title: title of the picture.
+
+    Raises:
+        PointsetError: the sets are not [B, n, 2], there is no mixture, or one is of other sets or has more components
+            than there are colours.
+
+    Example:
+        >>> from pointset.evaluation.mixtures import draw_elements, draw_mixtures
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> truth = draw_mixtures(2, generator)
+        >>> elements, _ = draw_elements(truth, 100, generator)
+        >>> len(pointset.viz.draw_clusters(elements, {"truth": truth}).axes) >= 2
+        True
+    """
+    X = as_points(X, 2, None)
+    mask = as_mask(mask, X)
+    keep = torch.ones(X.shape[:-1], dtype=torch.bool) if mask is None else mask
+    _check(X, mixtures)
+    labels, gap = 0.25, 0.06
+    side = min((WIDTH - 2 * MARGIN - labels) / len(X) - gap, 2.1)
+    line = side + 0.2 + gap
+    sheet = Sheet(2 * MARGIN + labels + len(X) * (side + gap), TOP + len(mixtures) * line + MARGIN / 2)
+    sheet.heading(title, "colour: most likely component; ellipses: 1 and 2 deviations; below: log-likelihood per datum")
+    half = 1.04 * float(X[keep].abs().max()) if keep.any() else 1.0
+    first = next(iter(mixtures.values()))
+    for row, (label, mixture) in enumerate(mixtures.items()):
+        top = TOP + row * line
+        sheet.text(MARGIN, top + side / 2, label, 8.5, rotation=90, va="center", color=FAINT)
+        likelihoods = log_likelihood(X, mixture, keep)
+        for b in range(len(X)):
+            left = MARGIN + labels + b * (side + gap)
+            own, elements = mixture[b : b + 1], X[b, keep[b]]
+            axes = sheet.square(left, top, side, -half, half)
+            _draw_set(axes, elements, own, _matched(elements, own, first[b : b + 1]))
+            sheet.text(left + side / 2, top + side + 0.03, f"{likelihoods[b]:.2f}", 7.5, ha="center", color=FAINT)
+    return sheet.picture
+
+
+def _check(X: Tensor, mixtures: Mapping[str, Mixture]) -> None:
+    if X.dim() != 3 or X.shape[2] != 2 or not len(X):
+        raise PointsetError(f"sets in the plane are [B, n, 2], got {list(X.shape)}: give at least one such set")
+    if not mixtures:
+        raise PointsetError("mixtures must contain at least one mixture, got none")
+    for name, mixture in mixtures.items():
+        sets, components, width = mixture.means.shape
+        if sets != len(X) or width != 2 or components > len(COLORS):
+            raise PointsetError(
+                f"mixture {quoted(name)} has means {[sets, components, width]}: they must be [{len(X)}, k, 2], with at "
+                f"most {len(COLORS)} components k"
+            )
+
+
+def _matched(X: Tensor, mixture: Mixture, reference: Mixture) -> NDArray[np.int64]:
+    """The component of the reference with which each component shares most elements, one to one."""
+    shared = responsibilities(X[None], mixture)[0].T @ responsibilities(X[None], reference)[0]  # [k, k of reference]
+    rows, columns = linear_sum_assignment(shared.double().numpy(), maximize=True)
+    matched = dict(zip(rows.tolist(), columns.tolist(), strict=True))
+    free = iter(sorted(set(range(len(COLORS))) - set(matched.values())))
+    return np.array([matched[row] if row in matched else next(free) for row in range(len(shared))])
+
+
+def _draw_set(axes: Axes, X: Tensor, mixture: Mixture, colors: NDArray[np.int64]) -> None:
+    chosen = colors[assign(X[None], mixture)[0].numpy()]
+    darker = [tuple(0.6 * level for level in to_rgb(color)) for color in COLORS]
+    x, y = X.T.numpy()
+    axes.scatter(x, y, s=3, c=[COLORS[color] for color in chosen], alpha=0.4, linewidths=0, rasterized=True)
+    proportions = mixture.log_proportions[0].exp().tolist()
+    for j, (mean, scale) in enumerate(zip(mixture.means[0].tolist(), mixture.scales[0].tolist(), strict=True)):
+        width = 0.4 if proportions[j] < NEGLIGIBLE else 1.0
+        for deviations in (1, 2):
+            size = [2 * deviations * sigma for sigma in scale]
+            axes.add_patch(Ellipse(mean, *size, fill=False, edgecolor=darker[colors[j]], linewidth=width))
+
+
+def draw_specialisation(
+    trained: Mapping[str, Any],
+    control: Mapping[str, Any],
+    *,
+    descriptions: Mapping[str, str] | None = None,
+    title: str = "Do inducing points specialise?",
+) -> Picture:
+    """Draw measures of each head and inducing point, for a trained and an untrained model.
+
+    Args:
+        trained: values [heads, inducing points] (or a vector) of each measure, by name.
+        control: the same measures of the untrained model.
+        descriptions: the meaning of measures, such as {"entropy": "1 = reads all points alike"}.
+        title: title of the picture.
+
+    Raises:
+        PointsetError: the two do not have the same measures, or no measures.
+
+    Example:
+        >>> trained, control = {"entropy": np.full((4, 16), 0.6)}, {"entropy": np.full((4, 16), 0.99)}
+        >>> len(pointset.viz.draw_specialisation(trained, control).axes) >= 1
+        True
+    """
+    if not trained or set(trained) != set(control):
+        names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
+        raise PointsetError(f"trained and control must have the same measures, at least one, got {names}")
+    width, left = 2.35, 0.55
+    sheet = Sheet(max(left + width * len(trained) + MARGIN, 4.0), 3.9)
+    sheet.heading(title, "one dot per head (colour) and inducing point; bar: median")
+    heads = 1
+    for column, name in enumerate(trained):
+        axes = sheet.axes(left + column * width, 1.15, width - 0.55, 2.15)
+        pair = [np.atleast_2d(np.asarray(values[name], dtype=np.float64)) for values in (trained, control)]
+        heads = max(heads, *(len(values) for values in pair))
+        _draw_measure(axes, pair)
+        sheet.text(left + column * width, 0.70, name, 9, weight="bold")
+        sheet.text(left + column * width, 0.90, (descriptions or {}).get(name, ""), 7, color=FAINT)
+    for head in range(heads if heads > 1 else 0):
+        sheet.text(left + 0.7 * head, 3.8, f"● head {head}", 7.5, color=COLORS[head % len(COLORS)], va="bottom")
+    return sheet.picture
+
+
+def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
+    for x, values in enumerate(pair):
+        head = np.arange(len(values))[:, None] + np.zeros(values.shape, dtype=int)
+        # Multiples of the golden ratio spread the dots of a column evenly, without randomness.
+        offsets = ((np.arange(values.size) * 0.618034) % 1 - 0.5) * 0.55
+        colors = [COLORS[h % len(COLORS)] for h in head.ravel()]
+        axes.scatter(x + offsets, values.ravel(), s=13, c=colors, alpha=0.75, linewidths=0)
+        axes.plot([x - 0.38, x + 0.38], [float(np.nanmedian(values))] * 2, color=INK, linewidth=1.6)
+    everything = np.concatenate([values.ravel() for values in pair])
+    if np.nanmin(everything) >= 0 and np.nanmax(everything) <= 1:
+        axes.set_ylim(-0.03, 1.03)
+    axes.set_xlim(-0.6, 1.6)
+    axes.set_xticks([0, 1], ["trained", "untrained"], fontsize=8)
+    axes.tick_params(axis="y", labelsize=7, length=2)
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
