@@ -29,8 +29,7 @@ from pointset.evaluation.symmetry import check_symmetry
 from pointset.inputs import takes
 from pointset.runs import digests
 from pointset.runs.claims import owned
-from pointset.runs.threads import torch_threads
-from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
+from pointset.runs.workers import Workers, closed, hand_over, joblib_backend, torch_threads
 from pointset.training.devices import find_device
 from pointset.training.distributed import world_size
 from pointset.training.precision import warn_of_slow_products

@@ -20,7 +20,7 @@ from pointset.comparison.metric import Size
 from pointset.comparison.task import Task
 from pointset.errors import PointsetError
 from pointset.runs import digests
-from pointset.runs.claims import check_claim, claim, owned
+from pointset.runs.claims import claim, owned
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.custom_parts import carried
@@ -252,7 +252,7 @@ def make_run(experiment: Experiment, out: Path, entry: Entry, size: Size, seed: 
 def check_folder(experiment: Experiment, out: Path) -> None:
     """Raise a PointsetError if the folder belongs to another experiment; does not write or wait."""
     protocol = experiment.protocol()
-    check_claim(out / "protocol.json", protocol, list(protocol), "comparison")
+    claim(out / "protocol.json", protocol, list(protocol), "comparison", write=False)
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:

@@ -12,7 +12,7 @@ from pointset.comparison.results import gather
 from pointset.comparison.runs import Failure, Finished, Run, check_folder, make_runs
 from pointset.errors import PointsetError, escaped
 from pointset.runs.progress import Board, Lines, Standing, progress_bar
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.training.checkpoints import RunFolder
 from pointset.training.sizes import share_of_work, usual_size
 

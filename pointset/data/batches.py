@@ -1,7 +1,6 @@
 """Batches for training and evaluation; sets of different sizes are padded and masked."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.inputs import InputError, check_kind, takes
+from pointset.runs.workers import torch_threads
 
 
 class Batch(NamedTuple):
@@ -75,7 +75,7 @@ def batches(
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(torch.randperm(len(dataset), generator=generator).split(batch_size)):
-        with one_thread():
+        with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
             points, mask = dataset.draw_masked(rows, generator, size and size(index))
             if augment is not None:
                 turning = {"normals": True} if dataset.options.has_normals else {}
@@ -115,17 +115,6 @@ def epoch_generator(seed: int, epoch: int) -> torch.Generator:
     """A CPU generator for one epoch of one run; neighbouring (seed, epoch) pairs give unrelated streams."""
     mixed = np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(mixed >> 1))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit torch to one thread: for a batch of points, synchronising threads takes longer than the work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @takes(items=Sequence[tuple])

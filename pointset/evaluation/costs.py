@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from pointset.nn.modes import in_evaluation_mode
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 
 
 @dataclass(frozen=True)

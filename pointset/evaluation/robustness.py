@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from pointset.configuration import Count
-from pointset.data.batches import one_thread
 from pointset.data.dataset import PointSets
 from pointset.data.pool import Pool
 from pointset.data.sampling import seed_for
@@ -25,6 +24,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt, find_corruption
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.inputs import takes
+from pointset.runs.workers import torch_threads
 
 SIZES = (16, 32, 64, 128, 256, 512, 1000)
 
@@ -200,7 +200,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
     given = _with_more_points(data, found.points_needed)
     corrupted: list[Tensor] = [torch.empty(0, 3)] * len(given)
     sizes = given.sizes
-    with one_thread():
+    with torch_threads(1):
         for size in np.unique(sizes):
             for rows in torch.from_numpy(np.flatnonzero(sizes == size)).split(_TOGETHER):
                 changed = _corrupt_in_unit_sphere(given.points[rows, :size], given.up, name, severity, generator)

@@ -23,7 +23,7 @@ from pointset.export.files import Run, format_of, record
 from pointset.export.portable import portable
 from pointset.inputs import check_kind
 from pointset.runs.atomic import write_for_user
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.training.loading import describe_model
 from pointset.zoo.models import check_export
 

@@ -19,10 +19,6 @@ SPARE = 1 << 20
 """If a write fails for an unknown reason and fewer bytes than this are free, the reason is taken to be a full disk."""
 
 
-class DiskFullError(PointsetError):
-    """A file could not be written because the disk is full; the previous file is unchanged."""
-
-
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file so that readers see either the old file or the complete new one.
 
@@ -31,7 +27,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         write: writes the content to the temporary file that it is given.
 
     Raises:
-        DiskFullError: the disk is full.
+        PointsetError: the disk is full; the previous file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with full_disk_told(path):
@@ -47,7 +43,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextmanager
 def full_disk_told(path: Path) -> Iterator[None]:
-    """Raise a DiskFullError that names `path` if the block fails because the disk is full.
+    """Raise a PointsetError that names `path` if the block fails because the disk is full.
 
     Libraries report a full disk in various ways (torch: "enforce fail at inline_container.cc"; numpy: "100 requested
     and 7 written"), so after any other failure the free space is checked.
@@ -57,32 +53,26 @@ def full_disk_told(path: Path) -> Iterator[None]:
     except PointsetError:
         raise
     except Exception as error:
-        if reason := _full_disk(path.parent, error):
-            raise DiskFullError(
-                f"{path} cannot be written ({reason}): free some disk space and run the same command again"
-            ) from error
-        raise
-
-
-def _full_disk(folder: Path, error: Exception) -> str:
-    """The reason if the disk, the quota or a limit is exhausted, else an empty string."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number is not None:
-        return os.strerror(number) if number in FULL else ""
-    with suppress(OSError):
-        return os.strerror(errno.ENOSPC) if shutil.disk_usage(folder).free < SPARE else ""
-    return ""
+        number = error.errno if isinstance(error, OSError) else None
+        if number is None:
+            with suppress(OSError):
+                number = errno.ENOSPC if shutil.disk_usage(path.parent).free < SPARE else None
+        if number not in FULL:
+            raise
+        raise PointsetError(
+            f"{path} cannot be written ({os.strerror(number)}): free some disk space and run the same command again"
+        ) from error
 
 
 def sweep(folder: Path, name: str = "*") -> None:
     """Remove temporary files of processes that no longer run, all in a folder or those of the file `name`."""
     for path in folder.glob(f".{name}.*.tmp"):
         writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
-        if writer and not _lives(int(writer[1])):
+        if writer and not _runs(int(writer[1])):
             path.unlink(missing_ok=True)
 
 
-def _lives(process: int) -> bool:
+def _runs(process: int) -> bool:
     if os.name != "posix":
         return True  # on Windows, `os.kill` would end the process
     try:
@@ -104,38 +94,30 @@ def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
         sweep(path.parent, glob.escape(path.name))
         write_atomically(path, write)
     except OSError as error:
-        raise PointsetError(f"{path} cannot be written ({why_no_file(path, error)}): choose another path") from error
+        raise PointsetError(f"{path} cannot be written ({why_not(path, error)}): choose another path") from error
     return path
 
 
 def check_place(path: Path) -> None:
     """Raise a PointsetError if a path is a folder, or its folder does not exist; called before slow work starts."""
     if not _is_folder(path.parent):
-        reason = file_in_the_way(path.parent) or f"the folder {path.parent} does not exist"
+        reason = why_not(path, FileNotFoundError(errno.ENOENT, f"the folder {path.parent} does not exist"))
         raise PointsetError(f"{path} cannot be written: {reason}")
     if _is_folder(path):
         raise PointsetError(f"{path} cannot be written: it is a folder")
 
 
-def why_no_file(path: Path, error: OSError) -> str:
-    """The reason why a file could not be written, for a message."""
-    return "it is a folder" if _is_folder(path) else why_no_folder(path.parent, error)
+def why_not(path: Path, error: OSError) -> str:
+    """The reason why a file could not be written, for a message.
 
-
-def why_no_folder(folder: Path, error: OSError) -> str:
-    """The reason why a folder could not be created or written to, for a message."""
-    return file_in_the_way(folder) or error.strerror or str(error)
-
-
-def file_in_the_way(folder: Path) -> str:
-    """A message if a folder, or one of its parents, is a file; else an empty string.
-
-    The system's messages ("File exists", "Not a directory") do not name that file.
+    The system's messages ("File exists", "Not a directory") do not name a file that is in the way of a folder.
     """
-    there = next((one for one in (folder, *folder.parents) if os.path.lexists(one)), None)
-    if there is None or there.is_dir():
-        return ""
-    return f"{there} is {'a file' if there.exists() else 'a broken link'}, not a folder"
+    if _is_folder(path):
+        return "it is a folder"
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if above.is_dir():
+        return error.strerror or str(error)
+    return f"{above} is {'a file' if above.exists() else 'a broken link'}, not a folder"
 
 
 def _is_folder(path: Path) -> bool:
@@ -169,9 +151,8 @@ def read_json(path: Path) -> Any:
 
 def sync_folder(folder: Path) -> None:
     """Flush a folder and its files to the disk, so that a renamed folder keeps its content after a power cut."""
-    for file in folder.iterdir():
-        sync(file)
-    sync(folder)
+    for path in (*folder.iterdir(), folder):
+        sync(path)
 
 
 def sync(path: Path) -> None:

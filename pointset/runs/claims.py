@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from pointset.errors import PointsetError, quoted
 from pointset.runs import digests
-from pointset.runs.atomic import FULL, full_disk_told, sweep, why_no_folder
+from pointset.runs.atomic import FULL, full_disk_told, sweep, why_not
 
 LOCK = ".lock"
 
@@ -38,7 +38,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         except OSError as error:
             if error.errno in FULL:
                 raise
-            reason = why_no_folder(folder, error)
+            reason = why_not(folder / lock, error)
             raise PointsetError(f"{folder} cannot be written to ({reason}): choose another folder") from error
     try:
         sweep(folder)
@@ -47,7 +47,7 @@ def owned(folder: Path, busy: str, lock: str = LOCK, wait: float = 0.0) -> Itera
         held.release()
 
 
-def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
+def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str, *, write: bool = True) -> None:
     """Write the description of the work in a folder; if there is one, check that the two agree in the given keys.
 
     Args:
@@ -56,22 +56,18 @@ def claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: s
         parts: keys of the description that must agree, because they decide the results; other keys, such as versions,
             are only recorded.
         what: name of the work for messages, such as "run".
+        write: write the description if there is none.
 
     Raises:
         PointsetError: the folder contains other work (the message names the first difference), or the description is
             damaged.
     """
-    if file.exists():
-        check_claim(file, description, parts, what)
-    else:
-        digests.write_json(file, plain(description))
-
-
-def check_claim(file: Path, description: dict[str, Any], parts: Sequence[str], what: str) -> None:
-    """The check of `claim`, without writing anything; a folder without a description passes."""
+    mine = plain(description)
     if not file.exists():
+        if write:
+            digests.write_json(file, mine)
         return
-    mine, theirs = plain(description), read_description(file, what)
+    theirs = read_description(file, what)
     for part in parts:
         if theirs.get(part) != mine.get(part):
             difference = _first_difference(theirs.get(part), mine.get(part), part)
@@ -85,10 +81,10 @@ def read_description(file: Path, what: str) -> dict[str, Any]:
         PointsetError: it is damaged.
     """
     remedy = f"delete {file.parent} and run the same command again"
-    found = digests.read_json(file, remedy)
-    if not isinstance(found, dict):
+    description = digests.read_json(file, remedy)
+    if not isinstance(description, dict):
         raise PointsetError(f"{file} does not describe a {what}: restore it from a copy, or {remedy}")
-    return found
+    return description
 
 
 def plain(description: dict[str, Any]) -> Any:

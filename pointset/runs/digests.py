@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pointset.errors import QUOTED, PointsetError, one_line
+from pointset.runs import atomic
 from pointset.runs.atomic import as_json, full_disk_told, write_atomically
 
 SUMS = "SHA256SUMS"
@@ -39,11 +40,10 @@ def write(path: Path, content: bytes) -> None:
     """Write a file and its digest atomically: if the process is killed, the old file or the new one is intact.
 
     Raises:
-        DiskFullError: the disk is full.
+        PointsetError: the disk is full.
         DamagedError: the list of the folder is damaged.
     """
-    digest = _digest(content)
-    listed = read_list(path.parent)
+    digest, listed = _digest(content), read_list(path.parent)
     before = listed.get(path.name, ())
     if digest not in before:
         _write_list(path.parent, listed | {path.name: (*before, digest)})
@@ -59,7 +59,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON; see `write`."""
-    write_text(path, as_json(value))
+    write(path, as_json(value).encode())
 
 
 def remove(path: Path) -> None:
@@ -78,14 +78,12 @@ def fill(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files and their list into a new folder, not atomically: nothing may use the folder yet.
 
     Raises:
-        DiskFullError: the disk is full.
+        PointsetError: the disk is full.
     """
-    for name, content in contents.items():
+    lines = _as_text({name: (_digest(content),) for name, content in contents.items()})
+    for name, content in {**contents, SUMS: lines.encode()}.items():
         with full_disk_told(folder / name):
             (folder / name).write_bytes(content)
-    with full_disk_told(folder / SUMS):
-        lines = _as_text({name: (_digest(content),) for name, content in contents.items()})
-        (folder / SUMS).write_text(lines, encoding="utf-8")
 
 
 def read(path: Path, remedy: str) -> bytes:
@@ -102,26 +100,21 @@ def read(path: Path, remedy: str) -> bytes:
     while True:
         try:
             content = path.read_bytes()
-        except FileNotFoundError as error:
-            raise DamagedError(f"{path} is missing", f"restore it from a copy, or {remedy}") from error
         except OSError as error:
-            fault = f"{path} cannot be read ({error.strerror})"
-            raise DamagedError(fault, f"restore it from a copy, or {remedy}") from error
+            fault = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+            raise DamagedError(f"{path} {fault}", f"restore it from a copy, or {remedy}") from error
         digest, listed = _digest(content), read_list(path.parent).get(path.name, ())
         if digest in listed:
             return content
         if seen == (digest, listed):  # the same result twice: no writer is replacing the file right now
-            raise _fault(path, listed, remedy)
+            break
         seen = digest, listed
-
-
-def _fault(path: Path, listed: tuple[str, ...], remedy: str) -> DamagedError:
     if listed:
         fault = f"{path} has changed since it was written (it differs from its digest in {SUMS})"
-        return DamagedError(fault, f"restore it from a copy, or {remedy}")
+        raise DamagedError(fault, f"restore it from a copy, or {remedy}")
     command = f"cd {shlex.quote(str(path.parent))} && sha256sum {shlex.quote(path.name)} >> {SUMS}"
     fault = f"{path} is not listed in the {SUMS} beside it, so it cannot be verified"
-    return DamagedError(fault, f"if you trust it, run `{command}`, or {remedy}")
+    raise DamagedError(fault, f"if you trust it, run `{command}`, or {remedy}")
 
 
 def read_text(path: Path, remedy: str) -> str:
@@ -162,7 +155,7 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
     Raises:
         DamagedError: the list is damaged.
     """
-    path = folder / SUMS
+    path, listed = folder / SUMS, dict[str, tuple[str, ...]]()
     remedy = "restore it from a copy, or delete its folder and run the same command again"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -172,16 +165,15 @@ def read_list(folder: Path) -> dict[str, tuple[str, ...]]:
         raise DamagedError(f"{path} cannot be read ({error.strerror})", remedy) from error
     except ValueError as error:
         raise DamagedError(f"{path} is damaged, it is not text", remedy) from error
-    listed: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(lines, start=1):
-        if not (found := LINE.fullmatch(line)):
+        if not (match := LINE.fullmatch(line)):
             raise DamagedError(f"{path} is damaged, line {number} is not a digest and a name", remedy)
-        listed[found[2]] = (*listed.get(found[2], ()), found[1])
+        listed[match[2]] = (*listed.get(match[2], ()), match[1])
     return listed
 
 
 def _write_list(folder: Path, listed: Mapping[str, tuple[str, ...]]) -> None:
-    write_atomically(folder / SUMS, lambda temporary: temporary.write_text(_as_text(listed), encoding="utf-8"))
+    atomic.write_text(folder / SUMS, _as_text(listed))
 
 
 def _as_text(listed: Mapping[str, tuple[str, ...]]) -> str:

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any, Self, TypeVar
 
 from tqdm import tqdm
-from tqdm.utils import disp_trim
 
 from pointset.errors import PointsetError, escaped
 
@@ -73,7 +72,7 @@ def progress_bar(
     if show and not terminal and not hasattr(builtins, "__IPYTHON__"):
         return Lines(what, unit, total, done, scaled, standing)
     if show and terminal and standing is not None:
-        return Board(unit, total or 0, done, standing)
+        return Board(what, unit, total, done, scaled, standing)
     hidden = None if show else True  # None: hidden unless stderr is a terminal
     return tqdm(desc=what, unit=unit, total=total, initial=done, leave=leave, unit_scale=scaled, disable=hidden)
 
@@ -84,10 +83,6 @@ def followed(items: Iterable[T], what: str, unit: str, total: int | None = None,
         for item in items:
             yield item
             bar.update()
-
-
-def _joined(*parts: str) -> str:
-    return ", ".join(filter(None, parts))
 
 
 class Lines:
@@ -107,12 +102,13 @@ class Lines:
         self.what, self.unit, self.total, self.scaled = what, unit, total, scaled
         self.done = self.before = done
         self._standing = standing
-        self._start = self._told = time.monotonic()
+        self._start = self._shown = time.monotonic()
         self._over = threading.Event()
+        self._thread = threading.Thread(target=self._show_on, daemon=True)
 
     def __enter__(self) -> Self:
         if self._standing is not None:  # `update` may not be called for a long time
-            threading.Thread(target=self._tell_on, daemon=True).start()
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -121,32 +117,44 @@ class Lines:
     def update(self, count: int = 1) -> None:
         """Count further units."""
         self.done += count
-        if time.monotonic() - self._told >= EVERY:
-            self.tell()
-
-    def tell(self) -> None:
-        """Write a line with the progress."""
-        self._told = time.monotonic()
-        self.write(escaped(self.line(self._told - self._start)))
+        if time.monotonic() - self._shown >= self._seconds():
+            self.show()
 
     def write(self, text: str) -> None:
         """Write other text."""
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
+    def show(self) -> None:
+        """Show the progress."""
+        self._shown = time.monotonic()
+        self.write(escaped(self.line(self._shown - self._start)))
+
+    def standing(self) -> Standing:
+        """The progress now; a PointsetError if a file is damaged, which the work itself will report."""
+        if self._standing is not None:
+            return self._standing()
+        total = max(self.total or 0, 1)
+        return Standing(self.done / total, self.before / total)
+
     def line(self, seconds: float) -> str:
-        """The line: what is done, what is left, and the remaining time, given the seconds since the start."""
+        """What is done, what is left, and the remaining time, given the seconds since the start."""
         if self.total is None:
             return f"{self.what}: {self._count(self.done)} done"
-        told = f"{self.what}: {self._number(self.done)} of {self._count(self.total)} done"
-        told += f", {self._number(self.total - self.done)} left"
-        total = max(self.total, 1)
-        standing = Standing(self.done / total, self.before / total)
-        with suppress(PointsetError):  # a damaged file, which the work itself will report
-            if self._standing is not None:
-                standing = self._standing()
-                told += f", {standing.share:.0%} of the work"
-        return "; ".join([_joined(told, standing.left(seconds)), *standing.doing])
+        line = f"{self.what}: {self._number(self.done)} of {self._count(self.total)} done"
+        line += f", {self._number(self.total - self.done)} left"
+        with suppress(PointsetError):
+            standing = self.standing()
+            line += f", {standing.share:.0%} of the work" if self._standing else ""
+            line = "; ".join([", ".join(filter(None, (line, standing.left(seconds)))), *standing.doing])
+        return line
+
+    def _seconds(self) -> float:
+        return EVERY
+
+    def _show_on(self) -> None:
+        while not self._over.wait(self._seconds()):
+            self.show()
 
     def _count(self, number: int) -> str:
         return self._number(number) + (self.unit if self.scaled else f" {self.unit}{'s' * (number != 1)}")
@@ -154,65 +162,32 @@ class Lines:
     def _number(self, number: int) -> str:
         return tqdm.format_sizeof(number) if self.scaled else f"{number:,}"
 
-    def _tell_on(self) -> None:
-        while not self._over.wait(EVERY):
-            self.tell()
 
-
-class Board:
-    """A progress display for a terminal: a bar, and below it a line for each unit that is in progress."""
+class Board(Lines):
+    """A progress bar for a terminal that also shows the units in progress, as far as they fit on one line."""
 
     disable = False
-    MOST = 4
-    """Maximum number of units shown."""
-
-    def __init__(self, unit: str, total: int, done: int, standing: Callable[[], Standing]) -> None:
-        self.unit, self.total, self.done = unit, total, done
-        self._standing = standing
-        self._start = time.monotonic()
-        self._over, self._looking = threading.Event(), threading.Lock()
-        self._thread = threading.Thread(target=self._look_on, daemon=True)
 
     def __enter__(self) -> Self:
-        formats = ["{percentage:3.0f}%|{bar:16}| {desc}", *["  {desc}"] * self.MOST]
-        self._bar, *self._lines = (
-            tqdm(total=1.0, bar_format=form, position=place, leave=place == 0, dynamic_ncols=True)
-            for place, form in enumerate(formats)
-        )
-        self._look()
-        self._thread.start()
-        return self
+        self._bar = tqdm(total=1.0, bar_format="{percentage:3.0f}%|{bar:16}| {desc}", dynamic_ncols=True)
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        super().__exit__()
         self._thread.join()
-        self._look()
-        for line in (*self._lines, self._bar):
-            line.close()
-
-    def update(self, count: int = 1) -> None:
-        """Count further units."""
-        self.done += count
-        self._look()
+        self.show()
+        self._bar.close()
 
     def write(self, text: str) -> None:
         """Write permanent text above the bar."""
         tqdm.write(text, file=sys.stderr)
 
-    def _look_on(self) -> None:
-        while not self._over.wait(LOOKED):
-            self._look()
+    def show(self) -> None:
+        """Show the progress."""
+        self._shown = time.monotonic()
+        with suppress(PointsetError):
+            self._bar.n = self.standing().share
+        self._bar.set_description_str(escaped(self.line(self._shown - self._start)))
 
-    def _look(self) -> None:
-        with self._looking, suppress(PointsetError):  # a damaged file, which the work itself will report
-            self._show(self._standing())
-
-    def _show(self, found: Standing) -> None:
-        told = f"{self.done:,} of {self.total:,} {self.unit}{'s' * (self.total != 1)}"
-        self._bar.n = found.share
-        self._bar.set_description_str(_joined(told, found.left(time.monotonic() - self._start)))
-        for place, line in enumerate(self._lines):
-            told = escaped(found.doing[place]) if place < len(found.doing) else ""
-            told = disp_trim(told, max(1, (line.format_dict["ncols"] or 80) - 3))
-            if told != line.desc:
-                line.set_description_str(told)
+    def _seconds(self) -> float:
+        return LOOKED

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from typing import Any, Literal
 
-from pointset.configuration import check
+from pointset.configuration import Cores, check
 from pointset.errors import PointsetError, quoted
 
 Backend = Literal["loky", "dask", "ray"]
 BACKENDS: tuple[Backend, ...] = ("loky", "dask", "ray")
 DASK_SECONDS = 5
 """Time in which a dask scheduler must answer."""
-MOST = 4096
-"""Maximum number of worker processes: a larger number is a mistake that would overload the machine."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,7 @@ class Workers:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise PointsetError(f"backend must be one of {', '.join(BACKENDS)}, got {quoted(self.backend)}")
-        check("workers", self.count, int | None)
-        if self.count is not None and self.count < 1:
-            raise PointsetError(f"workers must be at least 1, got {quoted(self.count)}")
-        if self.count is not None and self.count > MOST:
-            raise PointsetError(f"workers must be at most {MOST:,}, got {quoted(self.count)}")
+        check("workers", self.count, Cores | None)
         if self.scheduler and self.backend == "loky":
             raise PointsetError(
                 f"scheduler={quoted(self.scheduler)} is the address of a cluster: set backend to dask or ray"
@@ -73,10 +67,14 @@ def joblib_backend(workers: Workers, count: int, threads: int = 1, **options: An
     if workers.backend == "loky":
         ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
         with (
-            recycled_quietly(),
-            _cleaned_quietly(),
+            warnings.catch_warnings(),
             parallel_config("loky", n_jobs=count, inner_max_num_threads=threads, **ending, **options),
         ):
+            # joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a
+            # memory leak in the thread that starts the next worker; as an error, this would make joblib hang.
+            warnings.filterwarnings(
+                "ignore", message="A worker stopped while some jobs were given", category=UserWarning
+            )
             yield
         return
     with _cluster(workers), parallel_config(workers.backend, n_jobs=workers.count or -1):
@@ -111,33 +109,16 @@ def _end_with(parent: int) -> None:
 
 
 @contextmanager
-def recycled_quietly() -> Iterator[None]:
-    """Silence joblib's warning about replaced workers.
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads inside this block."""
+    import torch
 
-    joblib replaces a worker whose memory has grown by 300 MB, for example by importing torch, and warns of a memory
-    leak (joblib issue 869) in the thread that starts the next worker. If warnings are errors, this ends the thread, and
-    joblib hangs.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
-        yield
-
-
-@contextmanager
-def _cleaned_quietly() -> Iterator[None]:
-    """Silence joblib's resource tracker, which would otherwise report what it removed after this process was killed.
-
-    The report would appear after the next shell prompt. The tracker reads its warning filters from the environment.
-    """
-    name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
-    os.environ[name] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import torch
 
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.training.devices import find_device
 
 ROWS, WIDTH = 1_600, 256

@@ -30,7 +30,7 @@ from pointset.evaluation.costs import flops, step_memory
 from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.atomic import write_json
 from pointset.runs.provenance import command, origin
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.training.recipe import Precision
 from pointset.zoo.models import create_model
 

@@ -19,7 +19,7 @@ from blocks import CLASSES, infer, step
 from tabulate import tabulate
 from timing import interleaved
 
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.zoo.models import create_model
 
 CHOICES: dict[str, dict[str, Any]] = {

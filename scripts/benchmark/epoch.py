@@ -22,7 +22,7 @@ import pointset
 from pointset.data.augment import augmentation_from_names
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.training.optimization import make_optimizer
 from pointset.training.recipe import Recipe
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 import pointset
 from pointset.data import pad_sets
-from pointset.runs.threads import torch_threads
+from pointset.runs.workers import torch_threads
 from pointset.zoo.classifiers import PackedClassifier, SetClassifier
 
 CLASSES = 40

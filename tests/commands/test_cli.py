@@ -125,7 +125,7 @@ def test_help_is_success(arguments, capsys):
         (["train", "rff-max", "--device", "meta"], "device 'meta' is not available"),
         (["train", "rff-max", "--device", "x" * 4000], "is not available on this machine"),
         (["zoo", "--classes", f"{10**19}"], "classes must be a whole number from 1 to"),
-        (["compare", "--workers", "1000000"], "workers must be at most 4,096"),
+        (["compare", "--workers", "1000000"], "workers must be a whole number from 1 to 4,096"),
         (["compare", "--threads", "1000000"], "threads must be a whole number from 1 to 4,096"),
         (["data", "build", "shapes10", "--points", f"{10**19}"], "points must be a whole number from 1 to 10,000,000"),
         (

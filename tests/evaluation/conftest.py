@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pointset.data.batches import one_thread
+from pointset.runs.workers import torch_threads
 
 
 @pytest.fixture
 def single_thread() -> Iterator[None]:
-    with one_thread():
+    with torch_threads(1):
         yield

@@ -110,4 +110,4 @@ def test_files_are_flushed_before_they_are_renamed_and_folders_with_what_is_in_t
 
 def test_on_windows_every_process_is_assumed_to_run(monkeypatch):
     monkeypatch.setattr(atomic, "os", SimpleNamespace(name="nt"))
-    assert atomic._lives(1)
+    assert atomic._runs(1)

@@ -4,9 +4,9 @@ import importlib.util
 import time
 
 import pytest
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 
-from pointset.runs.workers import Workers, recycled_quietly
+from pointset.runs.workers import Workers, joblib_backend
 
 
 def grow(number: int) -> int:
@@ -23,7 +23,7 @@ held: list[bytes] = []
 @pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="without psutil joblib does not look at memory")
 def test_a_worker_that_has_grown_is_replaced_without_a_warning():
     """Warnings are errors here: in joblib's thread, one would make joblib hang."""
-    with recycled_quietly(), parallel_config("loky", n_jobs=2):
+    with joblib_backend(Workers(2), 2):
         assert sorted(Parallel()(delayed(grow)(number) for number in range(6))) == list(range(6))
 
 

@@ -81,6 +81,7 @@ def test_a_terminal_has_a_bar(monkeypatch):
 def test_long_work_on_a_terminal_shows_what_is_being_done(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr(progress, "LOOKED", 0.01)
+    monkeypatch.setenv("COLUMNS", "200")
     shares = iter(range(100))
     with progress_bar(
         "comparing", "run", 2, standing=lambda: Standing(next(shares) / 100, 0.0, ["one\x1b[31m"])
@@ -91,7 +92,7 @@ def test_long_work_on_a_terminal_shows_what_is_being_done(monkeypatch, capsys):
         bar.write("a table")
     said = capsys.readouterr()
     assert said.out == ""
-    assert "1 of 2 runs, about 0:00:0" in said.err
+    assert re.search(r"comparing: 1 of 2 runs done, 1 left, \d+% of the work, about 0:00:0", said.err)
     assert "a table\n" in said.err
     assert r"one\x1b[31m" in said.err
     assert max(int(share) for share in re.findall(r"(\d+)%\|", said.err)) > 3, "it goes on looking"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pointset.errors import PointsetError
-from pointset.runs.atomic import why_no_folder
+from pointset.runs.atomic import why_not
 
 
 def home() -> Path:
@@ -35,7 +35,7 @@ def make_folder(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):  # fails if the folder is read-only, or the disk full
             pass
     except OSError as error:
-        reason = why_no_folder(folder, error)
+        reason = why_not(folder / "file", error)
         raise PointsetError(
             f"cannot write to {folder} ({reason}): set POINTSET_HOME to a folder that you may write to"
         ) from error

@@ -24,7 +24,7 @@ import numpy as np
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.off_lines import LineReader
 from pointset.data.readers.words import usual_table
-from pointset.runs.atomic import why_no_file
+from pointset.runs.atomic import why_not
 
 _USUAL_HEADER = re.compile(rb"\s*OFF\s*(\d{1,9})[ \t]+(\d{1,9})(?:[ \t]+\d{1,18})?[ \t]*\r?\n")
 _COMMENT = re.compile(rb"#[^\r\n]*")
@@ -58,7 +58,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
     try:
         path.write_bytes(text.encode("ascii"))
     except OSError as error:
-        raise MeshError(f"{path}: cannot be written: {why_no_file(path, error)}") from error
+        raise MeshError(f"{path}: cannot be written: {why_not(path, error)}") from error
 
 
 def _read_usual(content: bytes) -> Mesh | None:

@@ -166,7 +166,7 @@ def test_a_read_only_home_is_one_sentence_and_its_pools_can_be_read(
     ("options", "words"),
     [
         ({"backend": "threads"}, "backend must be one of loky, dask, ray, got 'threads'"),
-        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"workers": 0}, "workers must be .* from 1 to 4,096, got 0"),
         ({"scheduler": "tcp://there:1"}, "scheduler=.tcp://there:1.*set backend to"),
         ({"on_error": "ignore"}, "on_error.*raise or skip.*'ignore'"),
         ({"points": 0}, "at least 1 point per shape, got 0"),
