@@ -91,9 +91,9 @@ install_pointset() {
     say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"
 }
 
-# Debian's packages with the system libraries that Open3D's wheel loads and this machine lacks.
+# Debian's packages with the system libraries that Open3D's wheel loads, if it cannot be imported.
 missing_packages() {
-    "$venv_python" -c 'from pointset.data.open3d_import import missing_packages; print(*missing_packages())'
+    "$venv_python" -c 'import open3d' 2>/dev/null || echo libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6
 }
 
 install_system_libraries() {

@@ -43,18 +43,15 @@ class GeometricSets(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         from torch_geometric.data import Data
 
+        points, label = self.sets[index]
         if self.fresh is not None:
             points = self.sets.draw([index], self.fresh)[0]
-            return Data(pos=points[:, :3], y=self.sets.labels[index].reshape(1), **_features_of(points))
-        points, label = self.sets[index]
-        data = Data(pos=points[:, :3], y=torch.tensor([label]), **_features_of(points))
-        if self.sets.has_normals:
+        data = Data(pos=points[:, :3], y=torch.tensor([label]))
+        if points.shape[1] > 3:
+            data.x = points[:, 3:]
+        if self.sets.has_normals and self.fresh is None:
             data.normal = self.sets.normals_of(index)
         return data
-
-
-def _features_of(points: torch.Tensor) -> dict[str, torch.Tensor]:
-    return {"x": points[:, 3:]} if points.shape[1] > 3 else {}
 
 
 def geometric_pool(dataset: Any, options: DataOptions, normals: bool) -> Pool:

@@ -14,14 +14,12 @@ from torch.utils.data import Dataset
 
 from pointset.configuration import Points, check
 from pointset.data.augment import Axis
-from pointset.data.draws import fixed_places, random_places
 from pointset.data.geometric import GeometricSets
 from pointset.data.normalize import normalization
 from pointset.data.options import MORE_POINTS, DataOptions
-from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.pool import AS_RELEASED, Pool, fixed_places, random_places, validation_rows
 from pointset.data.ragged import pad_rows
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
-from pointset.data.validation import validation_rows
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import as_places, check_kind
 
@@ -90,8 +88,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             raise PointsetError(
                 f"features={list(options.features)} do not fit the pool of points, which has {there or 'none'}"
             )
-        for what, text in (("name", name), ("source", source), ("split", split)):
-            check_kind(what, text, str)
         self.source_pool, self.options = pool, options
         self.name, self.source, self.split = name, source or name, split
         self.require(options.points, f"points={options.points}", "--points")
@@ -128,11 +124,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
                 f"{self.inputs}{beside}: create the model with inputs={self.inputs}, or load the data with other "
                 "features"
             )
-
-    @property
-    def pool(self) -> NDArray[np.float32]:
-        """The points that sets are drawn from, shared with other views of the same data; see `Pool.points`."""
-        return self.source_pool.points
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -7,16 +7,17 @@ sums, which every processor rounds alike.
 """
 
 import hashlib
+import importlib
+from types import ModuleType
 from typing import Literal, overload
 
 import numpy as np
 
 from pointset.configuration import Count
-from pointset.data.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
 from pointset.data.readers.clouds import float32_fault
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.inputs import takes
 
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
@@ -221,6 +222,20 @@ def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
     if len(left) != n:
         raise PointsetError(f"Open3D's Poisson-disk sampling gave {len(left)} points instead of {n}: use sampler 'fps'")
     return left
+
+
+def import_open3d() -> ModuleType:
+    """Import `open3d`; a PointsetError that says what to install if it fails.
+
+    Its wheel needs graphics and USB libraries, which a minimal Debian 12 does not have.
+    """
+    try:
+        return importlib.import_module("open3d")
+    except (ImportError, OSError) as error:
+        raise PointsetError(
+            f"Open3D cannot be imported ({one_line(error, REPEATED)}): run `pip install open3d`, and if a system "
+            "library is missing, on Debian `apt-get install libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6`"
+        ) from error
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
-from pointset.data.bad_values import first_fault
 from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
+from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, reliability
 from pointset.inputs import takes

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.data.augment import Compose, HalfTurns
-from pointset.data.bad_values import first_fault
 from pointset.data.batches import Batch, MixedBatch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.mixing import recipe_augmentations
 from pointset.data.normalize import half_turns
+from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation import evaluate
 from pointset.inputs import described

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from trimesh.remesh import subdivide_to_size
 
-from pointset.data.open3d_import import import_open3d
 from pointset.data.readers.meshes import Mesh
+from pointset.data.sampling import import_open3d
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import write_for_user

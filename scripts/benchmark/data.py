@@ -175,7 +175,7 @@ def loading(sets: PointSets, rounds: int) -> tuple[str, ...]:
         drawing.append(drawn - started)
         stepping.append(perf_counter() - drawn)
     draw, step = median(drawing[1:]), median(stepping[1:])  # the first batch warms up
-    pool = f"{len(sets):,} x {sets.pool.shape[1]:,}"
+    pool = f"{len(sets):,} x {sets.source_pool.points.shape[1]:,}"
     return pool, f"{sets.size:,}", f"{1e3 * draw:.1f}", f"{1e3 * step:.1f}", f"{100 * draw / step:.1f} %"
 
 

@@ -127,7 +127,7 @@ def _kept(sets: PointSets, is_kept: Callable[[str], bool], up: Axis, normalize: 
     """The shapes of some classes, with labels of these, turned to an up axis and normalised so."""
     rows = [index for index, label in enumerate(sets.labels.tolist()) if is_kept(sets.classes[label])]
     return from_arrays(
-        turned_up(sets.pool[sets.rows[rows].numpy()], sets.up, up),
+        turned_up(sets.source_pool.points[sets.rows[rows].numpy()], sets.up, up),
         [sets.classes[label] for label in sets.labels[rows].tolist()],
         points=sets.size,
         normalize=normalize,

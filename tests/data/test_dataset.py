@@ -12,11 +12,11 @@ import pytest
 import torch
 from small_sets import P, pool
 
-from pointset.data.bad_values import first_fault
 from pointset.data.dataset import PointSets, load_dataset
 from pointset.data.normalize import normalize_points
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import Pool
+from pointset.data.pool import first_fault
 from pointset.errors import PointsetError
 
 
@@ -40,7 +40,7 @@ def test_the_evaluation_view_holds_different_points_of_the_pool() -> None:
     assert data.points.shape == (30, 5, 3)
     assert data.points.dtype == torch.float32
     for row in range(30):
-        assert len(set(rows_in_pool(data.points[row], data.pool[row]))) == 5
+        assert len(set(rows_in_pool(data.points[row], data.source_pool.points[row]))) == 5
 
 
 def test_items_are_points_and_labels() -> None:
@@ -87,7 +87,7 @@ def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
     assert not torch.equal(first, second)
     for points in (first, second):
         for row, cloud in zip((4, 17), points, strict=True):
-            assert len(set(rows_in_pool(cloud, data.pool[row]))) == 5
+            assert len(set(rows_in_pool(cloud, data.source_pool.points[row]))) == 5
     again = data.draw(torch.tensor([4, 17]), torch.Generator().manual_seed(0))
     torch.testing.assert_close(first, again, rtol=0, atol=0)
 
@@ -95,7 +95,7 @@ def test_draws_are_fresh_subsets_of_the_right_pools() -> None:
 def test_the_whole_pool_can_be_drawn() -> None:
     data = sets(points=P)
     drawn = data.draw([2], torch.Generator().manual_seed(0))[0]
-    assert sorted(rows_in_pool(drawn, data.pool[2])) == list(range(P))
+    assert sorted(rows_in_pool(drawn, data.source_pool.points[2])) == list(range(P))
 
 
 def test_drawing_a_batch_is_fast() -> None:
@@ -115,12 +115,12 @@ def test_drawing_a_batch_is_fast() -> None:
 def test_a_subset_shares_the_pool_and_keeps_what_belongs_together() -> None:
     data = sets(up="y", name="x", data_seed=3)
     part = data.subset([9, 4, 29]).subset([2, 0])
-    assert part.pool is data.pool
+    assert part.source_pool.points is data.source_pool.points
     assert part.names == ["shape29", "shape9"]
     assert part.labels.tolist() == [2, 0]
     assert (part.up, part.name, part.options, part.size, part.classes) == ("y", "x", data.options, 5, data.classes)
     drawn = part.draw([0], torch.Generator().manual_seed(0))
-    rows_in_pool(drawn[0], data.pool[29])
+    rows_in_pool(drawn[0], data.source_pool.points[29])
 
 
 def test_validation_is_cut_class_by_class_and_shares_nothing_with_training() -> None:
@@ -175,7 +175,7 @@ def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else() -> None
 
 def test_a_pool_on_disk_has_the_fingerprint_of_its_points(home: Path, few: Path) -> None:
     mapped = load_dataset(few, "train", 5, pool_points=9)
-    in_memory = dataclasses.replace(mapped.source_pool, points=np.array(mapped.pool), checksums=())
+    in_memory = dataclasses.replace(mapped.source_pool, points=np.array(mapped.source_pool.points), checksums=())
     assert mapped.source_pool.checksums
     assert PointSets(in_memory, DataOptions(points=5)).fingerprint == mapped.fingerprint
 

@@ -37,7 +37,7 @@ def test_meshes_are_sampled_with_our_sampler_and_seed() -> None:
     data = load_dataset(meshes(), points=5, pool_points=9, seed=3, normalize="none")
     assert (len(data), data.classes, data.labels.tolist()) == (6, ["0", "1"], [0, 1, 0, 1, 0, 1])
     mesh = Mesh((CORNERS * 3).numpy(), FACES.T.numpy())
-    np.testing.assert_array_equal(data.pool[2], sample_points(mesh, 9, seed=seed_for(3, data.names[2])))
+    np.testing.assert_array_equal(data.source_pool.points[2], sample_points(mesh, 9, seed=seed_for(3, data.names[2])))
     assert data.fingerprint == load_dataset(meshes(), points=5, pool_points=9, seed=3).fingerprint
     assert data.fingerprint != load_dataset(meshes(), points=5, pool_points=9, seed=4).fingerprint
 

@@ -25,7 +25,7 @@ def test_a_folder_of_the_hdf5_layout(tmp_path: Path) -> None:
     assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
     assert data.points.shape == (6, 7, 3)
     assert load_dataset(str(folder), points=7, up="y").up == "y"
-    np.testing.assert_array_equal(data.pool, pool(6, 3, seed=6).points)
+    np.testing.assert_array_equal(data.source_pool.points, pool(6, 3, seed=6).points)
 
 
 def test_a_class_that_is_in_one_split_alone_is_said(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import torch
 
 from pointset.data.batches import batches, collate, fixed_batches
 from pointset.data.dataset import load_dataset
-from pointset.data.draws import random_subsets
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
+from pointset.data.pool import random_subsets
 from pointset.data.pools.build import build_dataset
 from pointset.errors import PointsetError
 
@@ -90,7 +90,7 @@ def test_a_mapped_pool_is_pickled_as_its_path(mapped: PointSets) -> None:
     pickled = pickle.dumps(mapped)
     assert len(pickled) < 20_000
     back = pickle.loads(pickled)
-    assert isinstance(back.pool, np.memmap)
+    assert isinstance(back.source_pool.points, np.memmap)
     assert torch.equal(back.points, mapped.points)
     assert back.fingerprint == mapped.fingerprint
     assert torch.equal(
@@ -114,7 +114,7 @@ def test_a_pool_with_gaps_is_laid_out_once() -> None:
 
 
 def test_a_part_of_a_mapped_file_is_not_taken_for_the_file(mapped: PointSets) -> None:
-    part = Pool(mapped.pool[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
+    part = Pool(mapped.source_pool.points[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
     data = PointSets(part, DataOptions(points=5, normalize="none"))
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 

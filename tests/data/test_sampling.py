@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from pointset.data.open3d_import import import_open3d
 from pointset.data.options import SAMPLERS
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.sampling import _draw_uniform, downsample, farthest_points, sample_points, seed_for
+from pointset.data.sampling import _draw_uniform, downsample, farthest_points, import_open3d, sample_points, seed_for
 from pointset.errors import PointsetError
 
 TETRAHEDRON = Mesh(

@@ -126,7 +126,9 @@ def test_a_seed_gives_every_model_the_same_clouds(name: str) -> None:
 
 def test_shapes_are_corrupted_differently_beyond_a_block() -> None:
     data = sets(shapes=40)
-    same = Pool(np.repeat(data.pool[:1], 40, axis=0), data.names, data.labels.numpy(), data.classes, "uniform")
+    same = Pool(
+        np.repeat(data.source_pool.points[:1], 40, axis=0), data.names, data.labels.numpy(), data.classes, "uniform"
+    )
     changed = corrupted_sets(PointSets(same, DataOptions(points=96)), "rotation", 5).points
     gram = changed.double().transpose(1, 2) @ changed.double()  # tells rotations apart, whatever the order of points
     apart = torch.pdist(gram.flatten(1))

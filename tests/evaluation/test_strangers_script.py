@@ -33,7 +33,7 @@ def test_strangers_are_turned_to_the_models_up_axis(shipped, clouds_folder, tmp_
     monkeypatch.setattr(strangers, "measure_strangers", measured)
     for up in ("z", "y"):
         assert strangers.run(["card", NAME, "--strangers", str(others), "--up", up]) == 0
-    upright, lying = (seen[place].pool[np.arange(2)] for place in (0, 1))
+    upright, lying = (seen[place].source_pool.points[np.arange(2)] for place in (0, 1))
     np.testing.assert_array_equal(lying[..., 2], upright[..., 1])
     np.testing.assert_array_equal(lying[..., 1], -upright[..., 2])
 

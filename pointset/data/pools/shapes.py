@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.open3d_import import import_open3d
 from pointset.data.pools.manifest import Entry, Source, checksum, describe_source
 from pointset.data.pools.plan import Sampling
 from pointset.data.readers.clouds import CloudError, extent_fault
 from pointset.data.readers.mesh_reader import read_mesh
 from pointset.data.readers.scans import read_cloud
-from pointset.data.sampling import sample_points, seed_for
+from pointset.data.sampling import import_open3d, sample_points, seed_for
 from pointset.errors import PointsetError
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 

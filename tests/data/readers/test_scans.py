@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pointset.data import normalize_chunks, normalize_points, open_scan, read_cloud
-from pointset.data.open3d_import import import_open3d
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.scans import PIECE
+from pointset.data.sampling import import_open3d
 from pointset.errors import PointsetError
 
 RNG = np.random.default_rng(0)
