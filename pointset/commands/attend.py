@@ -25,7 +25,6 @@ ENOUGH_TO_SEE = 1024
 """Least number of points in a picture of one shape."""
 MOST_TO_ASK = 2048
 """Number of points on a live page."""
-MOST_CLASSES = 5
 
 Output = Annotated[Path, Parameter(name=["--output", "-o"])]
 
@@ -114,7 +113,7 @@ def attend(
     network, data = trained.network, trained.description["data"]
     points = max(data["points"], enough) if points is None else points
     loaded = load_shape_like(data, shape, points=points, seed=seed, up=up, keep_outliers=keep_outliers)
-    classes, unlike = _predict(trained, loaded)
+    classes, unlike = _predict(trained, shape, loaded)
     name, confidence = classes[0]
     prediction = f"{name} ({confidence:.0%})" + f", but {UNLIKE}" * bool(unlike)
     camera = Camera(up=data["up"])
@@ -155,21 +154,16 @@ def _check_live(output: Path, choices: dict[str, str | int | None], points: int 
         raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
 
 
-def _predict(trained: Trained, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:
+def _predict(trained: Trained, path: Path, shape: "Shape") -> tuple[list[tuple[str, float]], bool | None]:
     """The most likely classes, with probabilities; whether the shape is unlike the training shapes, if known."""
-    import torch
+    from pointset.data.catalogue.folders import LooseShape
+    from pointset.evaluation.shape_predictions import guess
+    from pointset.zoo.predicting import padded_batches, predict
 
-    from pointset.evaluation.novelty import last_inputs
-
-    detector, unlike = trained.detector, None
-    with torch.inference_mode(), last_inputs(trained.network) as rows:
-        logits = trained.network(shape.points[None])
-        probabilities = (logits[0] / trained.temperature).softmax(dim=0)
-        if detector is not None:
-            unlike = bool(detector.scores(logits.numpy(), rows)[0] > detector.threshold)
-    names = trained.description["data"]["classes"]
-    shares, best = probabilities.topk(min(MOST_CLASSES, len(names)))
-    return [(names[i], float(share)) for i, share in zip(best.tolist(), shares, strict=True)], unlike
+    detector, classes = trained.detector, trained.description["data"]["classes"]
+    prediction = predict(trained.network, padded_batches([shape.points]), last_rows=detector is not None)
+    (best,) = guess([LooseShape(path, path.name)], prediction, classes, [len(shape.points)], detector=detector)
+    return list(best.likeliest), best.unlike
 
 
 def _writer(output: Path) -> Callable[[Request, Path], object]:

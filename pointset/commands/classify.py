@@ -14,8 +14,7 @@ from pointset.data.axes import UsualUp
 from pointset.errors import PointsetError, escaped
 
 if TYPE_CHECKING:
-    from pointset.data.catalogue.folders import LooseShape
-    from pointset.evaluation.files import Failure, FileClassifier
+    from pointset.evaluation.files import Failure
     from pointset.evaluation.shape_predictions import Guess
 
 FEW = 5
@@ -52,8 +51,9 @@ def classify(
             model's shapes. Files with another axis are rotated.
         as_json: Print JSON.
     """
-    from pointset.evaluation.files import FileClassifier, in_folders
-    from pointset.evaluation.shape_predictions import accuracy_of, check_suffix, write_guesses
+    from pointset.evaluation.files import classify_files, in_folders
+    from pointset.evaluation.shape_predictions import Guess, accuracy_of, check_suffix, write_guesses
+    from pointset.runs.progress import followed
     from pointset.training.devices import find_device
 
     for path in files:
@@ -62,23 +62,21 @@ def classify(
     if output is not None:
         check_suffix(output)
     shapes, trained, start = in_folders(files), load_model(model), perf_counter()
-    classifier = FileClassifier(
-        trained.network.to(find_device("auto")),
-        trained.description["data"],
-        temperature=trained.temperature,
-        detector=trained.detector,
-        up=up,
-        keep_outliers=keep_outliers,
-    )
-    found, failures = _all_of(classifier, shapes)
-    _refuse(failures, len(found), on_error)
+    network, data = trained.network.to(find_device("auto")), trained.description["data"]
+    answers = classify_files(network, data, shapes, detector=trained.detector, up=up, keep_outliers=keep_outliers)
+    found: list[Guess] = []
+    failures: list[Failure] = []
+    for answer in followed(answers, "classifying", "shape", len(shapes), show=len(shapes) > FEW):
+        (found if isinstance(answer, Guess) else failures).append(answer)  # type: ignore[arg-type]
+    if failures:
+        _refuse(failures, len(found), on_error)
     seconds = perf_counter() - start
-    about = {"model": trained.name, "temperature": trained.temperature, "classes": classifier.classes}
+    about = {"model": trained.name, "temperature": network.temperature, "classes": data["classes"]}
     if output is not None:
         write_guesses(output, found, about)
     if as_json:
         summary = {"output": str(output) if output else None, "shapes": len(found), "seconds": seconds}
-        accuracy, known = accuracy_of(found, classifier.classes)
+        accuracy, known = accuracy_of(found, data["classes"])
         summary |= {"accuracy": accuracy if known else None, "of_known_class": known}
         left_out = {"left_out": {one.name: one.reason for one in failures}}
         rows = {} if output else {"predictions": [one.as_dict() for one in found]}
@@ -90,21 +88,6 @@ def classify(
     _print_summary(trained, found, output, seconds)
     for failure in failures:
         print(escaped(f"left out {failure.name}: {failure.reason}"))
-
-
-def _all_of(classifier: "FileClassifier", shapes: "Sequence[LooseShape]") -> "tuple[list[Guess], list[Failure]]":
-    """The predictions for all shapes, and the files that cannot be used."""
-    from pointset.evaluation.shape_predictions import Guess
-    from pointset.runs.progress import followed
-
-    found: list[Guess] = []
-    failures: list[Failure] = []
-    for one in followed(classifier(shapes), "classifying", "shape", len(shapes), show=len(shapes) > FEW):
-        if isinstance(one, Guess):
-            found.append(one)
-        else:
-            failures.append(one)
-    return found, failures
 
 
 def _refuse(failures: "Sequence[Failure]", usable: int, on_error: str) -> None:
@@ -138,7 +121,8 @@ def _print_summary(trained: Trained, found: "Sequence[Guess]", output: Path | No
 
     where = f"saved in {output}: " if output else ""
     count = f"{len(found):,} shape{'s' * (len(found) != 1)} in {seconds:.1f} s"
-    how = f"; probabilities use the temperature {trained.temperature:.3g} from the model's card" if trained.card else ""
+    temperature = trained.network.temperature
+    how = f"; probabilities use the temperature {temperature:.3g} from the model's card" if trained.card else ""
     print(f"{where}{count}{how}")
     if trained.card and trained.card.unlike:
         strange, score = sum(bool(one.unlike) for one in found), trained.card.unlike.score

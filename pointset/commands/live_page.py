@@ -32,7 +32,8 @@ def write_live_page(trained: Trained, name: str, shape: "Shape", camera: "Camera
         if other.description["data"]["classes"] == trained.description["data"]["classes"]:
             models.append(other)
     plain = [
-        describe_plainly(one.network, one.description, temperature=one.temperature) for one in models[:MOST_MODELS]
+        describe_plainly(one.network, one.description, temperature=one.network.temperature)
+        for one in models[:MOST_MODELS]
     ]
     cloud = to_unit(np.asarray(shape.raw, dtype=np.float64), camera.up)
     make_live_page(plain, {name: cloud}, title=f"Ask the models: {name}", camera=camera).save(output)

@@ -11,9 +11,8 @@ from pointset.errors import PointsetError, quoted
 from pointset.zoo.pretrained import USUAL, PretrainedCard, list_pretrained, pretrained_card
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from pointset.evaluation.novelty import Detector
+    from pointset.zoo.classifiers import Classifier
 
 UNLIKE = "unlike the shapes it was trained on"
 HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {USUAL}."
@@ -26,7 +25,7 @@ class Trained:
 
     name: str
     """As the user gave it: a folder, or the name of a trained model in the package."""
-    network: "nn.Module"
+    network: "Classifier"
     """In evaluation mode."""
     description: dict[str, Any]
     """Content of run.json."""
@@ -34,11 +33,6 @@ class Trained:
     """The card of a trained model in the package; None for a run."""
     detector: "Detector | None"
     """Flags shapes unlike the training shapes, if the card defines a threshold."""
-
-    @property
-    def temperature(self) -> float:
-        """Logits are divided by this before the softmax: the card's temperature, or 1."""
-        return 1.0 if self.card is None else self.card.temperature
 
 
 def load_model(model: str | None) -> Trained:

@@ -240,10 +240,10 @@ def evaluate(
         objective: What --calibrate minimises: the log loss, or the expected calibration error.
         as_json: Print JSON.
     """
+    from pointset.data.catalogue.folders import LooseShape
     from pointset.data.loading import load_like
-    from pointset.evaluation import evaluate as evaluate_model
-    from pointset.evaluation.novelty import last_inputs
-    from pointset.evaluation.shape_predictions import check_suffix, guesses_of, write_guesses
+    from pointset.evaluation.predictions import Evaluation, predict_sets
+    from pointset.evaluation.shape_predictions import check_suffix, guess, write_guesses
     from pointset.training.devices import find_device
 
     if predictions is not None:
@@ -251,19 +251,20 @@ def evaluate(
     trained = load_model(model)
     network, description = trained.network, trained.description
     sets = load_like(description["data"], split, data, on_error, points, up)
-    with last_inputs(network) as rows:
-        evaluation = evaluate_model(network.to(find_device("auto")), sets)
+    prediction = predict_sets(network.to(find_device("auto")), sets, last_rows=trained.detector is not None)
+    evaluation = Evaluation.of(prediction, sets)
     result = {"model": trained.name} | evaluation.summary()
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
     if calibrate:
         result |= _calibrated(network, description, evaluation, objective)
     if predictions is not None:
-        about = {"model": trained.name, "temperature": result.get("temperature", trained.temperature)}
-        found = trained.detector
-        strange = None if found is None else (found.scores(evaluation.logits, rows), found.threshold)
-        guesses = guesses_of(evaluation, sets.sizes, temperature=about["temperature"], strangeness=strange)
-        write_guesses(predictions, guesses, about | {"classes": evaluation.classes})
+        prediction = dataclasses.replace(prediction, temperature=result.get("temperature", prediction.temperature))
+        true_classes = [sets.classes[label] for label in sets.labels.tolist()]
+        shapes = [LooseShape(Path(name), name, true) for name, true in zip(sets.names, true_classes, strict=True)]
+        guesses = guess(shapes, prediction, sets.classes, sets.sizes, detector=trained.detector)
+        about = {"model": trained.name, "temperature": prediction.temperature, "classes": sets.classes}
+        write_guesses(predictions, guesses, about)
     if as_json:
         print_json(result)
         return

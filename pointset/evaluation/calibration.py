@@ -44,7 +44,7 @@ class Reliability:
 
 
 def probabilities(logits: Float[ndarray, "shapes classes"], temperature: float = 1.0) -> ndarray:
-    """Softmax of logits / temperature, in double precision [shapes, classes]."""
+    """Softmax of logits / temperature, in double precision [shapes, classes]; as `Prediction.probabilities`."""
     return torch.from_numpy(logits.astype(np.float64) / temperature).softmax(dim=1).numpy()
 
 

@@ -10,29 +10,25 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.data.axes import UsualUp
-from pointset.data.batches import fixed_batches
 from pointset.data.catalogue.folders import LooseShape
 from pointset.data.loading import load_shape_like
 from pointset.data.point_sets import PointSets
-from pointset.data.ragged import pad_sets
 from pointset.data.readers.paths import require_shape_file
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import PointsetError
 from pointset.evaluation.files import Failure
-from pointset.nn.modes import in_evaluation_mode
 from pointset.runs.atomic import check_place, write_for_user
 from pointset.runs.spreadsheets import as_text, from_text
 from pointset.runs.workers import Workers, closed, hand_over, joblib_backend
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import padded_rows
+from pointset.zoo.predicting import BATCH, cloud_batches, embed_rows, padded_batches
 
-TOGETHER = 16
-"""Sets in a batch."""
+CHUNK = 16
+"""Files that one task of another process reads."""
 GRACE_SECONDS = 3.0
 """Files are read in this process for so long, because other processes take as long to start."""
 FEW = 64
@@ -40,7 +36,7 @@ FEW = 64
 SUFFIXES = (".parquet", ".npz", ".csv")
 
 
-def embed(model: nn.Module, sets: Any, *, batch_size: int = TOGETHER) -> Float[ndarray, "N d"]:
+def embed(model: nn.Module, sets: Any, *, batch_size: int = BATCH) -> Float[ndarray, "N d"]:
     """Embed point sets with a trained model; see `Classifier.embed`.
 
     Args:
@@ -62,15 +58,10 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = TOGETHER) -> Float[n
     if not isinstance(sets, PointSets):
         if not isinstance(model, Classifier):
             raise PointsetError(f"model must be a model of the zoo, got a {type(model).__name__}")
-        return np.asarray(torch.as_tensor(model.embed(sets, batch_size=batch_size)).cpu())
+        sets = cloud_batches(sets, inputs=model.inputs, normalize=model.normalize, batch_size=batch_size)
+        return embed_rows(model, sets).cpu().numpy()
     sets.require_inputs(model)
-    device = next(model.parameters()).device
-    with torch.inference_mode(), in_evaluation_mode(model):
-        rows = [
-            padded_rows(model, batch.points.to(device), None if batch.mask is None else batch.mask.to(device)).float()
-            for batch in fixed_batches(sets, batch_size)
-        ]
-    return torch.cat(rows).cpu().numpy()
+    return embed_rows(model, sets, batch_size=batch_size).cpu().numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,17 +171,11 @@ def embed_files(
     Yields:
         For each shape, in their order, itself and its row; or why it cannot be used.
     """
-    device = next(model.parameters()).device
     waiting: list[tuple[LooseShape, Tensor | Failure]] = []
 
     def ready() -> Iterator[tuple[LooseShape, Float[ndarray, " d"]] | Failure]:
         clouds = [points for _, points in waiting if isinstance(points, Tensor)]
-        rows: Iterator[ndarray] = iter(())
-        if clouds:
-            points, mask = pad_sets(clouds)
-            with torch.inference_mode(), in_evaluation_mode(model):
-                moved = None if mask is None else mask.to(device)
-                rows = iter(padded_rows(model, points.to(device), moved).float().cpu().numpy())
+        rows = iter(embed_rows(model, padded_batches(clouds)).cpu().numpy() if clouds else ())
         for shape, read in waiting:
             yield read if isinstance(read, Failure) else (shape, next(rows))
 
@@ -198,7 +183,7 @@ def embed_files(
         shapes, _read_all(partial(read_points, data, up=up, keep_outliers=keep_outliers), shapes), strict=True
     ):
         waiting.append((shape, read))
-        if len(waiting) == TOGETHER:
+        if len(waiting) == BATCH:
             yield from ready()
             waiting = []
     yield from ready()
@@ -212,7 +197,7 @@ def read_points(
         require_shape_file(shape.path)
         return load_shape_like(dict(data), shape.path, up=up, keep_outliers=keep_outliers).points
     except (PointsetError, OSError) as error:
-        return Failure(shape.name, one_line(error, 2 * REPEATED))
+        return Failure.of(shape, error)
 
 
 def _read_all(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
@@ -227,7 +212,7 @@ def _read_all(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Fail
 def _read_in_processes(read: Any, shapes: Sequence[LooseShape]) -> Iterator[Tensor | Failure]:
     from joblib import Parallel, cpu_count, delayed
 
-    batches = [shapes[first : first + TOGETHER] for first in range(0, len(shapes), TOGETHER)]
+    batches = [shapes[first : first + CHUNK] for first in range(0, len(shapes), CHUNK)]
     with (
         joblib_backend(Workers(), cpu_count()),
         Parallel(return_as="generator", batch_size=1, pre_dispatch="2*n_jobs") as parallel,

@@ -10,33 +10,28 @@ lib_generation.py of their code, of the last layer alone and without their chang
 shrunk (Ledoit and Wolf 2004), since units that are always 0 in training would otherwise count for nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
-from torch import Tensor, nn
+from torch import nn
 
-from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError
-from pointset.nn.modes import in_evaluation_mode
 from pointset.runs import digests
-from pointset.zoo.predicting import logits_of
+from pointset.zoo.predicting import Prediction, predict
 from pointset.zoo.pretrained import StrangerScore, Unlike
 
 BELOW = 0.95
 """Share of held-out shapes whose score is below the threshold."""
 MEANS = "unlike.safetensors"
 """File with the class means, beside the weights of a model that scores by distance."""
-Rows = Callable[[], Float[ndarray, "shapes width"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,23 +77,17 @@ class Detector:
         """What it goes by."""
         return "energy" if self.means is None else "distance"
 
-    def scores(self, logits: Float[ndarray, "shapes classes"], rows: Rows) -> Float[ndarray, " shapes"]:
+    def scores(self, prediction: Prediction) -> Float[ndarray, " shapes"]:
         """The larger, the stranger; the shape is unlike those of training above `threshold`.
 
-        Args:
-            logits: of the model.
-            rows: gives what its last layer got for them: see `last_inputs`.
+        Raises:
+            PointsetError: the score needs the rows of the last layer, and the prediction has none.
         """
-        return energy(logits) if self.means is None else self.means.distances(rows())
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Outputs of a model for point sets."""
-
-    logits: Float[ndarray, "shapes classes"]
-    rows: Float[ndarray, "shapes width"]
-    """Input of its last layer."""
+        if self.means is None:
+            return energy(prediction.logits.cpu().numpy())
+        if prediction.last_rows is None:
+            raise PointsetError("the model has no last linear layer: score strange shapes by energy")
+        return self.means.distances(prediction.last_rows.cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -144,46 +133,6 @@ def auroc(own: Float[ndarray, " shapes"], strange: Float[ndarray, " others"]) ->
     return float(roc_auc_score(np.repeat([0, 1], [len(own), len(strange)]), np.concatenate([own, strange])))
 
 
-@contextmanager
-def last_inputs(model: nn.Module) -> Iterator[Rows]:
-    """Record the input of the last linear layer inside this block; yields a function that returns it, [shapes, width].
-
-    The function raises a PointsetError if there is no such layer or it was not called.
-    """
-    last = next((layer for layer in reversed(list(model.modules())) if _is_linear(layer)), None)
-    kept: list[Tensor] = []
-
-    def rows() -> ndarray:
-        if not kept:
-            raise PointsetError(
-                "the model has no last linear layer, or it was not called: score strange shapes by energy"
-            )
-        return torch.cat([part.flatten(1) for part in kept]).float().cpu().numpy()
-
-    if last is None:
-        yield rows
-        return
-    hook = last.register_forward_pre_hook(lambda _, given: kept.append(given[0].detach()))
-    try:
-        yield rows
-    finally:
-        hook.remove()
-
-
-def _is_linear(layer: nn.Module) -> bool:
-    """True also of torch-geometric's own."""
-    weight = vars(layer).get("_parameters", {}).get("weight")
-    return weight is not None and weight.dim() == 2
-
-
-def answers_of(model: nn.Module, sets: PointSets, batch_size: int = 64) -> Answers:
-    """Logits and last-layer inputs of every shape, whatever its class, on the device of the model."""
-    device = next(model.parameters()).device
-    with torch.inference_mode(), in_evaluation_mode(model), last_inputs(model) as rows:
-        logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(sets, batch_size)]
-    return Answers(torch.cat(logits).numpy(), rows())
-
-
 def measure_strangers(
     model: nn.Module, train: PointSets, held_out: PointSets, test: PointSets, strangers: Mapping[str, PointSets]
 ) -> dict[StrangerScore, Measured]:
@@ -196,14 +145,17 @@ def measure_strangers(
         test: neither.
         strangers: by name, sets of shapes whose classes the model does not know.
     """
-    given, threshold_of, own = answers_of(model, train), answers_of(model, held_out), answers_of(model, test)
-    strange = {name: answers_of(model, sets) for name, sets in strangers.items()}
+    fitted, threshold_of, own = (predict(model, sets, last_rows=True) for sets in (train, held_out, test))
+    strange = {name: predict(model, sets, last_rows=True) for name, sets in strangers.items()}
     found: dict[StrangerScore, Measured] = {}
-    for means in (None, ClassMeans.fit(given.rows, train.labels.numpy())):
+    means_of_classes = (
+        None if fitted.last_rows is None else ClassMeans.fit(fitted.last_rows.cpu().numpy(), train.labels.numpy())
+    )
+    for means in dict.fromkeys((None, means_of_classes)):
         plain = Detector(0.0, means)
-        detector = Detector(fit_threshold(_scores(plain, threshold_of)), means)
-        test_scores = _scores(detector, own)
-        by_name = {name: _scores(detector, answers) for name, answers in strange.items()}
+        detector = Detector(fit_threshold(plain.scores(threshold_of)), means)
+        test_scores = detector.scores(own)
+        by_name = {name: detector.scores(prediction) for name, prediction in strange.items()}
         found[detector.score] = Measured(
             detector,
             flagged=float((test_scores > detector.threshold).mean()),
@@ -235,7 +187,3 @@ def load_detector(unlike: Unlike, folder: Path) -> Detector:
 
 def _parse_means(content: bytes) -> ClassMeans:
     return ClassMeans(**load_arrays(content))
-
-
-def _scores(detector: Detector, answers: Answers) -> ndarray:
-    return detector.scores(answers.logits, lambda: answers.rows)

@@ -11,14 +11,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
-from pointset.data.batches import fixed_batches
 from pointset.data.dataset import PointSets
 from pointset.data.pool import first_fault
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, brier_score, reliability
 from pointset.inputs import takes
-from pointset.nn.modes import in_evaluation_mode
-from pointset.zoo.predicting import logits_of
+from pointset.zoo.predicting import Prediction, predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +38,11 @@ class Evaluation:
     """Names of the classes, in the order of the logits."""
     names: list[str] = field(default_factory=list)
     """Names of the shapes; empty if unknown."""
+
+    @classmethod
+    def of(cls, prediction: Prediction, data: PointSets) -> "Evaluation":
+        """The prediction for all shapes of a dataset, beside their labels."""
+        return cls(prediction.logits.cpu().numpy(), data.labels.numpy(), list(data.classes), list(data.names))
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -136,20 +139,23 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         >>> 0 <= result.accuracy <= 1, result.logits.shape
         (True, (8, 2))
     """
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    prediction = predict_sets(model, data, batch_size=batch_size)
+    return Evaluation.of(prediction, data)
+
+
+def predict_sets(model: nn.Module, data: PointSets, *, batch_size: int = 64, last_rows: bool = False) -> Prediction:
+    """Predict the class of every shape of a dataset; arguments as of `predict`, errors as of `evaluate`."""
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
     data.require_inputs(model)
-    with torch.inference_mode(), in_evaluation_mode(model):
-        logits = [logits_of(model, batch, device).cpu() for batch in fixed_batches(data, batch_size)]
-    stacked = torch.cat(logits).numpy()
-    if stacked.shape[1] != len(data.classes):
+    prediction = predict(model, data, batch_size=batch_size, last_rows=last_rows)
+    if prediction.logits.shape[1] != len(data.classes):
         raise PointsetError(
-            f"the model has {stacked.shape[1]} classes and {data.name} has {len(data.classes)}: "
+            f"the model has {prediction.logits.shape[1]} classes and {data.name} has {len(data.classes)}: "
             "evaluate on the dataset it was trained for"
         )
-    odd = np.flatnonzero(~np.isfinite(stacked).all(axis=1))
-    if len(odd):
+    odd = (~prediction.logits.isfinite().all(dim=1)).nonzero().flatten().tolist()
+    if odd:
         cause = first_fault(data) or "check whether the weights are finite"
         raise PointsetError(f"the logits of shape {quoted(data.names[odd[0]])} are not finite: {cause}")
-    return Evaluation(stacked, data.labels.numpy(), list(data.classes), list(data.names))
+    return prediction

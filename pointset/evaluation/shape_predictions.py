@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from numpy import ndarray
 
+from pointset.data.catalogue.folders import LooseShape
 from pointset.errors import PointsetError
-from pointset.evaluation.calibration import probabilities
-from pointset.evaluation.predictions import Evaluation
+from pointset.evaluation.novelty import Detector
 from pointset.runs.atomic import check_place, write_for_user
 from pointset.runs.spreadsheets import as_texts
+from pointset.zoo.predicting import Prediction
 
 BEST = 5
 """Number of classes listed for each shape."""
 DIGITS = 6
-Strangeness = tuple[Float[ndarray, " shapes"], float]
 SUFFIXES = (".csv", ".json", ".parquet")
 
 
@@ -63,65 +62,44 @@ class Guess:
 
 
 def guess(
-    names: Sequence[str],
-    logits: Float[ndarray, "shapes classes"],
+    shapes: Sequence[LooseShape],
+    prediction: Prediction,
     classes: Sequence[str],
     points: Sequence[int] | ndarray,
     *,
-    true_classes: Sequence[str] | None = None,
     streamed: bool = False,
-    temperature: float = 1.0,
-    strangeness: Strangeness | None = None,
+    detector: Detector | None = None,
 ) -> list[Guess]:
-    """The most likely classes of shapes, from logits.
+    """The most likely classes of shapes.
 
     Args:
-        names: names of the shapes.
-        logits: logits [shapes, classes].
+        shapes: the shapes, with their names and true classes.
+        prediction: of the shapes; see `pointset.zoo.predicting.predict`.
         classes: classes of the model, in the order of its logits.
         points: number of points that the model got for each shape.
-        true_classes: the true class of each shape, empty if unknown.
         streamed: see `Guess`.
-        temperature: divides the logits.
-        strangeness: scores of `pointset.evaluation.novelty`, and their threshold.
+        detector: says which shapes are unlike those of the training.
     """
     from scipy.special import entr
 
-    found = probabilities(logits, temperature)
+    shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
     # Logits that differ by little can have the same probability, so the order is that of the logits.
     order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
-    entropies = entr(found).sum(axis=1)
+    entropies = entr(shares).sum(axis=1)
+    scores = None if detector is None else detector.scores(prediction)
     return [
         Guess(
-            name=name,
-            likeliest=tuple((classes[index], float(found[row, index])) for index in order[row]),
+            name=shape.name,
+            likeliest=tuple((classes[index], float(shares[row, index])) for index in order[row]),
             entropy=float(entropies[row]),
             points=int(points[row]),
-            true_class=true_classes[row] if true_classes else "",
+            true_class=shape.true_class,
             streamed=streamed,
-            **({} if strangeness is None else _unlike(strangeness, row)),
+            unlike=None if detector is None or scores is None else bool(scores[row] > detector.threshold),
+            unlike_score=None if scores is None else float(scores[row]),
         )
-        for row, name in enumerate(names)
+        for row, shape in enumerate(shapes)
     ]
-
-
-def _unlike(strangeness: Strangeness, row: int) -> dict[str, Any]:
-    scores, threshold = strangeness
-    return {"unlike": bool(scores[row] > threshold), "unlike_score": float(scores[row])}
-
-
-def guesses_of(
-    evaluation: Evaluation,
-    points: Sequence[int] | ndarray,
-    *,
-    temperature: float = 1.0,
-    strangeness: Strangeness | None = None,
-) -> list[Guess]:
-    """The likeliest classes of the shapes that a model was tested on, each set having so many points."""
-    true_classes = [evaluation.classes[label] for label in evaluation.labels]
-    names, logits = evaluation.names, evaluation.logits
-    options: dict[str, Any] = {"temperature": temperature, "strangeness": strangeness}
-    return guess(names, logits, evaluation.classes, points, true_classes=true_classes, **options)
 
 
 def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float, int]:

@@ -5,8 +5,7 @@ from torch import Tensor, nn
 
 from pointset.data.sampling import farthest_points
 from pointset.explain.maps import as_cloud_of
-from pointset.nn.modes import in_evaluation_mode
-from pointset.zoo.predicting import padded_rows
+from pointset.zoo.predicting import embed_rows
 
 PATCHES = 48
 
@@ -37,9 +36,7 @@ def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patch
     centres = farthest_points(coordinates.numpy(), min(patches, len(points)), start=0)
     patch = torch.cdist(coordinates, coordinates[torch.as_tensor(centres)]).argmin(dim=1)
     masks = patch != torch.arange(len(centres))[:, None]  # [patches, n]
-    device = next(model.parameters()).device
-    with torch.inference_mode(), in_evaluation_mode(model):
-        whole = torch.cat([torch.ones(1, len(points), dtype=torch.bool), masks]).to(device)
-        rows = padded_rows(model, points.to(device).expand(len(whole), -1, -1), whole).float().cpu()
+    masks = torch.cat([torch.ones(1, len(points), dtype=torch.bool), masks])
+    rows = embed_rows(model, [(points.expand(len(masks), -1, -1), masks)]).cpu()
     distances = (rows - row).norm(dim=1)
     return (distances[1:] - distances[0])[patch]

@@ -30,7 +30,7 @@ from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.predicting import predicted_logits
+from pointset.zoo.predicting import cloud_batches, predict
 from pointset.zoo.transfer import start_from
 
 DATA = ("normalize", "up")
@@ -138,9 +138,9 @@ class PointSetClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         with value_errors():
-            model = self.model_.to(find_device(self.device))
-            logits = predicted_logits(model, _sized(X, self.points), normalize=str(model.normalize))
-        return logits.double().softmax(dim=1).cpu().numpy()
+            model: Any = self.model_.to(find_device(self.device))
+            batches = cloud_batches(_sized(X, self.points), inputs=model.inputs, normalize=model.normalize)
+            return predict(model, batches).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""

@@ -12,10 +12,11 @@ from pointset.data.normalize import NORMALIZATIONS
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.inputs import takes
 from pointset.training.checkpoints import RunFolder, load_weights
+from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import Spec, build_model, know_data, spec_of
 from pointset.zoo.names import missing_parts, missing_weights
-from pointset.zoo.pretrained import FOLDER, list_pretrained, pretrained_card, pretrained_folder
+from pointset.zoo.pretrained import list_pretrained, pretrained_card, pretrained_folder
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def find_run(path: str | Path) -> Path:
 
 
 @takes(path=str | Path)
-def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
+def load_run(path: str | Path) -> tuple[Classifier, dict[str, Any]]:
     """Build the trained model of a finished run, or one that comes with the package.
 
     Args:
@@ -77,11 +78,12 @@ def load_run(path: str | Path) -> tuple[nn.Module, dict[str, Any]]:
                 "register_weights, or name its file in the environment variable POINTSET_PARTS"
             )
         built = build_model(spec_of(model))
+        assert isinstance(built, Classifier)
         know_data(built, data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _not_a_run(file, error) from error
     load_weights(built, weights, f"model.safetensors in {path}")
-    if folder.path.parent == FOLDER and isinstance(built, Classifier):
+    if folder.path.parent == pretrained.FOLDER:
         built.temperature = pretrained_card(folder.path.name).temperature
     return built.eval(), description
 

@@ -22,7 +22,7 @@ from pointset.evaluation import evaluate
 from pointset.inputs import described
 from pointset.training.recipe import Recipe
 from pointset.training.sizes import bounds, drawn_size, require_sizes
-from pointset.zoo.predicting import logits_of
+from pointset.zoo.predicting import forward
 
 
 class Loss(NamedTuple):
@@ -107,7 +107,8 @@ class Classification:
 
     def output(self, model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Float[Tensor, "B classes"]:
         """Logits; sets of several sizes go through `model.packed` where that is faster."""
-        return logits_of(model, batch, device)
+        mask = None if batch.mask is None else batch.mask.to(device)
+        return forward(model, batch.points.to(device), mask).float()
 
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch | MixedBatch) -> Loss:
         """Cross entropy with label smoothing, and the number of correct predictions.

@@ -59,4 +59,4 @@ class PointSetEmbedding(TransformerMixin, BaseEstimator):
         with value_errors():
             model = self.model_.to(find_device(self.device))
             clouds = [turned_up(np.asarray(cloud), self.up, self.model_up_) for cloud in clouds_of(X)]
-            return np.asarray(model.embed(clouds))  # type: ignore[operator]
+            return np.asarray(model.embed(clouds))

@@ -1,6 +1,7 @@
 """Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
 import html
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pointset.nn.fast.packing import Layout, Packed, lengths_of, sort_sets
 from pointset.nn.masks import zero_padding
 from pointset.nn.registry import part_of
 from pointset.streaming.stream import stream_logits
-from pointset.zoo.predicting import as_given, padded_rows, predicted_logits
+from pointset.zoo.predicting import BATCH, as_given, cloud_batches, embed_rows, predict
 
 CloudsLike = Any
 """One cloud [n, inputs], a batch [B, n, inputs], or a list of clouds [n_i, inputs] of several sizes."""
@@ -68,7 +69,7 @@ class Classifier(nn.Module):
         line, layers = html.escape(repr(self)), html.escape(str(self))
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
-    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
+    def predict(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
 
         Clouds may have any unit and position: they are normalised as in training, according to `normalize`, which
@@ -87,13 +88,14 @@ class Classifier(nn.Module):
         Raises:
             InputError: these are not clouds, or one of them has no point or is not finite; it is named.
         """
-        return as_given(self._logits(points, mask, batch_size).argmax(dim=1), points)
+        return as_given(predict(self, self._batches(points, mask, batch_size)).logits.argmax(dim=1), points)
 
-    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
+    def predict_proba(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`."""
-        return as_given((self._logits(points, mask, batch_size) / self.temperature).softmax(dim=1), points)
+        probabilities = predict(self, self._batches(points, mask, batch_size)).probabilities
+        return as_given(torch.from_numpy(probabilities).float(), points)
 
-    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = 64) -> Any:
+    def embed(self, points: CloudsLike, mask: MaskLike = None, *, batch_size: int = BATCH) -> Any:
         """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
 
         A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
@@ -101,11 +103,10 @@ class Classifier(nn.Module):
         isab16-max.modelnet40-1024 has the same class for 82.6 %, of the last layer's rows for 74.7 %, of the logits for
         70.3 %; an SVM reaches 85.0, 75.3 and 75.5 % (5-fold). Cosine distances are as good as Euclidean ones.
         """
-        options: Any = {"normalize": self.normalize, "batch_size": batch_size, "compute": padded_rows}
-        return as_given(predicted_logits(self, points, mask, **options), points)
+        return as_given(embed_rows(self, self._batches(points, mask, batch_size)), points)
 
-    def _logits(self, points: Any, mask: Any, batch_size: int) -> Tensor:
-        return predicted_logits(self, points, mask, normalize=self.normalize, batch_size=batch_size)
+    def _batches(self, points: Any, mask: Any, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
+        return cloud_batches(points, mask, inputs=self.inputs, normalize=self.normalize, batch_size=batch_size)
 
     def settle(self) -> None:
         """Look for the type of the weights."""

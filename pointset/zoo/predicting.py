@@ -1,129 +1,203 @@
-"""Predictions of a classifier on clouds as a user has them: one, a batch, or a list of clouds of any sizes."""
+"""The one way from sets to predictions: `predict` for classes, `embed_rows` for embeddings.
 
-from collections.abc import Callable, Iterator, Sequence
+Commands, evaluation, novelty scores, the estimator and the methods of `Classifier` all ask these two. They take
+`PointSets`, or batches: `cloud_batches` makes them of clouds as a user has them, `padded_batches` of prepared clouds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
+from jaxtyping import Float
+from numpy import ndarray
 from torch import Tensor, nn
 
-from pointset.data.batches import Batch, MixedBatch
+from pointset.data.batches import fixed_batches
 from pointset.data.normalize import center_standardize, is_standardized, normalization
+from pointset.data.point_sets import PointSets
+from pointset.data.ragged import pad_sets
 from pointset.inputs import InputError, as_mask, as_points, described
-from pointset.nn.fast.torch_private import has_hooks
 from pointset.nn.modes import in_evaluation_mode
+from pointset.streaming.stream import stream_logits
 
+BATCH = 64
+"""Sets in a batch."""
 ROWS_AT_ONCE = 2**14
-"""Rows of the sets that go through a model together in evaluation on a CPU. Of 64 sets of 1,000 points every layer
+"""Rows of the sets that go through a model together in evaluation on a CPU. Of 64 sets of 1,024 points every layer
 writes 16 to 64 MB, which the next reads from memory: sixteen at a time take 0.6 to 0.9 of that time, ISABs 0.97. Eight
 at a time take as long, and ISABs 1.1."""
+MOST_ROWS, MOST_PAIRS = 2**16, 10**8
+"""Most rows, and pairs of rows, in a batch of clouds of several sizes: a model may keep something of each pair."""
 
 Clouds = Any
 """[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers."""
+Sets = PointSets | Iterable[tuple[Any, ...]]
+"""`PointSets`, whose fixed subsets are taken; or batches of prepared sets: points [b, n, d], their mask, anything."""
 
 
-def padded_rows(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
-    """What `model.embed_sets(points, mask)` gives, a few sets at a time."""
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a classifier says about N sets."""
+
+    logits: Float[Tensor, "N classes"]
+    """float32, on the device of the model."""
+    temperature: float = 1.0
+    """Of the model: probabilities are softmax(logits / temperature)."""
+    last_rows: Float[Tensor, "N width"] | None = None
+    """The input of the model's last linear layer, if it was requested and there is such a layer."""
+
+    @property
+    def probabilities(self) -> Float[ndarray, "N classes"]:
+        """Probabilities of the classes, in double precision."""
+        return (self.logits.double() / self.temperature).softmax(dim=1).cpu().numpy()
+
+
+def predict(model: nn.Module, sets: Sets, *, batch_size: int = BATCH, last_rows: bool = False) -> Prediction:
+    """Predict the classes of sets on the model's device, in evaluation mode, without gradients.
+
+    Args:
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`.
+        sets: `PointSets`, or batches.
+        batch_size: of `PointSets`; does not change the result beyond rounding.
+        last_rows: also return the input of the last linear layer.
+
+    Example:
+        >>> from pointset.zoo.predicting import predict
+        >>> prediction = predict(model, test)
+        >>> prediction.logits.shape, prediction.probabilities.sum(axis=1).round(6).tolist()[:2]
+        (torch.Size([8, 2]), [1.0, 1.0])
+    """
+    with _last_inputs(model, last_rows) as rows:
+        logits = _each(model, sets, batch_size, lambda points, mask: forward(model, points, mask))
+    return Prediction(logits, getattr(model, "temperature", 1.0), torch.cat(rows) if rows else None)
+
+
+def predict_in_pieces(model: nn.Module, chunks: Any, *, last_rows: bool = False) -> Prediction:
+    """Predict the class of one prepared cloud that is read in pieces; see `pointset.streaming.stream_logits`."""
+    with _last_inputs(model, last_rows) as rows:
+        logits = stream_logits(model, chunks).float()
+    return Prediction(logits, getattr(model, "temperature", 1.0), torch.cat(rows) if rows else None)
+
+
+def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = BATCH) -> Float[Tensor, "N d"]:
+    """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`.
+
+    Raises:
+        InputError: the model has no embedding.
+    """
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
         raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")
-    together = max(1, ROWS_AT_ONCE // max(1, points.shape[1]))
-    masks = [None] * len(points) if mask is None else mask.split(together)
-    return torch.cat([embed(*pair) for pair in zip(points.split(together), masks, strict=False)])
+    return _each(model, sets, batch_size, lambda points, mask: _in_pieces(embed, points, mask))
 
 
-def predicted_logits(
-    model: nn.Module,
-    X: Clouds,
-    mask: Any = None,
-    *,
-    normalize: str = "none",
-    batch_size: int = 64,
-    compute: Callable[[nn.Module, Tensor, Tensor | None], Tensor] | None = None,
-) -> Tensor:
-    """Logits [B, classes] of clouds, on the model's device, in evaluation mode, without gradients.
+def forward(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
+    """What `model(points, mask)` gives, where points and model are on one device.
+
+    On a CPU a padded batch goes through `model.packed`, where the model has it: equal to rounding, except for the
+    random numbers of dropout of rows. Without gradients other batches go in pieces. On a GPU the model is called with
+    the padding: the many small products of packed sets are probably slower there, which has not been measured.
+    """
+    if points.device.type == "cpu" and mask is not None and _packs(model):
+        return model.packed(points[mask], mask.nonzero()[:, 0], len(points))  # type: ignore[operator]
+    if points.device.type == "cpu" and mask is None and not torch.is_grad_enabled():
+        return _in_pieces(model, points, None)
+    return model(points, mask)
+
+
+def cloud_batches(
+    clouds: Clouds, mask: Any = None, *, inputs: int = 3, normalize: str = "none", batch_size: int = BATCH
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Batches of clouds as a user has them, for `predict`.
 
     Args:
-        model: called as `model(points [B, n, d], mask)`, with `inputs` d.
-        X: the clouds.
+        clouds: the clouds.
         mask: bool [B, n] of a batch, True at real points.
+        inputs: d, the numbers of each point.
         normalize: of `pointset.data.normalize`; done here to each cloud's coordinates, its first three columns.
-        batch_size: clouds at a time; does not change the result beyond rounding.
-        compute: what to compute of a batch; None means `padded_logits`.
+        batch_size: most clouds in a batch.
 
     Raises:
-        InputError: they are not clouds of d numbers, or one of them has no point or is not finite; it is named.
+        InputError: these are not clouds of d numbers, or one of them has no point or is not finite; it is named.
     """
-    change = normalization(normalize)
-    like = next(model.parameters())
-    found = []
-    with torch.no_grad(), in_evaluation_mode(model):
-        for first, points, real in _batches(X, mask, model.inputs, batch_size):  # type: ignore[arg-type]
-            _check(points, real, first)
-            if normalize != "none":
-                points = torch.cat([_moved(change, points[..., :3], real), points[..., 3:]], dim=2)
-            points, real = points.to(like), None if real is None else real.to(like.device)
-            found.append((compute or padded_logits)(model, points, real).float())
-    return torch.cat(found)
+    change, first = normalization(normalize), 0
+    clouds = _listed(clouds)
+    for points, real in _converted(clouds, mask, inputs, batch_size):
+        _check(points, real, first)
+        first += len(points)
+        if normalize != "none":
+            points = torch.cat([_normalized(change, points[..., :3], real), points[..., 3:]], dim=2)
+        yield points, real
 
 
-def _moved(change: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
-    """Normalised clouds; those that `standardize` has normalised stay where it has put them."""
-    moved = change(points, mask)
-    if change is not center_standardize:
-        return moved
-    return torch.where(is_standardized(points, mask)[:, None, None], points, moved)
+def padded_batches(clouds: Iterable[Tensor], batch_size: int = BATCH) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Batches of clouds [n_i, d] of one type, each of as many as are worth to be in memory together with padding."""
+    batch: list[Tensor] = []
+    for cloud in clouds:
+        sets, largest = len(batch) + 1, max(map(len, [*batch, cloud]))
+        if sets > 1 and (sets > batch_size or sets * largest > MOST_ROWS or sets * largest**2 > MOST_PAIRS):
+            yield pad_sets(batch)
+            batch = []
+        batch.append(cloud)
+    if batch:
+        yield pad_sets(batch)
 
 
-def _batches(X: Clouds, mask: Any, inputs: int, size: int) -> Iterator[tuple[int, Tensor, Tensor | None]]:
-    """The place of the first cloud, clouds [b, n, d] of a float type, and their mask; of one size or padded."""
-    X = _listed(X)
-    if isinstance(X, Tensor | np.ndarray):
-        whole = _floating(as_points(X, inputs, None))
-        if whole.dim() not in (2, 3):
-            raise InputError(f"points must be [B, n, {inputs}] or, of one cloud, [n, {inputs}], got {described(X)}")
-        real = as_mask(mask, whole)
-        whole, real = (whole, real) if whole.dim() == 3 else (whole[None], None if real is None else real[None])
-        for first in range(0, len(_some(whole)), size):
-            part = slice(first, first + size)
-            yield first, whole[part], None if real is None else real[part]
-        return
-    if not isinstance(X, Sequence) or isinstance(X, str | bytes):
-        raise InputError(f"points must be an array, a tensor or a list of clouds [n, {inputs}], got {described(X)}")
-    if mask is not None:
+def as_given(values: Tensor, clouds: Clouds) -> Any:
+    """A result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
+    clouds = [clouds] if isinstance(clouds, Tensor) else _listed(clouds)
+    tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
+    return values.cpu().numpy() if tensor is None else values.to(tensor.device)
+
+
+def _each(model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
+    """The results of all batches, in float32 on the model's device."""
+    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+    batches = fixed_batches(sets, batch_size) if isinstance(sets, PointSets) else sets
+    with torch.inference_mode(), in_evaluation_mode(model):
+        results = [
+            compute(points.to(device), None if mask is None else mask.to(device)).float()
+            for points, mask, *_ in batches
+        ]
+    return torch.cat(results)
+
+
+def _converted(clouds: Any, mask: Any, inputs: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Clouds of a floating type and their mask; of one size or padded."""
+    listed = isinstance(clouds, Sequence) and not isinstance(clouds, str | bytes)
+    if not (listed or isinstance(clouds, Tensor | ndarray)):
+        kinds = f"an array, a tensor or a list of clouds [n, {inputs}]"
+        raise InputError(f"points must be {kinds}, got {described(clouds)}")
+    if listed and mask is not None:
         raise InputError("mask is for a batch [B, n]: leave it out, clouds of a list have only real points")
-    clouds = [_cloud(cloud, index, inputs) for index, cloud in enumerate(_some(X))]
-    for first in range(0, len(clouds), size):
-        part_of = clouds[first : first + size]
-        sizes = torch.tensor([len(cloud) for cloud in part_of])
-        points = torch.nn.utils.rnn.pad_sequence(part_of, batch_first=True)
-        padded = torch.arange(points.shape[1]) < sizes[:, None]
-        yield first, points, None if padded.all() else padded.to(points.device)
-
-
-def _listed(X: Clouds) -> Any:
-    """An array of objects, such as a column of ragged clouds, as a list."""
-    return list(X) if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1 else X
-
-
-def as_given(found: Tensor, X: Clouds) -> Any:
-    """A result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on the device of that."""
-    X = _listed(X)
-    tensor = next((one for one in ([X] if isinstance(X, Tensor) else X) if isinstance(one, Tensor)), None)
-    return found.cpu().numpy() if tensor is None else found.to(tensor.device)
-
-
-def _some(clouds: Any) -> Any:
     if not len(clouds):
         raise InputError("there is no cloud to predict: give at least one")
-    return clouds
+    if listed:
+        yield from padded_batches([_cloud(cloud, index, inputs) for index, cloud in enumerate(clouds)], batch_size)
+        return
+    points = _floating(as_points(clouds, inputs, None))
+    if points.dim() not in (2, 3):
+        shapes = f"[B, n, {inputs}] or, of one cloud, [n, {inputs}]"
+        raise InputError(f"points must be {shapes}, got {described(clouds)}")
+    real = as_mask(mask, points)
+    if points.dim() == 2:
+        points, real = points[None], None if real is None else real[None]
+    masks = [None] * len(points) if real is None else real.split(batch_size)
+    yield from zip(points.split(batch_size), masks, strict=False)
 
 
-def _cloud(given: Any, index: int, inputs: int) -> Tensor:
+def _listed(clouds: Clouds) -> Any:
+    """An array of objects, such as a column of ragged clouds, as a list."""
+    return list(clouds) if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1 else clouds
+
+
+def _cloud(cloud: Any, index: int, inputs: int) -> Tensor:
     try:
-        points = _floating(as_points(given, inputs, None, "[n, {}]"))
+        points = _floating(as_points(cloud, inputs, None, "[n, {}]"))
         if points.dim() != 2:
-            raise InputError(f"points must be [n, {inputs}], got {described(given)}")
+            raise InputError(f"points must be [n, {inputs}], got {described(cloud)}")
     except InputError as error:
         raise InputError(f"cloud {index}: {error}") from error
     return points
@@ -132,6 +206,14 @@ def _cloud(given: Any, index: int, inputs: int) -> Tensor:
 def _floating(points: Tensor) -> Tensor:
     """In single precision at least: a mean of half precision is not one."""
     return points.float() if points.dtype in (torch.float16, torch.bfloat16) else points
+
+
+def _normalized(change: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
+    """Normalised clouds; those that `standardize` has normalised stay where it has put them."""
+    moved = change(points, mask)
+    if change is not center_standardize:
+        return moved
+    return torch.where(is_standardized(points, mask)[:, None, None], points, moved)
 
 
 def _check(points: Tensor, mask: Tensor | None, first: int) -> None:
@@ -145,34 +227,31 @@ def _check(points: Tensor, mask: Tensor | None, first: int) -> None:
         raise InputError(f"cloud {first + odd[0]} has numbers that are not finite: correct it, or leave it out")
 
 
-def padded_logits(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
-    """What `model(points, mask)` gives, where points and model are on one device.
-
-    On a CPU a padded batch goes through `model.packed`, where the model has it: equal to rounding, except for the
-    random numbers of dropout of rows. Without gradients a large batch goes in pieces. On a GPU the model is called with
-    the padding: the many small products of packed sets are probably slower there, which has not been measured.
-    """
-    if mask is None:
-        together = max(1, ROWS_AT_ONCE // max(1, points.shape[1]))
-        if len(points) > together and _may_be_cut(model, points):
-            return torch.cat([model(part, None) for part in points.split(together)])
-    elif points.device.type == "cpu" and _packs(model):
-        return model.packed(points[mask], mask.nonzero()[:, 0], len(points))  # type: ignore[operator]
-    return model(points, mask)
-
-
-def logits_of(model: nn.Module, batch: Batch | MixedBatch, device: torch.device) -> Tensor:
-    """What `model(points, mask)` gives for a batch on a device, float32 [B, classes]; see `padded_logits`."""
-    mask = None if batch.mask is None else batch.mask.to(device)
-    return padded_logits(model, batch.points.to(device), mask).float()
-
-
-def _may_be_cut(model: nn.Module, points: Tensor) -> bool:
-    """True on a CPU, where each set is on its own: batch norm uses what it has learned, and nobody counts calls."""
-    return points.device.type == "cpu" and not (model.training or torch.is_grad_enabled() or has_hooks(model))
+def _in_pieces(compute: Callable[[Tensor, Tensor | None], Tensor], points: Tensor, mask: Tensor | None) -> Tensor:
+    """The results for sets [B, n, d], a few at a time."""
+    together = max(1, ROWS_AT_ONCE // max(1, points.shape[1]))
+    masks = [None] * len(points) if mask is None else mask.split(together)
+    return torch.cat([compute(*piece) for piece in zip(points.split(together), masks, strict=False)])
 
 
 def _packs(model: nn.Module) -> bool:
     """True if one class wrote `packed` and `forward`: a subclass may have changed `forward` alone."""
     author = next(kind for kind in type(model).__mro__ if "forward" in vars(kind))
     return "packed" in vars(author) and not (model._forward_hooks or model._forward_pre_hooks)
+
+
+@contextmanager
+def _last_inputs(model: nn.Module, record: bool) -> Iterator[list[Tensor]]:
+    """Record the input [b, width] of the last linear layer, torch-geometric's included, inside this block."""
+    rows: list[Tensor] = []
+    weights = {layer: vars(layer).get("_parameters", {}).get("weight") for layer in model.modules() if record}
+    linear = [layer for layer, weight in weights.items() if weight is not None and weight.dim() == 2]
+    hooks = [
+        layer.register_forward_pre_hook(lambda _, inputs: rows.append(inputs[0].detach().flatten(1).float()))
+        for layer in linear[-1:]
+    ]
+    try:
+        yield rows
+    finally:
+        for hook in hooks:
+            hook.remove()

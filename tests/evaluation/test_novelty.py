@@ -10,16 +10,16 @@ import pointset
 from pointset.errors import PointsetError
 from pointset.evaluation.novelty import (
     ClassMeans,
-    answers_of,
+    Detector,
     auroc,
     energy,
     fit_threshold,
-    last_inputs,
     load_detector,
     measure_strangers,
     save_means,
 )
 from pointset.training.recipe import Recipe
+from pointset.zoo.predicting import padded_batches, predict, predict_in_pieces
 from pointset.zoo.pretrained import Unlike
 
 
@@ -57,18 +57,20 @@ def test_the_distance_is_to_the_nearest_mean_under_one_covariance():
 def test_the_features_are_the_input_of_the_last_layer(name):
     model = pointset.create_model(name, classes=3, dim=8, heads=2).eval()
     *_, last = (layer for layer in model.modules() if getattr(getattr(layer, "weight", None), "ndim", 0) == 2)
-    with torch.no_grad(), last_inputs(model) as rows:
-        logits = [model(torch.randn(2, 24, 3)), model(torch.randn(1, 30, 3))]
-        if name == "rff-max":
-            logits.append(model.stream([torch.randn(9, 3)]))
-        made = torch.from_numpy(rows()) @ last.weight.T + last.bias
-    torch.testing.assert_close(made, torch.cat(logits))
+    predictions = [predict(model, padded_batches(torch.randn(3, size, 3)), last_rows=True) for size in (24, 30)]
+    if name == "rff-max":
+        predictions.append(predict_in_pieces(model, [torch.randn(9, 3)], last_rows=True))
+    for found in predictions:
+        torch.testing.assert_close(found.last_rows @ last.weight.detach().T + last.bias.detach(), found.logits)
     assert not last._forward_pre_hooks
 
 
 def test_a_model_without_a_last_layer_says_so_when_it_is_asked():
-    with last_inputs(nn.Identity()) as rows, pytest.raises(PointsetError, match="no last linear layer"):
-        rows()
+    flat = nn.Module()
+    flat.forward = lambda points, mask: points.sum(dim=1)
+    prediction = predict(flat, [(torch.ones(2, 5, 2), None)], last_rows=True)
+    with pytest.raises(PointsetError, match="no last linear layer"):
+        Detector(0.0, ClassMeans(np.zeros((2, 2)), np.eye(2))).scores(prediction)
 
 
 def test_strangers_of_a_trained_model(clouds_folder, tmp_path):
@@ -78,15 +80,15 @@ def test_strangers_of_a_trained_model(clouds_folder, tmp_path):
     model = pointset.fit(pointset.create_model("rff-max", 3, dim=8), train, Recipe(epochs=2), progress=False).model
     strangers = pointset.from_arrays(np.eye(3)[:2].repeat(4, 0)[None].repeat(5, 0), ["line"] * 5)  # two places
     found = measure_strangers(model, train, held_out, test, {"lines": strangers})
-    answers = answers_of(model, strangers)
+    prediction = predict(model, strangers, last_rows=True)
     for score, one in found.items():
         assert one.detector.score == score
         assert 0 <= one.flagged < 0.5
         assert one.as_dict()["auroc"] == {"lines": one.auroc["lines"]}
-        scores = one.detector.scores(answers.logits, lambda: answers.rows)
+        scores = one.detector.scores(prediction)
         assert one.found == {"lines": np.mean(scores > one.detector.threshold)}
     assert found["distance"].auroc["lines"] > 0.9
     save_means(tmp_path, found["distance"].detector.means)
     again = load_detector(Unlike(score="distance", threshold=found["distance"].detector.threshold), tmp_path)
-    np.testing.assert_array_equal(again.scores(answers.logits, lambda: answers.rows), scores)
+    np.testing.assert_array_equal(again.scores(prediction), scores)
     assert load_detector(Unlike(score="energy", threshold=-2.0), tmp_path).score == "energy"

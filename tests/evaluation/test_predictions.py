@@ -1,13 +1,17 @@
 """Metrics of predictions, by hand and against their definitions."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import pointset
+from pointset.data.catalogue.folders import LooseShape
 from pointset.evaluation import Evaluation
 from pointset.evaluation.shape_predictions import accuracy_of, guess
+from pointset.zoo.predicting import Prediction
 
 
 def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:
@@ -48,7 +52,7 @@ def test_a_model_for_other_classes_is_refused(clouds_folder):
 
 def test_five_classes_are_shown_with_the_entropy_of_all_classes():
     logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
-    (found,) = guess(["a"], logits, list("abcdefg"), [9], temperature=0.5)
+    (found,) = guess([LooseShape(Path("a"), "a")], Prediction(torch.from_numpy(logits), 0.5), list("abcdefg"), [9])
     shares = np.arange(1, 8) ** 2 / 140
     assert [name for name, _ in found.likeliest] == list("gfedc")
     assert [share for _, share in found.likeliest] == pytest.approx(shares[:1:-1].tolist(), rel=1e-5)
@@ -61,7 +65,7 @@ def test_five_classes_are_shown_with_the_entropy_of_all_classes():
     [(["bed", "night_stand"], (2 / 3, 3)), (["bed", "Bed"], (0.0, 2)), (["x", "y"], (0.0, 0))],
 )
 def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_decides_nothing(classes, expected):
-    logits = np.array([[0, 1], [1, 0], [0, 1], [0, 1]], dtype=np.float32)
-    true_classes = ["Night-Stand", "Bed", "bed", "cat"]
-    found = guess(list("abcd"), logits, classes, [9] * 4, true_classes=true_classes)
+    prediction = Prediction(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    shapes = [LooseShape(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
+    found = guess(shapes, prediction, classes, [9] * 4)
     assert accuracy_of(found, classes) == pytest.approx(expected)

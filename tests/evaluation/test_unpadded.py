@@ -10,15 +10,13 @@ from pointset.data.batches import Batch
 from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets, Pool
 from pointset.data.ragged import pad_sets
-from pointset.evaluation import predictions
 from pointset.nn.fast import packing
-from pointset.training import objectives
 from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
+from pointset.zoo import predicting
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.predicting import logits_of
+from pointset.zoo.predicting import forward
 
-CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=3, batch_size=4, learning_rate=3e-3, validation=0.3)
 
 
@@ -46,10 +44,6 @@ def small(name: str = "isab3-pma", dropout: float = 0.0) -> nn.Module:
     return pointset.create_model(name, classes=2, dim=8, heads=2, dropout=dropout)
 
 
-def padded(model, batch, device):
-    return model(batch.points, batch.mask).float()
-
-
 def numbers(fitted) -> list[dict]:
     return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in fitted.history]
 
@@ -68,8 +62,7 @@ def test_training_gives_what_padding_gives(name, dropout, train, monkeypatch):
     assert calls
     logits = pointset.evaluate(found.model, train).logits
     taken = len(calls)
-    for module in (objectives, predictions):
-        monkeypatch.setattr(module, "logits_of", padded)
+    monkeypatch.setattr(predicting, "_packs", lambda model: False)
     expected = pointset.fit(small(name, dropout), train, RECIPE, progress=False)
     assert len(calls) == taken
     # Adam divides small gradients by their size, rounding included; other dropout would move weights by 0.02.
@@ -125,18 +118,18 @@ def test_a_user_defined_forward_is_called():
     ours, batch = small(), ragged()
     shifted = Shifted(list(ours.encoder), ours.pool, ours.head)
     with torch.no_grad():
-        torch.testing.assert_close(logits_of(shifted, batch, CPU), logits_of(ours, batch, CPU) + 1.0)
-    assert torch.equal(logits_of(Flagged(), batch, CPU), batch.points.sum(dim=1))
+        torch.testing.assert_close(forward(shifted, *batch[:2]), forward(ours, *batch[:2]) + 1.0)
+    assert torch.equal(forward(Flagged(), *batch[:2]), batch.points.sum(dim=1))
 
 
 def test_hooks_on_a_model_are_called():
     model, seen = small(), []
     model.register_forward_hook(lambda *arguments: seen.append(arguments[2].shape))
-    logits_of(model, ragged(), CPU)
+    forward(model, *ragged()[:2])
     assert seen == [(3, 2)]
 
 
 def test_sets_of_one_size_take_the_usual_way(monkeypatch):
     monkeypatch.setattr(SetClassifier, "packed", None)
     points = torch.ones(2, 5, 3)
-    assert logits_of(small(), Batch(points, None, torch.tensor([0, 1])), CPU).shape == (2, 2)
+    assert forward(small(), points, None).shape == (2, 2)

@@ -119,22 +119,11 @@ def test_large_batches_go_in_pieces_to_the_same_logits(name, monkeypatch):
     monkeypatch.setattr(predicting, "ROWS_AT_ONCE", 40)
     forward = model.forward
     monkeypatch.setattr(model, "forward", lambda points, mask: asked.append(len(points)) or forward(points, mask))
-    with torch.no_grad():
-        torch.testing.assert_close(predicting.padded_logits(model, clouds, None), whole)
+    torch.testing.assert_close(predicting.predict(model, [(clouds, None)]).logits, whole)
     assert asked == [2, 2, 1]
-
-
-@pytest.mark.parametrize("why", ["gradients", "training", "a hook counts its calls"])
-def test_a_batch_stays_whole_where_its_parts_would_differ(why, monkeypatch):
-    model = pointset.create_model("rff-max", classes=3, dim=8, seed=0).train(why == "training")
-    monkeypatch.setattr(predicting, "ROWS_AT_ONCE", 16)
-    forward, asked = model.forward, []
-    monkeypatch.setattr(model, "forward", lambda points, mask: asked.append(len(points)) or forward(points, mask))
-    if why.startswith("a hook"):
-        model.head.register_forward_hook(lambda *_: None)
-    with torch.set_grad_enabled(why == "gradients"):
-        predicting.padded_logits(model, torch.randn(5, 16, 3), None)
-    assert asked == [5]
+    with torch.enable_grad():
+        predicting.forward(model, clouds, None)
+    assert asked[3:] == [5], "a batch of a training stays whole"
 
 
 @pytest.mark.parametrize("pretrained", [name for name in pointset.list_pretrained() if "modelnet40" in name])
