@@ -1,4 +1,4 @@
-"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanced Visualizer's manual).
+r"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanced Visualizer's manual).
 
 OBJ is text, with a keyword and its words on each line. Supported:
 
@@ -15,20 +15,27 @@ are faces of one or two corners, with a warning. Everything else is refused with
 silently give a wrong mesh: indices without a vertex, unknown keywords, surfaces that are not polygons.
 """
 
+import re
+import warnings
 from itertools import pairwise
 
 import numpy as np
 
+from pointset.data.readers.lines import BLANKS, Lines, number_table, plain_text
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.readers.obj_lines import LARGEST_INDEX, ObjReader
 from pointset.data.readers.polygons import cut_polygons
-from pointset.data.readers.words import usual_table
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_USUAL_REST = (
-    *(word + blank for blank in (b" ", b"\t") for word in b"vn vt g o s l p usemtl mtllib".split()),
-    *(b"#", b"\n", b"\r\n"),
+_NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
+_IGNORED = frozenset(
+    (*_NAMES, *b"vt vn vp l p s mg bevel c_interp d_interp lod".split())
+    + (*b"cstype deg bmat step parm curv curv2 sp end con ctech res".split(),)  # of curves
 )
+_CONTINUED = re.compile(rb"^(?![ \t]*(?:" + b"|".join(_NAMES) + rb")\s).*\\\n(?:.*\\\n)*.*", re.MULTILINE)
+_BREAK = re.compile(rb"(?<=[ \t\v])\\\n|\\\n(?=[ \t])")
+"""A break between two words; within a number it is ambiguous (2\\3: 23, or 2 and 3), and is refused."""
+_CORNERS = re.compile(rb"f([ \t\v]+[+-]?\d{1,18}(/([+-]?\d{1,18})?){0,2})+\s*")
+_LARGEST_INDEX = 10**18
+_WIDTHS = (3, 4, 6, 7)
 
 
 def parse_obj(content: bytes, name: str) -> Mesh:
@@ -37,81 +44,89 @@ def parse_obj(content: bytes, name: str) -> Mesh:
     Raises:
         MeshError: the file is not OBJ as described above; the message begins with `name` and the line.
     """
-    content = content.removeprefix(_BYTE_ORDER_MARK)
-    mesh = _read_usual(content)
-    return ObjReader(content, name).read() if mesh is None else mesh
+    text = plain_text(content)
+    if b"\\\n" in text:
+        text = _CONTINUED.sub(lambda statement: _BREAK.sub(b" \v", statement[0]), text)
+    lines = Lines(text, name)
+    if text.endswith(b"\\"):
+        raise lines.error(-1, "expected another line after a backslash")
+    characters = np.frombuffer(text + b"\n\n", np.uint8)
+    first, second, third = (characters[lines.starts + place] for place in range(3))
+    is_vertex, is_face = ((first == ord(letter)) & (second <= ord(" ")) for letter in "vf")
+    is_usual_rest = (first == ord("v")) & ((second == ord("n")) | (second == ord("t"))) & (third <= ord(" "))
+    rest = lines[~(is_vertex | is_face | is_usual_rest)]
+    is_known = np.array([text.split(maxsplit=1)[0] in _IGNORED for text in rest.texts], bool)
+    rest.require(is_known, "expected a keyword of OBJ for vertices, polygons or what goes with them")
+    vertices = _read_vertices(lines[is_vertex])
+    corners, sizes = _read_faces(lines[is_face], len(vertices), np.cumsum(is_vertex)[is_face])
+    has_area = sizes >= 3
+    if not has_area.any():
+        raise MeshError(f"{name}: expected a mesh, found no triangles (a point cloud alone has none)")
+    if not has_area.all():
+        if not has_area[-1] and is_face[-1] and not text.endswith(b"\n"):
+            raise lines.error(-1, "expected a line end after a face of one or two corners: the file may be cut off")
+        left_out = f"{(~has_area).sum():,} of {len(sizes):,} faces have less than 3 corners and were left out"
+        warnings.warn(f"{name}: {left_out}", stacklevel=2)
+        corners, sizes = corners[np.repeat(has_area, sizes)], sizes[has_area]
+    return Mesh(vertices, cut_polygons(vertices, corners, sizes))
 
 
-def _read_usual(content: bytes) -> Mesh | None:
-    """Read OBJ in the usual spelling by numpy, which is fast; None for anything else, correct or not.
-
-    numpy's text parsers accept some spellings that `ObjReader` refuses; the characters of vertices and faces are
-    checked first to exclude these.
-    """
-    is_continued = b"\\\n" in content or b"\\\r" in content or content.endswith(b"\\")
-    if is_continued or content.count(b"\r") != content.count(b"\r\n"):
-        return None
-    content += b"\n\n"
-    text = np.frombuffer(content, np.uint8)
-    starts = np.concatenate([[0], np.flatnonzero(text[:-1] == ord("\n")) + 1])
-    first, second = text[starts[:-1]], text[starts[:-1] + 1]
-    blank = (second == ord(" ")) | (second == ord("\t"))
-    is_vertex, is_face = (first == ord("v")) & blank, (first == ord("f")) & blank
-    lines = np.where(is_vertex, 1, np.where(is_face, 2, 0))
-    runs = np.concatenate([[0], np.flatnonzero(np.diff(lines)) + 1, [len(lines)]])
-    blocks: list[list[bytes]] = [[], [], []]
-    for begin, end in pairwise(runs.tolist()):
-        blocks[lines[begin]].append(content[starts[begin] : starts[end]])
-    if not all(line.startswith(_USUAL_REST) for block in blocks[0] for line in block.splitlines(keepends=True)):
-        return None
-    vertices = _usual_vertices(b"".join(blocks[1]), int(is_vertex.sum()))
-    faces = _usual_faces(b"".join(blocks[2]), np.cumsum(is_vertex)[is_face])
-    if vertices is None or faces is None:
-        return None
-    corners, sizes = faces
-    if corners.min() < 0 or corners.max() >= len(vertices):
-        return None
-    try:
-        return Mesh(vertices, cut_polygons(vertices, corners, sizes))
-    except MeshError:
-        return None
+def _read_vertices(lines: Lines) -> np.ndarray:
+    block = lines.block
+    table = number_table(block.replace(b"v", b"")) if block.count(b"v") == len(lines) else None
+    if table is None or len(table) != len(lines) or table.shape[1] not in _WIDTHS:
+        widths = lines.widths - 1
+        expected = "expected the 3 coordinates of a vertex, or 4, 6 or 7 numbers with its weight and colour"
+        lines.require(np.isin(widths, _WIDTHS), expected)
+        is_mixed = np.isin(widths, (3, 6)).all()  # only some vertices may have colours
+        lines.require((widths == widths[:1]) | is_mixed, "expected as many numbers as in the vertices above")
+        table = lines.table((1, 2, 3))
+    vertices = table[:, :3]
+    if not np.isfinite(vertices).all():
+        lines.require(np.isfinite(vertices).all(axis=1), "expected finite coordinates")
+    return vertices
 
 
-def _usual_vertices(block: bytes, count: int) -> np.ndarray | None:
-    """Parse lines of 3, 4, 6 or 7 decimal numbers, or return None."""
-    if block.count(b"v") != count or block.translate(None, b"v0123456789+-.eE \t\r\n"):
-        return None
-    table = usual_table(block.translate(None, b"v"))
-    return None if table is None or len(table) != count or table.shape[1] not in (3, 4, 6, 7) else table[:, :3]
-
-
-def _usual_faces(block: bytes, above: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Parse lines of three corners or more, or return None.
+def _read_faces(lines: Lines, vertex_count: int, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vertex indices from 0, concatenated over polygons, and the polygons' numbers of corners.
 
     Args:
-        block: the lines.
-        above: integers [lines], the number of vertices above each line.
-
-    Returns:
-        Vertex indices from 0, concatenated over polygons and not checked to exist, and numbers of corners [lines].
+        lines: the lines of the faces.
+        vertex_count: number of vertices in the file.
+        above: integers [lines], numbers of vertices above each line.
     """
-    if not len(above) or block.count(b"f") != len(above) or block.translate(None, b"f0123456789-/ \t\r\n"):
-        return None
-    block = b"\n" + block.translate(None, b"f")
+    indices, sizes = _read_corners(lines.block, lines.offsets)
+    if not sizes.all():
+        right = np.array([bool(_CORNERS.fullmatch(text)) for text in lines.texts])
+        lines.require(right, "expected corners a, a/b, a//c or a/b/c of a face, in whole numbers up to 10^18")
+    corners = np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1)
+    right = (corners >= 0) & (corners < vertex_count)
+    if not right.all():
+        line = int(np.searchsorted(np.cumsum(sizes), np.argmin(right), side="right"))
+        expected = f"expected vertex indices from 1 to {vertex_count}, the vertices of the file, or from "
+        raise lines.error(line, f"{expected}-{above[line]} to -1 back from this line")
+    return corners, sizes
+
+
+def _read_corners(block: bytes, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first numbers of all corners, and the numbers of corners [lines]; 0 for all if one is wrong."""
+    wrong = np.empty(0, np.int64), np.zeros(len(starts), np.int64)
+    if block.translate(None, b"f0123456789+-/" + BLANKS) or block.count(b"f") != len(starts):
+        return wrong
+    block = b"\n" + block.replace(b"f", b" ") + b"\n"
     text = np.frombuffer(block, np.uint8)
-    blank, slash, minus = text <= ord(" "), text == ord("/"), np.flatnonzero(text == ord("-"))
-    if (text[minus + 1] <= ord("/")).any() or not (blank | slash)[minus - 1].all():
-        return None
+    blank, slash = text <= ord(" "), text == ord("/")
+    signs = np.flatnonzero((text == ord("-")) | (text == ord("+")))
+    if (text[signs + 1] <= ord("/")).any() or not (blank | slash)[signs - 1].all():
+        return wrong
     words = np.flatnonzero(blank[:-1] > blank[1:]) + 1
+    if slash.any() and np.add.reduceat(slash, words, dtype=np.int64).max() > 2:
+        return wrong
     inside = ~(blank | slash)
     numbers = np.flatnonzero(inside[:-1] < inside[1:]) + 1
     indices = np.fromstring(block.replace(b"/", b" "), np.int64, sep=" ")
-    if ((indices > LARGEST_INDEX) | (indices < -LARGEST_INDEX)).any():  # numpy clips larger numbers to int64
-        return None
+    if indices.min(initial=0) <= -_LARGEST_INDEX or indices.max(initial=0) >= _LARGEST_INDEX:  # or clipped by numpy
+        return wrong
     indices = indices[blank[numbers - 1]]
-    sizes = np.diff(np.searchsorted(words, np.flatnonzero(text == ord("\n"))))
-    if len(indices) != len(words) or sizes.min() < 3:
-        return None
-    if slash.any() and np.add.reduceat(slash, words, dtype=np.int64).max() > 2:
-        return None
-    return np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1), sizes
+    sizes = np.diff(np.searchsorted(words, starts + 1), append=len(words))
+    return (indices, sizes) if len(indices) == len(words) else wrong
