@@ -17,7 +17,6 @@ silently give a wrong mesh: indices without a vertex, unknown keywords, surfaces
 
 import re
 import warnings
-from itertools import pairwise
 
 import numpy as np
 
@@ -26,10 +25,8 @@ from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.polygons import cut_polygons
 
 _NAMES = b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()
-_IGNORED = frozenset(
-    (*_NAMES, *b"vt vn vp l p s mg bevel c_interp d_interp lod".split())
-    + (*b"cstype deg bmat step parm curv curv2 sp end con ctech res".split(),)  # of curves
-)
+_CURVES = b"cstype deg bmat step parm curv curv2 sp end con ctech res".split()
+_IGNORED = {*_NAMES, *_CURVES, *b"vt vn vp l p s mg bevel c_interp d_interp lod".split()}
 _CONTINUED = re.compile(rb"^(?![ \t]*(?:" + b"|".join(_NAMES) + rb")\s).*\\\n(?:.*\\\n)*.*", re.MULTILINE)
 _BREAK = re.compile(rb"(?<=[ \t\v])\\\n|\\\n(?=[ \t])")
 """A break between two words; within a number it is ambiguous (2\\3: 23, or 2 and 3), and is refused."""
