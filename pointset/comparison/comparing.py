@@ -11,20 +11,17 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.metric import Size
+from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import Failure, Finished, Run, check_folder, claim_folder, make_runs
 from pointset.comparison.status import watched
 from pointset.comparison.tables import save
 from pointset.errors import REPEATED, PointsetError, one_line, place_in_own_code
-from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.symmetry import check_symmetry
 from pointset.inputs import takes
 from pointset.runs import digests
@@ -89,7 +86,12 @@ def run_experiment(
     with owned(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
         warn_of_order(experiment)
-        return _run(experiment, out, workers, progress, report)
+        runs = make_runs(experiment, out)
+        outcomes = list(watched(experiment, out, runs, run_all(runs, workers), progress))
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+        if len(failures) == len(outcomes):
+            raise PointsetError(f"all runs failed; {failures[0].name}: {failures[0].reason}")
+        return _write(gather(experiment, out, outcomes), report)
 
 
 @takes(experiment=Experiment, out=str | Path)
@@ -113,17 +115,6 @@ def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     return _write(gather(experiment, out, outcomes, measure=False), report=True)
 
 
-def _run(experiment: Experiment, out: Path, workers: Workers, progress: bool, report: bool) -> Comparison:
-    runs = make_runs(experiment, out)
-    if workers.at_once(sum(not run.finished for run in runs), experiment.threads) > 1:
-        runs = longest_first(experiment, runs)
-    outcomes = list(watched(experiment, out, runs, run_all(runs, workers), progress))
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    if len(failures) == len(outcomes):
-        raise PointsetError(f"all runs failed; {failures[0].name}: {failures[0].reason}")
-    return _write(gather(experiment, out, outcomes), report)
-
-
 def _write(comparison: Comparison, report: bool) -> Comparison:
     save(comparison)
     if report:
@@ -139,50 +130,25 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
     return comparison
 
 
-def longest_first(experiment: Experiment, runs: Sequence[Run]) -> list[Run]:
-    """Sort runs by cost, highest first, within each seed and size, so that workers end at about the same time."""
-    entries = {entry.label: entry for entry in experiment.models}
-    work = {group: _work(experiment, entries[group[0]], group[1]) for group in {(run.label, run.size) for run in runs}}
-    order = {key: number for number, key in enumerate(dict.fromkeys((run.seed, run.size) for run in runs))}
-    return sorted(runs, key=lambda run: (order[run.seed, run.size], -work[run.label, run.size]))
-
-
-def _work(experiment: Experiment, entry: Entry, size: Size) -> int:
-    """Multiply-adds of a model; 0 if it cannot be built, which its runs will report."""
-    task = experiment.task
-    with suppress(Exception):  # a user-defined part may raise anything
-        return multiply_adds(task.build(entry.name, entry.options(experiment.model), 0, size), task.elements(size))
-    return 0
-
-
 def warn_of_order(experiment: Experiment) -> None:
     """Warn of every row with a user-defined part whose results depend on the order of elements or on padding."""
+    task = experiment.task
     for entry in experiment.models:
-        if deviations := _deviations(experiment, entry):
-            message = f"its results depend on {deviations}; see pointset.check_symmetry"
-            warnings.warn(
-                f"{entry.label} is not a function of sets: {message}",
-                UserWarning,
-                stacklevel=4,
-            )
-
-
-def _deviations(experiment: Experiment, entry: Entry) -> str:
-    """The things that the outputs of an untrained model should not depend on but do, as text; empty if none."""
-    task, options = experiment.task, entry.options(experiment.model)
-    try:
-        if not user_parts(task.zoo_name(entry.name), options):
-            return ""
-        symmetry = check_symmetry(task.build(entry.name, options, 0, task.sizes[0]), sizes=CHECKED_SIZES)
-    except PointsetError:  # the model cannot be built, which its runs will report
-        return ""
-    order = max(symmetry.permutation, symmetry.duplicates)
-    names = {"the order of the elements": order, "padding": symmetry.padding or 0.0}
-    return " and ".join(f"{name} ({_format(apart)})" for name, apart in names.items() if apart > MOST_DEVIATION)
-
-
-def _format(deviation: float) -> str:
-    return f"by {deviation:.0%}" if math.isfinite(deviation) else "they are not finite"
+        options = entry.options(experiment.model)
+        try:
+            if not user_parts(task.zoo_name(entry.name), options):
+                continue
+            symmetry = check_symmetry(task.build(entry.name, options, 0, task.sizes[0]), sizes=CHECKED_SIZES)
+        except PointsetError:  # the model cannot be built, which its runs will report
+            continue
+        order = max(symmetry.permutation, symmetry.duplicates)
+        if deviations := [
+            f"{name} ({f'by {apart:.0%}' if math.isfinite(apart) else 'they are not finite'})"
+            for name, apart in {"the order of the elements": order, "padding": symmetry.padding or 0.0}.items()
+            if apart > MOST_DEVIATION
+        ]:
+            message = f"its results depend on {' and '.join(deviations)}; see pointset.check_symmetry"
+            warnings.warn(f"{entry.label} is not a function of sets: {message}", UserWarning, stacklevel=4)
 
 
 def run_one(run: Run) -> Finished | Failure:
@@ -206,36 +172,32 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failur
     Returns:
         An iterator over the outcomes, in the order in which runs end.
     """
-    left = {run.folder: run for run in runs}
+    left = {run.name: run for run in runs}
     while left:
         try:
-            for run, outcome in _run_in_pool(list(left.values()), workers):
-                del left[run.folder]
+            for outcome in _run_in_pool(list(left.values()), workers):
+                del left[outcome.name]
                 yield outcome
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
             for run in begun or list(left.values()):
-                del left[run.folder]
+                del left[run.name]
                 yield run_apart(run)
 
 
-def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[tuple[Run, Finished | Failure]]:
+def _run_in_pool(runs: Sequence[Run], workers: Workers) -> Iterator[Finished | Failure]:
     from joblib import Parallel, delayed
 
     threads = runs[0].threads
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_one if workers.backend == "loky" else run_apart
+    # A worker that joblib keeps from an earlier call may be in another working directory.
+    jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in runs)
     with joblib_backend(workers, workers.at_once(len(runs), threads), threads):
         # Ray's backend can return only lists.
-        return_as = "list" if workers.backend == "ray" else "generator_unordered"
-        # A worker that joblib keeps from an earlier call may be in another working directory.
-        jobs = (delayed(_with_run)(perform, run, run.folder.absolute()) for run in runs)
-        with closed(hand_over(Parallel(return_as=return_as), jobs, workers)) as finished:
+        parallel = Parallel(return_as="list" if workers.backend == "ray" else "generator_unordered")
+        with closed(hand_over(parallel, jobs, workers)) as finished:
             yield from finished
-
-
-def _with_run(perform: Callable[[Run], Finished | Failure], run: Run, folder: Path) -> tuple[Run, Finished | Failure]:
-    return run, perform(replace(run, folder=folder))
 
 
 def run_apart(run: Run) -> Finished | Failure:
@@ -255,11 +217,9 @@ def run_apart(run: Run) -> Finished | Failure:
     if ended.returncode > 0:
         lines = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         return run.failed(f"its process ended with code {ended.returncode}: {one_line(lines[-1], REPEATED)}")
+    if not (run.failure.exists() or run.result.exists()):
+        return run.failed(f"its process ended without a result or an error in {run.folder}: is the disk full?")
     try:
-        if run.failure.exists():
-            return run.as_failure(run.read_failure())
-        if run.result.exists():
-            return run.read()
+        return run.failed(run.read_failure()) if run.failure.exists() else run.read()
     except PointsetError as error:  # a damaged file of this run does not stop the others
-        return run.as_failure(str(error))
-    return run.as_failure(f"its process ended without a result or an error in {run.folder}: is the disk full?")
+        return run.failed(str(error))

@@ -18,7 +18,13 @@ from pointset.zoo.options import ModelOptions
 LONGEST_LABEL = 150
 """Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
 Table = Annotated[dict[str, Any], Meta(description="a table")]
-Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
+Numbers = Annotated[
+    tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation, runs], with at least one run")
+]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Shares = Annotated[
+    tuple[Share, Share, Count], Meta(description="[mean, standard deviation, runs], with shares from 0 to 1")
+]
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ class Experiment:
     task: Task
     """The task: what is learned, on which sets, and with which metrics."""
     models: tuple[Entry, ...] = ()
-    """The models; default: the task's own rows."""
+    """The models, as entries or as what `Entry.of` takes; default: the task's own rows."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds; there is one run per model, size and seed."""
     threads: int = 1
@@ -103,12 +109,12 @@ class Experiment:
 
     def __post_init__(self) -> None:
         usual = {
-            "models": tuple(Entry(row) for row in self.task.rows),
-            "model": self.task.usual_model,
-            "recipe": self.task.recipe(),
+            "models": tuple(map(Entry.of, self.models or self.task.rows)),
+            "model": self.model or self.task.usual_model,
+            "recipe": self.recipe or self.task.recipe(),
         }
         for name, value in usual.items():
-            object.__setattr__(self, name, getattr(self, name) or value)
+            object.__setattr__(self, name, value)
         if not self.models or not self.seeds:
             raise PointsetError(
                 'a comparison needs at least one model and one seed: give for example models = ["rff-max"]'
@@ -121,7 +127,8 @@ class Experiment:
             check_once(what, values)
         self.task.check(self.seeds, self.recipe)
         self._check_models()
-        self._check_published()
+        published = {label: self._published(label, rows) for label, rows in self.published.items()}
+        object.__setattr__(self, "published", published)
 
     def _check_models(self) -> None:
         folders: dict[str, str] = {}
@@ -138,29 +145,24 @@ class Experiment:
                     f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one of them"
                 )
 
-    def _check_published(self) -> None:
-        if unknown := set(self.published) - set(self.labels):
+    def _published(self, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
+        """The published values of one row, checked; in a file, sizes are texts."""
+        if label not in self.labels:
             known = ", ".join(self.labels)
-            raise PointsetError(f"published.{sorted(unknown)[0]} is not a row of the experiment: choose from {known}")
-        for label, rows in self.published.items():
-            for key, (mean, deviation, runs) in rows.items():
-                where = f"published.{label}.{key}"
-                metric = self._metric(where, key)
-                if metric.share:
-                    check(f"the mean of {where}", mean, Share)
-                    check(f"the deviation of {where}", deviation, Share)
-                check(f"the deviation of {where}", deviation, NonNegative)
-                check(f"the runs of {where}", runs, Count)
-
-    def _metric(self, where: str, key: str | int) -> Metric:
-        """The metric of a published value."""
-        if None not in self.task.sizes:
-            check(f"the key of {where}", key, Count)
-            return self.task.measured[0]
-        known = {metric.name: metric for metric in self.task.measured}
-        if key not in known:
-            raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {', '.join(known)}")
-        return known[str(key)]
+            raise PointsetError(f"published.{label} is not a row of the experiment: choose from {known}")
+        known_metrics = {metric.name: metric for metric in self.task.measured}
+        published: dict[str | int, Published] = {}
+        for name, values in rows.items():
+            where, key = f"published.{label}.{name}", int(name) if str(name).isdecimal() else name
+            if None not in self.task.sizes:
+                check(f"the key of {where}", key, Count)
+            elif key not in known_metrics:
+                named = ", ".join(known_metrics)
+                raise PointsetError(f"{where} is not of a metric of {self.task.name}: choose from {named}")
+            metric = known_metrics.get(str(key), self.task.measured[0])
+            check(where, values, Shares if metric.share else Numbers)
+            published[key] = Published(*values)
+        return published
 
     def __repr__(self) -> str:
         """One line with title, task, and the numbers of models and seeds."""
@@ -204,21 +206,20 @@ class Experiment:
 
     def protocol(self) -> dict[str, Any]:
         """Everything that all runs share and that affects their results, as plain data."""
-        return {"task": self.task.name, "options": self.task.options(), **self._shared()}
+        shared = {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
+        return {"task": self.task.name, "options": self.task.options(), **shared}
 
     def as_dict(self) -> dict[str, Any]:
         """The experiment as plain data."""
+        shared = {name: value for name, value in self.protocol().items() if name not in ("task", "options")}
         return {
             "title": self.title,
             "task": self.task.name,
             **self.task.as_dict(),
             "models": [{"label": e.label, "name": e.name, **e.changes} for e in self.models],
             "seeds": list(self.seeds),
-            **self._shared(),
+            **shared,
         }
-
-    def _shared(self) -> dict[str, Any]:
-        return {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:

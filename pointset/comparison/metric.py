@@ -41,6 +41,10 @@ class Metric:
         """Title in the header of a table and on the axis of a chart."""
         return self.head or self.name
 
+    def merit(self, value: float) -> float:
+        """The value with a sign such that more is better."""
+        return value if self.higher_is_better else -value
+
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
         """Format a value, with its deviation if given; sign "+" always writes the sign, for differences."""
         scale = 100 if self.share else 1

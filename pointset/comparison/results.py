@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import msgspec
 from torch import nn
 
 from pointset.comparison.experiment import Experiment
@@ -56,17 +57,13 @@ class Results:
 
     def best(self, count: int) -> list[str]:
         """The labels of the best rows, best first."""
-        sign = -1 if self.metric.higher_is_better else 1
-        return sorted(self, key=lambda label: sign * self.rows[label].metrics[self.metric.name].mean)[:count]
-
-    def histories(self, label: str) -> list[list[dict[str, Any]]]:
-        """The training histories of a row, one for each seed that has one."""
-        folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
-        return [RunFolder(folder).history() for folder in folders]
+        merits = {label: self.metric.merit(row.metrics[self.metric.name].mean) for label, row in self.rows.items()}
+        return sorted(self, key=lambda label: -merits[label])[:count]
 
     def curves(self, label: str, name: str) -> list[list[float]]:
         """A column of the training histories, for each seed that has it, cut to the shortest history."""
-        columns = [[row[name] for row in history if name in row] for history in self.histories(label)]
+        folders = [folder for folder in self.folders[label].values() if (folder / "history.jsonl").exists()]
+        columns = [[row[name] for row in RunFolder(folder).history() if name in row] for folder in folders]
         return [*map(list, zip(*zip(*columns, strict=False), strict=True))]
 
 
@@ -126,16 +123,16 @@ class Comparison:
         Raises:
             PointsetError: a run lacks the first metric, which ranks the rows.
         """
-        folders = [self.run(run.model, run.seed, run.points).folder for run in self.runs[:1]]
-        measured = self.experiment.task.shown_metrics(folders[0] if folders else None)
-        metrics = [metric for metric in measured if all(metric.name in run.metrics for run in self.runs)]
+        task, runs = self.experiment.task, self.runs
+        measured = task.shown_metrics(self.run_of(runs[0]).folder) if runs else task.measured
+        metrics = [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
         if measured[0] not in metrics:
             raise PointsetError(
                 f"the runs in {self.folder} have no {measured[0].name}: choose another folder to run them again"
             )
         return metrics
 
-    @property
+    @cached_property
     def rows(self) -> list[Row]:
         """One row per size and model, in the experiment's order."""
         return make_rows(self.experiment, self.runs, self.pairs, self.costs, self.metrics)
@@ -150,20 +147,18 @@ class Comparison:
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
+        file = self.folder / f"sets{of_size(task.sizes[0])}.json"  # equal shapes are left out at all sizes
+        sets = read_description(file, "comparison").values() if file.exists() else []
+        left_out = ", ".join(
+            f"{split['skipped']} of {split['skipped'] + split['shapes']} {split['split']} shapes"
+            for split in sets
+            if isinstance(split, dict) and split.get("skipped")
+        )
         return (
             f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {task.length(recipe)}{rounded}, width "
-            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}{self._left_out()}"
+            f"{experiment.model.dim}, form {experiment.model.form}; {task.taken(recipe)}{spread}"
+            + (f"; left out, because they could not be used: {left_out}" if left_out else "")
         )
-
-    def _left_out(self) -> str:
-        """The numbers of shapes that were left out of the sets, for the caption; they are equal at all sizes."""
-        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"
-        sets = read_description(file, "comparison").values() if file.exists() else []
-        lacking = [split for split in sets if isinstance(split, dict) and split.get("skipped")]
-        counts = [
-            f"{split['skipped']} of {split['skipped'] + split['shapes']} {split['split']} shapes" for split in lacking
-        ]
-        return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
         """A finished run, with its folder and options.
@@ -174,10 +169,16 @@ class Comparison:
             points: size of the sets; default: the first size of the experiment.
         """
         points = points or self.experiment.task.sizes[0]
-        if not any((run.model, run.points, run.seed) == (label, points, seed) for run in self.runs):
-            known = "; ".join(run.name for run in self.runs)
-            raise PointsetError(f"{quoted(label)}, seed {seed} is not a finished run: choose from {known}")
-        return make_run(self.experiment, self.folder, self.experiment.entry(label), points, seed)
+        for run in self.runs:
+            if (run.model, run.points, run.seed) == (label, points, seed):
+                return self.run_of(run)
+        known = "; ".join(run.name for run in self.runs)
+        raise PointsetError(f"{quoted(label)}, seed {seed} is not a finished run: choose from {known}")
+
+    def run_of(self, finished: Finished) -> Run:
+        """The run that has this result."""
+        entry = self.experiment.entry(finished.model)
+        return make_run(self.experiment, self.folder, entry, finished.points, finished.seed)
 
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
         """The trained model of a finished run, in evaluation mode; see `run`."""
@@ -194,7 +195,7 @@ class Comparison:
         folders: dict[str, dict[int, Path]] = {label: {} for label in rows}
         for run in self.runs:
             if run.points == points:
-                folders[run.model][run.seed] = self.run(run.model, run.seed, points).folder
+                folders[run.model][run.seed] = self.run_of(run).folder
         first = next((folder for by_seed in folders.values() for folder in by_seed.values()), None)
         names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in self.experiment.models}
         return Results(
@@ -215,12 +216,16 @@ def make_rows(
     costs: Mapping[Size, Mapping[str, Cost]],
     metrics: Sequence[Metric],
 ) -> list[Row]:
-    """Make one row for every size and model with a finished run."""
+    """Make one row for every size and model with a finished run; of equally good rows, the first is the best."""
     rows = []
     for size in experiment.task.sizes:
         groups = {label: [r for r in runs if (r.model, r.points) == (label, size)] for label in experiment.labels}
         groups = {label: group for label, group in groups.items() if group}
-        best = _best_row(groups, metrics[0])
+        first = metrics[0]
+        merits = {label: first.merit(fmean(run.metrics[first.name] for run in runs)) for label, runs in groups.items()}
+        best = max(merits, key=lambda label: merits[label], default="")
+        below = {pair.second: pair for pair in pairs.get(size, ()) if pair.first == best}
+        below |= {pair.first: pair.reversed() for pair in pairs.get(size, ()) if pair.second == best}
         for label, group in groups.items():
             summaries = {
                 metric.name: Summary.of(
@@ -228,27 +233,10 @@ def make_rows(
                 )
                 for metric in metrics
             }
-            below, cost = _against(pairs.get(size, ()), best, label), costs.get(size, {}).get(label)
-            seconds = fmean(run.seconds for run in group)
-            row = Row(label, size, len(group), summaries, group[0].parameters, seconds, cost, below, label == best)
-            rows.append(row)
+            cost, seconds = costs.get(size, {}).get(label), fmean(run.seconds for run in group)
+            parameters, is_best = group[0].parameters, label == best
+            rows.append(Row(label, size, len(group), summaries, parameters, seconds, cost, below.get(label), is_best))
     return rows
-
-
-def _best_row(groups: Mapping[str, Sequence[Finished]], metric: Metric) -> str:
-    """The label with the best mean of a metric, the first of equals; "" without rows."""
-    sign = 1.0 if metric.higher_is_better else -1.0
-    means = {label: sign * fmean(run.metrics[metric.name] for run in group) for label, group in groups.items()}
-    return max(means, key=lambda label: means[label], default="")
-
-
-def _against(pairs: Sequence[Pair], best: str, label: str) -> Pair | None:
-    for pair in pairs:
-        if (pair.first, pair.second) == (best, label):
-            return pair
-        if (pair.second, pair.first) == (best, label):
-            return pair.reversed()
-    return None
 
 
 def gather(
@@ -301,7 +289,4 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Finished], size: Si
 
 
 def _parse_costs(content: bytes) -> dict[str, Cost]:
-    costs = {label: Cost(**cost) for label, cost in json.loads(content)["models"].items()}
-    if not all(isinstance(value, int | float) for cost in costs.values() for value in asdict(cost).values()):
-        raise ValueError("it contains values that are not numbers")
-    return costs
+    return msgspec.convert(json.loads(content)["models"], dict[str, Cost])

@@ -9,10 +9,11 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import msgspec
 from filelock import FileLock, Timeout
 
 from pointset.comparison.experiment import Entry, Experiment
@@ -37,20 +38,26 @@ def of_run(size: Size, seed: int) -> str:
     return f"{of_size(size)}-seed{seed}"
 
 
-def run_name(label: str, points: Size, seed: int) -> str:
-    """The name of a run in messages."""
-    return f"{label}{'' if points is None else f', {points} points'}, seed {seed}"
-
-
 @dataclass(frozen=True)
-class Finished:
-    """The result of a finished run."""
+class Outcome:
+    """The outcome of a run: `Finished` or `Failure`."""
 
     model: str
     """The label of its row."""
     points: Size
     """Size of the sets."""
     seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of the run in messages."""
+        return f"{self.model}{'' if self.points is None else f', {self.points} points'}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Finished(Outcome):
+    """The result of a finished run."""
+
     metrics: Mapping[str, float]
     """Test metrics, by name."""
     parameters: int
@@ -62,25 +69,12 @@ class Finished:
     tested: int
     """Number of test sets."""
 
-    @property
-    def name(self) -> str:
-        """The name of the run in messages."""
-        return run_name(self.model, self.points, self.seed)
-
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Outcome):
     """A run that could not be finished."""
 
-    model: str
-    points: Size
-    seed: int
     reason: str
-
-    @property
-    def name(self) -> str:
-        """The name of the run in messages."""
-        return run_name(self.model, self.points, self.seed)
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,7 @@ class Run:
     @property
     def name(self) -> str:
         """The name of the run in messages."""
-        return run_name(self.label, self.size, self.seed)
+        return Outcome(self.label, self.size, self.seed).name
 
     def at(self, size: Size) -> Self:
         """The run of the same row and seed at another size."""
@@ -142,6 +136,17 @@ class Run:
                 return False
         except Timeout:
             return True
+
+    @property
+    def state(self) -> str:
+        """One of finished, running, failed, stopped (started, but no process works on it), and waiting."""
+        if self.finished:
+            return "finished"
+        if self.running:
+            return "running"
+        if self.failure.exists():
+            return "failed"
+        return "stopped" if self.epochs else "waiting"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -190,23 +195,16 @@ class Run:
         return digests.parse(self.result, self._parse_result, "the result of this run", remedy)
 
     def _parse_result(self, content: bytes) -> Finished:
-        saved = json.loads(content)
-        if not isinstance(saved, dict) or set(saved) != {field.name for field in fields(Finished)}:
-            raise ValueError("it has other fields")
-        result = Finished(**saved)
-        if (result.model, result.points, result.seed) != (self.label, self.size, self.seed):
+        result = msgspec.convert(json.loads(content), Finished)
+        if result.name != self.name:
             raise ValueError(f"it is that of {result.name}")
-        metrics = result.metrics.values() if isinstance(result.metrics, dict) else [None]
-        numbers = [*metrics, result.parameters, result.seconds, result.length, result.tested]
-        if not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError("it contains values that are not numbers")
         return result
 
     def failed(self, reason: str) -> Failure:
         """Save the reason of a failure, if the folder can be written and no other process works on the run."""
         with suppress(OSError, PointsetError), self.locked():  # a full disk, for example, must not stop the other runs
             digests.write_text(self.failure, reason + "\n")
-        return self.as_failure(reason)
+        return Failure(self.label, self.size, self.seed, reason)
 
     def read_failure(self) -> str:
         """Read the saved reason of the failure.
@@ -216,10 +214,6 @@ class Run:
         """
         remedy = f"delete {self.failure} and run the same command again"
         return digests.read_text(self.failure, remedy).strip()
-
-    def as_failure(self, reason: str) -> Failure:
-        """The outcome of a run that failed."""
-        return Failure(self.label, self.size, self.seed, reason)
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:

@@ -1,10 +1,8 @@
-"""The status of an experiment's runs, and its progress while it runs: shares, times left, tables of complete seeds."""
+"""The states of an experiment's runs, the time that they will take, and their progress."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
-from typing import Any, NamedTuple
 
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Size
@@ -15,10 +13,6 @@ from pointset.runs.progress import Board, Lines, Standing, progress_bar
 from pointset.runs.workers import torch_threads
 from pointset.training.checkpoints import RunFolder
 from pointset.training.sizes import share_of_work, usual_size
-
-Group = tuple[str, Size]
-"""Row label and set size; runs of one group take about equally long."""
-
 
 MEASURED_STEPS = 5
 """Training steps over which a step's time is averaged."""
@@ -32,7 +26,7 @@ class State:
     points: Size
     seed: int
     state: str
-    """"finished", "running", "failed", "stopped" (started, but no process is working on it) or "waiting"."""
+    """See `Run.state`."""
     done: int
     """Length of the training saved in a checkpoint, in the task's unit."""
     metrics: Mapping[str, float] | None = None
@@ -52,19 +46,9 @@ def status(experiment: Experiment, out: str | Path) -> list[State]:
 
 
 def _state(run: Run) -> State:
-    name, metrics = _state_name(run), run.read().metrics if run.result.exists() else None
-    reason = run.read_failure() if name == "failed" else ""
-    return State(run.label, run.size, run.seed, name, run.task.done(run.epochs, run.recipe), metrics, reason)
-
-
-def _state_name(run: Run) -> str:
-    if run.finished:
-        return "finished"
-    if run.running:
-        return "running"
-    if run.failure.exists():
-        return "failed"
-    return "stopped" if run.epochs else "waiting"
+    state, metrics = run.state, run.read().metrics if run.result.exists() else None
+    reason = run.read_failure() if state == "failed" else ""
+    return State(run.label, run.size, run.seed, state, run.task.done(run.epochs, run.recipe), metrics, reason)
 
 
 @dataclass(frozen=True)
@@ -91,30 +75,26 @@ def estimate(experiment: Experiment, out: str | Path) -> list[Estimate]:
             split.
     """
     check_folder(experiment, Path(out))
-    groups: dict[tuple[Size, str], list[Run]] = {
-        (size, label): [] for size in experiment.task.sizes for label in experiment.labels
-    }
-    for run in make_runs(experiment, Path(out)):
-        if not run.finished:
-            groups[run.size, run.label].append(run)
-    if any(groups.values()):
-        for size in experiment.task.sizes:  # a training step would not notice a missing test split
-            experiment.task.prepare(size, experiment.recipe, progress=False)
+    task = experiment.task
+    unfinished = [run for run in make_runs(experiment, Path(out)) if not run.finished]
+    rows = [(size, label) for size in task.sizes for label in experiment.labels]
+    groups = [[run for run in unfinished if (run.size, run.label) == row] for row in rows]
+    if unfinished:
+        for size in task.sizes:  # a training step would not notice a missing test split
+            task.prepare(size, experiment.recipe, progress=False)
     with torch_threads(experiment.threads):
-        return [_estimate(runs) for runs in groups.values() if runs]
+        return [_estimate(runs) for runs in groups if runs]
 
 
 def _estimate(runs: Sequence[Run]) -> Estimate:
-    first = runs[0]
-    if first.task.reuses(first):
-        return Estimate(first.label, first.size, len(runs), 0.0, 0.0)
+    first, step, seconds = runs[0], 0.0, 0.0
     if first.model in first.task.baselines:
-        seconds = first.task.train(first, first.recipe, None).seconds
-        return Estimate(first.label, first.size, len(runs), 0.0, len(runs) * seconds)
-    step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
-    steps = first.recipe.total_steps(per_epoch)
-    left = sum(max(0, steps - run.epochs * per_epoch) for run in runs)
-    return Estimate(first.label, first.size, len(runs), step, step * left)
+        seconds = len(runs) * first.task.train(first, first.recipe, None).seconds
+    elif not first.task.reuses(first):
+        step, per_epoch = step_seconds(first), first.task.steps_per_epoch(first.size, first.recipe)
+        steps = first.recipe.total_steps(per_epoch)
+        seconds = step * sum(max(0, steps - run.epochs * per_epoch) for run in runs)
+    return Estimate(first.label, first.size, len(runs), step, seconds)
 
 
 def step_seconds(run: Run) -> float:
@@ -129,45 +109,42 @@ def step_seconds(run: Run) -> float:
 def watched(
     experiment: Experiment, out: Path, runs: Sequence[Run], outcomes: Iterator[Finished | Failure], progress: bool
 ) -> Iterator[Finished | Failure]:
-    """Yield the outcomes, and show progress and, after each complete seed, the table so far.
+    """Yield the outcomes, and show progress and, after each complete seed but the last, the table so far.
 
     A terminal shows a bar, the runs in progress, and a line for each run that has ended.
     """
     ended: list[Finished | Failure] = []
-    shown: tuple[int, ...] = ()
-    with progress_bar("comparing", "run", len(runs), show=progress, standing=Watch(runs).standing) as bar:
+    complete: list[int] = []
+    before = standing(runs).share
+
+    def look() -> Standing:
+        return replace(standing(runs), before=before)
+
+    with progress_bar("comparing", "run", len(runs), show=progress, standing=look) as bar:
         for outcome in outcomes:
             ended.append(outcome)
             bar.update()
             if not bar.disable:
                 bar.write(escaped(f"{outcome.name}: {_outcome_text(outcome, experiment)}"))
-            complete = complete_seeds(runs, ended)
-            if isinstance(bar, Board | Lines) and shown != complete != experiment.seeds:
-                shown = complete
-                if table := table_so_far(experiment, out, ended, complete):
-                    bar.write(table)
+            if sum(other.seed == outcome.seed for other in ended) == sum(run.seed == outcome.seed for run in runs):
+                complete.append(outcome.seed)
+                if isinstance(bar, Board | Lines) and len(complete) < len(experiment.seeds):
+                    bar.write(table_so_far(experiment, out, ended, complete))
             yield outcome
 
 
-def complete_seeds(runs: Sequence[Run], outcomes: Sequence[Finished | Failure]) -> tuple[int, ...]:
-    """The seeds whose runs have all ended, in the order of the runs."""
-    over = {(outcome.model, outcome.points, outcome.seed) for outcome in outcomes}
-    open_seeds = {run.seed for run in runs if (run.label, run.size, run.seed) not in over}
-    return tuple(dict.fromkeys(run.seed for run in runs if run.seed not in open_seeds))
-
-
 def table_so_far(
-    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], seeds: tuple[int, ...]
+    experiment: Experiment, out: Path, outcomes: Sequence[Finished | Failure], seeds: Sequence[int]
 ) -> str:
-    """The table of some seeds, marked as preliminary; empty if none of their runs is finished."""
-    part = experiment.changed(seeds=seeds)
+    """The table of some seeds, marked as preliminary; without a finished run, only that mark."""
+    ordered = tuple(seed for seed in experiment.seeds if seed in seeds)
+    head = f"\n{len(seeds)} of {len(experiment.seeds)} seeds, preliminary:"
     try:
-        table = gather(part, out, [outcome for outcome in outcomes if outcome.seed in seeds], measure=False)
+        of_seeds = [outcome for outcome in outcomes if outcome.seed in seeds]
+        table = gather(experiment.changed(seeds=ordered), out, of_seeds, measure=False)
     except PointsetError:  # a damaged file, which is reported at the end
-        return ""
-    name = "first table" if len(seeds) == 1 else "table so far"
-    head = f"{name}, preliminary: {len(seeds)} of {len(experiment.seeds)} seeds"
-    return f"\n{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else ""
+        return head
+    return f"{head}\n{table.caption()}\n{table.table(brief=True)}\n" if table.runs else f"{head} no run is finished"
 
 
 def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
@@ -179,95 +156,36 @@ def _outcome_text(outcome: Finished | Failure, experiment: Experiment) -> str:
     return ", ".join(f"{metric.title} {metric.write(value)}" for metric, value in values.items())
 
 
-class Seen(NamedTuple):
-    """Progress of one run, read from its folder."""
-
-    share: float
-    """Finished share of its training, in [0, 1]."""
-    seconds: float
-    """Time that this share took."""
-    text: str
-    """Progress as text."""
-
-
-class Watch:
-    """Reads the progress of runs from their folders."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = runs
-        self._trained = [not run.task.reuses(run) for run in runs]
-        self._over: set[Path] = set()
-        self._seen: dict[Path, tuple[int, Seen]] = {}
-        self._before = [self._look(run).share for run in runs]
-
-    def standing(self) -> Standing:
-        """The finished share of all trainings, and the runs in progress.
-
-        Runs are weighted by the time that a training of their row takes; for rows without a started run, by the mean of
-        the others. A run that reuses the training of another size has weight 0.
-        """
-        seen = [self._look(run) for run in self._runs]
-        whole = _seconds_by_group(self._runs, seen)
-        usual = fmean(whole.values()) if whole else 1.0
-        sizes = [whole.get((run.label, run.size), usual) for run in self._runs]
-        work = [size * trained for size, trained in zip(sizes, self._trained, strict=True)]
-        total = sum(work)
-        return Standing(
-            share=sum(progress.share * size for progress, size in zip(seen, work, strict=True)) / total,
-            before=sum(share * size for share, size in zip(self._before, work, strict=True)) / total,
-            doing=[f"{run.name}: {progress.text}" for run, progress in self._under_way(seen)],
-            longest=max((1.0 - progress.share) * size for progress, size in zip(seen, work, strict=True))
-            if whole
-            else 0.0,
-        )
-
-    def _look(self, run: Run) -> Seen:
-        """The progress of a run; its files are read again only if they have changed."""
-        if run.folder in self._over:
-            return self._seen[run.folder][1]
-        file = run.folder / "history.jsonl"
-        changed = file.stat().st_mtime_ns if file.exists() else 0
-        before = self._seen.get(run.folder)
-        seen = before[1] if before and before[0] == changed else _seen(run, changed > 0)
-        if run.finished:
-            seen = seen._replace(share=1.0)
-            self._over.add(run.folder)
-        self._seen[run.folder] = changed, seen
-        return seen
-
-    def _under_way(self, seen: Sequence[Seen]) -> list[tuple[Run, Seen]]:
-        begun = (pair for pair in zip(self._runs, seen, strict=True) if pair[0].folder.exists())
-        return [(run, one) for run, one in begun if run.folder not in self._over and run.running]
+def standing(runs: Sequence[Run]) -> Standing:
+    """The finished share of all trainings, and the runs in progress; runs that reuse a training do not count."""
+    shares, doing = [], []
+    for run in runs:
+        finished = run.finished
+        share, text = (1.0, "") if finished else _progress(run)
+        shares += [] if run.task.reuses(run) else [share]
+        doing += [f"{run.name}: {text}"] if not finished and run.folder.exists() and run.running else []
+    return Standing(share=sum(shares) / len(shares), before=0.0, doing=doing)
 
 
-def _seconds_by_group(runs: Sequence[Run], seen: Sequence[Seen]) -> dict[Group, float]:
-    """Estimated seconds of a whole training, for the groups with a started run."""
-    groups: dict[Group, list[Seen]] = {}
-    for run, one in zip(runs, seen, strict=True):
-        if one.share and one.seconds:
-            groups.setdefault((run.label, run.size), []).append(one)
-    return {group: sum(run.seconds for run in seen) / sum(run.share for run in seen) for group, seen in groups.items()}
-
-
-def _seen(run: Run, begun: bool) -> Seen:
+def _progress(run: Run) -> tuple[float, str]:
+    """The finished share of a training, from its history, and as text."""
     try:
-        history = RunFolder(run.folder).history() if begun else []
+        history = RunFolder(run.folder).history() if (run.folder / "history.jsonl").exists() else []
     except PointsetError:  # a damaged file, which the run itself will report
         history = []
     if not history:
-        return Seen(0.0, 0.0, "begins")
-    length, done, unit = run.recipe.steps or run.recipe.epochs, run.task.done(len(history), run.recipe), run.task.unit
-    seconds, text = sum(row.get("seconds", 0.0) for row in history), f"{unit.removesuffix('s')} {done:,}"
-    if run.recipe.steps is not None and unit != "steps":  # the recipe's length has another unit
-        return Seen(0.0, 0.0, text + _reached(history[-1]))
-    share = min(1.0, done / length) if run.recipe.steps else share_of_work(run.recipe, done)
-    return Seen(share, seconds, f"{text} of {length:,}{_reached(history[-1])}")
+        return 0.0, "begins"
+    recipe, unit, last = run.recipe, run.task.unit, history[-1]
+    done, length = run.task.done(len(history), recipe), recipe.steps or recipe.epochs
+    same_unit = recipe.steps is None or unit == "steps"
+    text = f"{unit.removesuffix('s')} {done:,}" + (f" of {length:,}" if same_unit else "")
+    for name, words in (("validation_accuracy", "validation accuracy"), ("accuracy", "training accuracy")):
+        if name in last:
+            return _share(run, done, same_unit), f"{text}, {words} {100 * last[name]:.1f} %"
+    return _share(run, done, same_unit), text + (f", loss {last['loss']:.4g}" if "loss" in last else "")
 
 
-def _reached(row: Mapping[str, Any]) -> str:
-    """The accuracy or loss of an epoch, as text."""
-    words = {"validation_accuracy": "validation accuracy", "accuracy": "training accuracy"}
-    name = next((name for name in words if name in row), None)
-    if name is None:
-        return f", loss {row['loss']:.4g}" if "loss" in row else ""
-    return f", {words[name]} {100 * row[name]:.1f} %"
+def _share(run: Run, done: int, same_unit: bool) -> float:
+    if run.recipe.steps is None:
+        return share_of_work(run.recipe, done)
+    return min(1.0, done / run.recipe.steps) if same_unit else 0.0

@@ -19,19 +19,21 @@ from pointset.runs.spreadsheets import as_texts
 
 if TYPE_CHECKING:
     from pointset.comparison.results import Comparison
+    from pointset.comparison.runs import Finished
 
 FILES = ("report.html", "report.md", "table.md", "results.csv", "results.json")
 MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
 INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
-NAMES = ("model", "points")
 COSTS = ("parameters", "M mult-adds", "ms a set", "step MB", "train s")
-LEFT_OUT = ("M mult-adds", "ms a set", "step MB")
+NOT_BRIEF = ("M mult-adds", "ms a set", "step MB")
 """Columns that are left out on a terminal, for lack of room."""
 ABSENT = "-"
 """Cell of a cost that a row does not have, beside rows that have it."""
-Part = Literal["all", "metrics", "costs"]
 WORDS = ("model", "against the best", "pair", "class")
 """Columns of text, which are left-aligned, as all verdicts are."""
+Part = Literal["all", "metrics", "costs"]
+Table = list[dict[str, Any]]
+"""Rows of a table; the keys of the first are its header."""
 
 
 def make_table(
@@ -42,7 +44,7 @@ def make_table(
     part: Part = "all",
     emphasized: bool = False,
 ) -> str:
-    """Format rows as a text table; empty columns, and sizes and seeds that are equal for all rows, are left out.
+    """Format rows as a text table in one of tabulate's formats.
 
     Args:
         rows: rows of a comparison.
@@ -52,16 +54,19 @@ def make_table(
         part: all columns, only metrics, or only costs.
         emphasized: print the best row of each size in bold Markdown.
     """
+    return as_text(make_cells(rows, metrics, brief, part), style, [emphasized and row.best for row in rows])
+
+
+def as_text(table: Table, style: str, bold: Sequence[bool] = ()) -> str:
+    """A table in one of tabulate's formats, with some rows in bold Markdown."""
     from tabulate import tabulate
 
-    columns = make_columns(rows, metrics, brief, part)
-    columns["model"] = [in_table(name, style) for name in columns["model"]]
-    lines = [*zip(*columns.values(), strict=True)]
-    if emphasized:
-        bold = [tuple(f"**{cell}**" if cell else "" for cell in line) for line in lines]
-        lines = [strong if row.best else line for row, line, strong in zip(rows, lines, bold, strict=True)]
-    align = ["left" if is_words(name) else "right" for name in columns]
-    return tabulate(lines, list(columns), tablefmt=style, colalign=align, disable_numparse=True)
+    lines = [[in_table(str(cell), style) for cell in row.values()] for row in table]
+    for line, is_bold in zip(lines, bold, strict=False):
+        line[:] = [f"**{cell}**" if cell and is_bold else cell for cell in line]
+    align = ["left" if is_words(name) else "right" for name in table[0]]
+    heads = [in_table(name, style) for name in table[0]]
+    return tabulate(lines, heads, tablefmt=style, colalign=align, disable_numparse=True)
 
 
 def is_words(column: str) -> bool:
@@ -69,26 +74,24 @@ def is_words(column: str) -> bool:
     return column in WORDS or "verdict" in column
 
 
-def make_columns(
-    rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: Part = "all"
-) -> dict[str, list[str]]:
-    """The cells of `make_table` by column header, without escapes."""
-    against = [row.against_best(metrics[0]) for row in rows] if len({row.model for row in rows}) > 1 else []
+def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: Part = "all") -> Table:
+    """The cells of `make_table`; empty columns, and sizes and seeds that are equal for all rows, are left out."""
     absent = ABSENT if any(row.cost for row in rows) else ""
     columns = {
         "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
-        **_metric_columns(rows, metrics, against, brief),
+        **_metric_columns(rows, metrics, brief),
         "parameters": [f"{row.parameters:,}" for row in rows],
         "M mult-adds": [_short(row.cost.multiply_adds / 1e6, 1) if row.cost else absent for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else absent for row in rows],
         "step MB": [_short(row.cost.step_memory_mb, 0) if row.cost else absent for row in rows],
         "train s": [f"{row.seconds:,.0f}" for row in rows],
     }
-    left_out = {"all": (), "metrics": COSTS, "costs": [name for name in columns if name not in (*NAMES, *COSTS)]}[part]
-    kept = {name: column for name, column in columns.items() if any(column) and name not in left_out}
-    return {name: column for name, column in kept.items() if not (brief and name in LEFT_OUT)}
+    wanted = {"all": columns.keys(), "metrics": columns.keys() - COSTS, "costs": {"model", "points", *COSTS}}[part]
+    left_out = NOT_BRIEF if brief else ()
+    names = [name for name, column in columns.items() if any(column) and name in wanted and name not in left_out]
+    return [{name: columns[name][number] for name in names} for number in range(len(rows))]
 
 
 def _short(value: float, digits: int) -> str:
@@ -96,9 +99,7 @@ def _short(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if value >= 1 else f"{value:.2g}"
 
 
-def _metric_columns(
-    rows: Sequence[Row], metrics: Sequence[Metric], against: list[str], brief: bool
-) -> dict[str, list[str]]:
+def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
     """The columns of all metrics; interval, published and verdict are prefixed by the metric if several have them."""
     columns: dict[str, list[str]] = {}
     several = sum(metric.detailed for metric in metrics) > 1
@@ -112,8 +113,8 @@ def _metric_columns(
         lead, unit = f"{metric.name} " * several, " %" * metric.share
         if metric.detailed and not brief:
             columns[f"{lead}95 % interval"] = [write_interval(summary.interval, metric) for summary in summaries]
-        if metric == metrics[0]:
-            columns["against the best"] = against
+        if metric == metrics[0] and len({row.model for row in rows}) > 1:
+            columns["against the best"] = [row.against_best(metric) for row in rows]
         if metric.detailed:
             columns[f"{lead}published{unit}"] = [_published(summary.published, metric) for summary in summaries]
             columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
@@ -143,11 +144,24 @@ def in_table(text: str, style: str) -> str:
 
 def save(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
-    folder = comparison.folder
-    for name, rows in {"results.csv": _results(comparison), **_task_tables(comparison)}.items():
-        digests.write_text(folder / name, as_csv(rows))
-    digests.write_text(folder / "table.md", table_file(comparison))
-    digests.write_json(folder / "results.json", as_dict(comparison))
+    task, names = comparison.experiment.task, {metric.name for metric in comparison.metrics}
+    tables: dict[str, Table] = {"results.csv": []}
+    for run in comparison.runs:
+        columns = _grid_columns(run)
+        metrics = {name: value for name, value in run.metrics.items() if name in names}
+        counts = {
+            "parameters": run.parameters,
+            "seconds": run.seconds,
+            task.unit: run.length,
+            task.sets_are: run.tested,
+        }
+        tables["results.csv"].append({**columns, **metrics, **counts})
+        for name, rows in task.tables(comparison.run_of(run).folder, columns).items():
+            tables.setdefault(name, []).extend(rows)
+    for name, rows in tables.items():
+        digests.write_text(comparison.folder / name, as_csv(rows))
+    digests.write_text(comparison.folder / "table.md", table_file(comparison))
+    digests.write_json(comparison.folder / "results.json", as_dict(comparison))
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
@@ -184,7 +198,7 @@ def origins(comparison: Comparison) -> list[dict[str, Any]]:
     """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
     origins: list[dict[str, Any]] = []
     for run in comparison.runs:
-        about = read_description(comparison.run(run.model, run.seed, run.points).folder / "run.json", "run")
+        about = read_description(comparison.run_of(run).folder / "run.json", "run")
         own = {name: about.get(name) for name in ("versions", "machine", "commit")}
         same = next((other for other in origins if own.items() <= other.items()), None)
         if same is None:
@@ -206,34 +220,9 @@ def machine_of(origin: Mapping[str, Any]) -> str:
     return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
 
 
-def _results(comparison: Comparison) -> list[dict[str, Any]]:
-    task, names = comparison.experiment.task, {metric.name for metric in comparison.metrics}
-    return [
-        {
-            **_grid_columns(run),
-            **{name: value for name, value in run.metrics.items() if name in names},
-            "parameters": run.parameters,
-            "seconds": run.seconds,
-            task.unit: run.length,
-            task.sets_are: run.tested,
-        }
-        for run in comparison.runs
-    ]
-
-
-def _task_tables(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a task's further CSV files, by file name."""
-    tables: dict[str, list[dict[str, Any]]] = {}
-    for run in comparison.runs:
-        folder = comparison.run(run.model, run.seed, run.points).folder
-        for name, rows in comparison.experiment.task.tables(folder, _grid_columns(run)).items():
-            tables.setdefault(name, []).extend(rows)
-    return tables
-
-
-def _grid_columns(run: Any) -> dict[str, Any]:
-    sets = {} if run.points is None else {"points": run.points}
-    return {"model": run.model, **sets, "seed": run.seed}
+def _grid_columns(run: Finished) -> dict[str, Any]:
+    points = {} if run.points is None else {"points": run.points}
+    return {"model": run.model, **points, "seed": run.seed}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -55,8 +55,8 @@ class Task(ABC):
     def measured(self) -> Sequence[Metric]:
         """All metrics; the first one ranks the rows."""
 
-    def shown_metrics(self, folder: Path | None) -> Sequence[Metric]:
-        """The metrics as tables show them, given the folder of a finished run if there is one."""
+    def shown_metrics(self, folder: Path) -> Sequence[Metric]:
+        """The metrics as tables show them, given the folder of a finished run."""
         return self.measured
 
     @property
@@ -79,11 +79,7 @@ class Task(ABC):
 
     @abstractmethod
     def recipe(self, **changes: Any) -> Recipe:
-        """The task's usual recipe with changes.
-
-        Raises:
-            PointsetError: a changed field is unknown, or the task does not use it.
-        """
+        """The task's usual recipe with changes; an unknown or unused field raises a PointsetError."""
 
     @abstractmethod
     def check(self, seeds: Sequence[int], recipe: Recipe) -> None:
@@ -95,11 +91,7 @@ class Task(ABC):
 
     @abstractmethod
     def zoo_name(self, model: str) -> str:
-        """The name in the zoo from which a model is made.
-
-        Raises:
-            PointsetError: no model has this name.
-        """
+        """The name in the zoo from which a model is made; an unknown model raises a PointsetError."""
 
     def used_options(self, model: str) -> set[str]:
         """Fields of `ModelOptions` that a model is built from."""
@@ -170,8 +162,8 @@ class Task(ABC):
 
     @abstractmethod
     def sections(self, results: Results) -> Mapping[str, Callable[[], Iterable[Section]]]:
-        """What makes the sections of the report for one size, beyond pairs and costs, by title."""
+        """Functions that make the sections of the report for one size, beyond pairs and costs, by title."""
 
-    def tables(self, folder: Path, place: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Rows of further CSV files, by file name, from the folder of one run; each row starts with `place`."""
+    def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Rows of further CSV files, by file name, from the folder of one run; each row starts with `columns`."""
         return {}

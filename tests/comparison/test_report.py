@@ -144,7 +144,7 @@ def test_a_section_that_cannot_be_drawn_says_so_and_costs_nothing_else(reported,
         raise ValueError("Width and height specified must be non-negative")
 
     monkeypatch.setattr("pointset.tasks.classification.charts.reliability", fails)
-    monkeypatch.setattr("pointset.comparison.report.pages.as_png", fails)
+    monkeypatch.setattr("pointset.comparison.report.sections.as_png", fails)
     with pytest.warns(UserWarning, match="was not drawn: .*must be non-negative"):
         report_finished(reported.experiment, folder)
     written = (folder / "report.html").read_text(encoding="utf-8")

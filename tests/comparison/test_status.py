@@ -11,10 +11,9 @@ import pytest
 import torch
 
 import pointset.comparison.status
-from pointset.comparison.comparing import longest_first
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import Failure, Finished, Run, make_runs
-from pointset.comparison.status import Estimate, State, Watch, complete_seeds, estimate, status, watched
+from pointset.comparison.status import Estimate, State, estimate, standing, status, watched
 from pointset.data.dataset import load_dataset
 from pointset.errors import PointsetError
 from pointset.runs import digests
@@ -134,7 +133,7 @@ def test_a_damaged_result_is_named(experiment, tmp_path):
         status(experiment, tmp_path)
 
 
-@pytest.mark.parametrize("change", [{"metrics": {"accuracy": "all"}}, {"metrics": 1}, {"seed": 1}, {"places": 3}])
+@pytest.mark.parametrize("change", [{"metrics": {"accuracy": "all"}}, {"metrics": 1}, {"seed": 1}, {"seconds": "long"}])
 def test_a_result_of_something_else_is_named(change, experiment, tmp_path):
     run = runs_of(experiment, tmp_path)["rff-max", 24, 0]
     has_result(run, 0.5)
@@ -239,82 +238,46 @@ def finished(run: Run, error: float = 0.5) -> Finished:
     return Finished(run.label, run.size, run.seed, metrics, parameters=9, seconds=1.0, length=STEPS, tested=60)
 
 
-def test_a_run_counts_as_long_as_runs_of_its_row_take(maxima, tmp_path):
-    assert maxima.task.done(1, maxima.recipe) == EPOCH
-    first, second, *others = runs = make_runs(maxima, tmp_path)
+def test_the_progress_is_the_mean_share_of_the_trainings(maxima, tmp_path):
+    first, second, third, *_ = runs = make_runs(maxima, tmp_path)
     has_steps(first, 2000, 1.0)
-    watch = Watch(runs)
-    found = watch.standing()
-    assert found.share == found.before == pytest.approx(2 / (4 * 6)), "a row that has not begun takes as long"
     has_steps(second, 3000, 3.0)
     with second.locked():
-        found = watch.standing()
-    assert found.share == pytest.approx((2 + 9) / (3 * 4 + 3 * 12))
-    assert found.before == pytest.approx(2 / (3 * 4 + 3 * 12))
+        found = standing(runs)
+    assert found.share == pytest.approx((2 / 4 + 3 / 4) / 6)
     assert found.doing == ["rff-mean, seed 3: step 3,000 of 4,000, loss 0.5"]
-    assert found.longest == pytest.approx(12)
     digests.write_json(second.result, asdict(finished(second)))
-    with others[0].locked():
-        found = watch.standing()
-    assert found.share == pytest.approx((2 + 9) / (3 * 4 + 3 * 9)), "one that stopped early"
+    (first.folder / "history.jsonl").write_text("damaged")
+    with third.locked():
+        found = standing(runs)
+    assert found.share == pytest.approx(1 / 6), "a run that stopped early is whole"
     assert found.doing == ["rff-max, seed 0: begins"]
 
 
-def test_a_training_that_is_taken_over_counts_once(maxima, tmp_path):
+def test_a_training_that_is_reused_counts_once(maxima, tmp_path):
     drawn = maxima.changed(task=Classification(points=(24, 7)), recipe=Recipe(epochs=4, train_points=(5, 24)))
     runs = make_runs(drawn, tmp_path)
     assert len(runs) == 12
     for run in runs:
         if run.size == 24 and run.label == "rff-max":
             has_steps(run, 2000, 1.0)
-    assert Watch(runs).standing().share == pytest.approx(2 / 4 / 2)
+    assert standing(runs).share == pytest.approx(2 / 4 / 2)
     growing = drawn.changed(recipe=Recipe(epochs=3, train_points=(5, 5), last_points=(20, 20)))
     runs = make_runs(growing, tmp_path / "growing")
     has_steps(runs[0], 1000, 1.0)
-    assert Watch(runs).standing().share == pytest.approx(1 / 7 / 6), "epochs of 5, 10 and 20 points"
-
-
-def test_a_damaged_history_stops_nothing(maxima, tmp_path):
-    runs = make_runs(maxima, tmp_path)
-    has_steps(runs[0], 2000, 1.0)
-    (runs[0].folder / "history.jsonl").write_text("?")
-    has_steps(runs[1], 2000, 1.0)
-    assert Watch(runs).standing().share == pytest.approx(2 / (4 * 6))
-
-
-def test_of_each_seed_the_longest_runs_come_first(maxima, tmp_path):
-    models = (Entry("rff-max"), Entry("sab-pma"), Entry("isab4-pma"), Entry("rff-mean"))
-    runs = make_runs(maxima.changed(models=models, seeds=(3, 0)), tmp_path)
-    found = [(run.seed, run.model) for run in longest_first(maxima.changed(models=models, seeds=(3, 0)), runs)]
-    first, second = found[:4], found[4:]
-    assert {seed for seed, _ in first} == {3}
-    assert [model for _, model in first] == [model for _, model in second]
-    assert {model for _, model in first[:2]} == {"sab-pma", "isab4-pma"}
-    assert {model for _, model in first[2:]} == {"rff-max", "rff-mean"}
-
-
-def test_a_seed_is_complete_when_all_its_runs_are_over(maxima, tmp_path):
-    runs = make_runs(maxima, tmp_path)
-    over = [finished(runs[0]), finished(runs[2]), Failure("rff-mean", None, 0, "the loss became nan")]
-    assert complete_seeds(runs, over) == (0,)
-    assert complete_seeds(runs, [*over, finished(runs[1])]) == (3, 0)
-    assert complete_seeds(runs, []) == ()
+    assert standing(runs).share == pytest.approx(1 / 7 / 6), "epochs of 5, 10 and 20 points"
 
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_a_table_is_shown_for_each_further_seed_but_the_last(progress, maxima, tmp_path, capsys):
     runs = make_runs(maxima, tmp_path)
     outcomes = (finished(run, error) for run, error in zip(runs, (0.25, 0.5, 0.75, 0.5, 0.25, 0.5), strict=True))
-    told = []
+    shown = []
     for outcome in watched(maxima, tmp_path, runs, outcomes, progress):
-        told.append((outcome.model, outcome.seed, capsys.readouterr().err))
-    assert [(model, seed) for model, seed, _ in told] == [(run.label, run.seed) for run in runs]
-    shown = [text.strip().splitlines() for _, _, text in told]
-    assert [lines[0] if lines else "" for lines in shown] == (
-        ["", "first table, preliminary: 1 of 3 seeds", "", "table so far, preliminary: 2 of 3 seeds", "", ""]
-        if progress
-        else [""] * 6
-    )
+        shown.append(capsys.readouterr().err.strip().splitlines())
+        assert (outcome.model, outcome.seed) == (runs[len(shown) - 1].label, runs[len(shown) - 1].seed)
+    heads = ["", "1 of 3 seeds, preliminary:", "", "2 of 3 seeds, preliminary:", "", ""]
+    assert [lines[0] if lines else "" for lines in shown] == (heads if progress else [""] * 6)
     if progress:
         assert [line.split()[:2] for line in shown[1][4:]] == [["rff-max", "0.2500"], ["rff-mean", "0.5000"]]
         assert [line.split()[:2] for line in shown[3][4:]] == [["rff-max", "0.5000"], ["rff-mean", "0.5000"]]
@@ -325,4 +288,7 @@ def test_there_is_no_table_if_all_runs_failed(maxima, tmp_path, capsys):
     runs = make_runs(maxima, tmp_path)
     outcomes = (Failure(run.label, run.size, run.seed, "the loss became nan") for run in runs)
     assert len(list(watched(maxima, tmp_path, runs, outcomes, True))) == 6
-    assert capsys.readouterr().err == ""
+    lines = capsys.readouterr().err.split("\n")
+    assert [line for line in lines if line] == [
+        f"{count} of 3 seeds, preliminary: no run is finished" for count in (1, 2)
+    ]

@@ -44,23 +44,25 @@ def test_jobs_not_started_by_a_killed_worker_run_in_parallel(classifiers, tmp_pa
 
     def spread(left, workers):
         asked.append([run.folder.name for run in left])
-        for run in left[:1]:
-            yield run, "finished"
+        yield from (finished(run) for run in left[:1])
         if len(left) > 2:
             for run in left[1:3]:
                 run.folder.mkdir(parents=True)
             raise pointset.comparison.comparing.BrokenProcessPool
-        for run in left[1:]:
-            yield run, "finished"
+        yield from (finished(run) for run in left[1:])
+
+    def finished(run):
+        return Finished(run.label, run.size, run.seed, {}, 0, 0.0, 0, 0)
 
     def run_apart(run):
         apart.append(run.folder.name)
-        return "apart"
+        return Failure(run.label, run.size, run.seed, "apart")
 
     monkeypatch.setattr(pointset.comparison.comparing, "_run_in_pool", spread)
     monkeypatch.setattr(pointset.comparison.comparing, "run_apart", run_apart)
     names = [run.folder.name for run in runs]
-    assert list(run_all(runs, Workers(2))) == ["finished", "apart", "apart", "finished", "apart", "apart"]
+    outcomes = [isinstance(outcome, Finished) for outcome in run_all(runs, Workers(2))]
+    assert outcomes == [True, False, False, True, False, False]
     assert asked == [names, names[3:]]
     assert apart == [*names[1:3], *names[4:]]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Row
+from pointset.comparison.metric import NOT_DISTINGUISHABLE, Metric, Row, Size
 from pointset.comparison.report import charts
 from pointset.comparison.results import Comparison, Results
 from pointset.comparison.statistics import Pair
-from pointset.comparison.tables import write_interval
+from pointset.comparison.tables import Table, write_interval
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.viz.writing import as_png, as_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +28,6 @@ PARETO_TEXT = (
 PARETO_BARS = "; bars are 95 % intervals over seeds"
 HOLM = "Holm's correction for the number of pairs"
 SEEDS_DIFFER = "other seeds of the same models may differ as much"
-Table = list[dict[str, Any]]
-"""Rows of a table; the keys of the first are its header."""
 
 
 @dataclass
@@ -53,6 +53,18 @@ class Section:
     page: HtmlPage | None = None
     """Page to which the section links."""
 
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """Contents of its files in figures/, by name: the chart as SVG, tiles as PNG, and the page."""
+        files = {} if self.chart is None else {f"{self.name}.svg": as_svg(self.chart, self.name).encode()}
+        files |= {name: as_png(tile.picture, dpi=140, colors=64) for name, tile in self.named_tiles}
+        return files | ({} if self.page is None else {f"{self.name}.html": self.page.html.encode()})
+
+    @property
+    def named_tiles(self) -> list[tuple[str, Tile]]:
+        """The tiles with the names of their files."""
+        return [(f"{self.name}-{number}.png", tile) for number, tile in enumerate(self.tiles, start=1)]
+
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """All sections of the report that have content; a section that cannot be made says why."""
@@ -64,45 +76,44 @@ def sections(comparison: Comparison) -> Iterator[Section]:
         name = "accuracy-by-trained-size"
         yield from _made(title, lambda: [Section(title, text, charts.trained_sizes(by_size), name)])
     for results in by_size:
-        makers = {**_makers(comparison, results), **task.sections(results)}
-        for section in (section for title, make in makers.items() for section in _made(title, make)):
-            section.title += f", {results.points:,} points" if len(task.sizes) > 1 else ""
-            section.name += f"-n{results.points}" if section.name and results.points is not None else ""
-            yield section
+        for title, make in {**_makers(comparison, results), **task.sections(results)}.items():
+            yield from _made(title, make, results.points, several=len(task.sizes) > 1)
+
+
+def _made(title: str, make: Callable[[], Iterable[Section]], size: Size = None, several: bool = False) -> list[Section]:
+    """The sections of a maker, drawn; an unexpected error must not cost a finished comparison its report."""
+    suffix = f", {size:,} points" if several else ""
+    try:
+        made = list(make())
+        for section in made:
+            section.title += suffix
+            section.name += f"-n{size}" if section.name and size is not None else ""
+            _ = section.files
+    except PointsetError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(error, REPEATED)}"
+        warnings.warn(f"the section {title!r} of the report was not drawn: {reason}", stacklevel=2)
+        return [Section(title + suffix, f"This section could not be drawn ({reason}).")]
+    return made
 
 
 def _makers(comparison: Comparison, results: Results) -> dict[str, Callable[[], Iterable[Section]]]:
     """The sections of one size that every task has."""
     metric = results.metric
+    tested, cost = "Which models are distinguishable", f"{_heading(metric)} against cost"
 
     def pairs() -> Iterator[Section]:
         if compared := comparison.pairs.get(results.points):
             text = pairs_text(compared, metric, comparison.experiment.task.pooled)
-            yield Section("Which models are distinguishable", text, table=pair_table(compared, metric))
+            yield Section(tested, text, table=pair_table(compared, metric))
 
     def pareto() -> Iterator[Section]:
         if (drawn := charts.pareto(results)) is not None:
             text = PARETO_TEXT + PARETO_BARS * _has_intervals([*results.rows.values()])
-            yield Section(f"{_heading(metric)} against cost", text + ".", drawn, "pareto")
+            yield Section(cost, text + ".", drawn, "pareto")
 
-    return {"Which models are distinguishable": pairs, f"{_heading(metric)} against cost": pareto}
-
-
-def _made(title: str, make: Callable[[], Iterable[Section]]) -> list[Section]:
-    """The sections of a maker; an unexpected error must not cost a finished comparison its report."""
-    try:
-        return list(make())
-    except PointsetError:
-        raise
-    except Exception as error:
-        return [Section(title, not_drawn(title, error))]
-
-
-def not_drawn(title: str, error: Exception) -> str:
-    """The text of a section that could not be drawn, which is also a warning."""
-    reason = f"{type(error).__name__}: {one_line(error, REPEATED)}"
-    warnings.warn(f"the section {title!r} of the report was not drawn: {reason}", stacklevel=2)
-    return f"This section could not be drawn ({reason})."
+    return {tested: pairs, cost: pareto}
 
 
 def _heading(metric: Metric) -> str:
@@ -144,51 +155,43 @@ def pairs_text(pairs: Sequence[Pair], metric: Metric, pooled: bool) -> str:
 
 def verdicts(comparison: Comparison) -> list[str]:
     """One sentence per size: which row is best, and which rows are not distinguishable from it."""
-    metric, baselines = comparison.metrics[0], _baseline_labels(comparison)
+    experiment, metric = comparison.experiment, comparison.metrics[0]
+    baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
     sentences = []
     for points in dict.fromkeys(row.points for row in comparison.rows):
         rows = [row for row in comparison.rows if row.points == points]
         best = next(row for row in rows if row.best)
-        others = [row for row in rows if not row.best]
-        level = [row.model for row in others if row.against_best(metric) == NOT_DISTINGUISHABLE]
+        pairs = [row.below_best for row in rows if row.below_best is not None]
+        level = [row.model for row in rows if row.against_best(metric) == NOT_DISTINGUISHABLE]
         at = "" if points is None else f"At {points:,} points "
         mean = metric.write(best.metrics[metric.name].mean) + " %" * metric.share
         sentence = f"{at}{best.model} has the best {metric.name}, {mean}"
-        apart = [row.model for row in others if row.below_best is not None and row.below_best.distinguishable]
-        if any(row.below_best is not None and row.below_best.p_seeds is None for row in others):
+        if any(pair.p_seeds is None for pair in pairs):
             sentence += "; with a single seed this may be chance"
-        elif others and len(apart) == len(others):
+        elif len(rows) > 1 and sum(pair.distinguishable for pair in pairs) == len(rows) - 1:
             sentence += ", distinguishable from every other row"
         elif level:
             sentence += f"; not distinguishable from: {', '.join(level)}"
         sentences.append(sentence + ".")
         networks = {row.model for row in rows} - baselines
-        pairs = [pair for pair in comparison.pairs.get(points, ()) if networks & {pair.first, pair.second}]
-        beaten = {_worse(pair, metric) for pair in pairs if pair.distinguishable}
+        beaten = {
+            pair.second if (pair.difference > 0) == metric.higher_is_better else pair.first
+            for pair in comparison.pairs.get(points, ())
+            if pair.distinguishable and networks & {pair.first, pair.second}
+        }
         if networks and (unbeaten := [row.model for row in rows if row.model in baselines - beaten]):
             start = f"{at}no" if at else "No"
             sentences.append(f"{start} network is distinguishably better than {', '.join(unbeaten)}.")
     return sentences
 
 
-def _baseline_labels(comparison: Comparison) -> set[str]:
-    task = comparison.experiment.task
-    return {entry.label for entry in comparison.experiment.models if entry.name in task.baselines}
-
-
-def _worse(pair: Pair, metric: Metric) -> str:
-    return pair.second if (pair.difference > 0) == metric.higher_is_better else pair.first
-
-
 def without_a_model(comparison: Comparison) -> str:
     """The values of the metric without a model, as text; empty if the task has none."""
     metric = comparison.metrics[0]
-    sentences = []
-    for size in dict.fromkeys(row.points for row in comparison.rows):
-        values = comparison.results(size).chance
-        words = [f"{name} {metric.write(value)}" + " %" * metric.share for name, value in values.items()]
-        sentences.append(", ".join(words))
-    return "; ".join(dict.fromkeys(filter(None, sentences)))
+    sizes = dict.fromkeys(row.points for row in comparison.rows)
+    chances = [comparison.results(size).chance.items() for size in sizes]
+    texts = [", ".join(f"{name} {metric.write(value)}" + " %" * metric.share for name, value in c) for c in chances]
+    return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
 def pair_table(pairs: Sequence[Pair], metric: Metric) -> Table:
